@@ -2,8 +2,8 @@
 //! slices.
 //!
 //! A node borrows rows, private state, and the cells that it shares with application threads. A
-//! layout computes all sizes in `const fn`; the types here are arrays of those sizes. They are
-//! optional: memory from any other source can be lent as slices too.
+//! layout computes all sizes in `const fn`; the types in this module are arrays of those sizes.
+//! These types are optional: memory from any other source can be lent as slices too.
 //!
 //! ```
 //! use tramontane_core::ids::{NodeId, Rank};
@@ -84,8 +84,8 @@ impl<const LINES: usize> RowStorage<LINES> {
         RowWriter::from_lines(&self.0)
     }
 
-    /// Zeroes the row for another view. No node may use it any longer, and no fabric may write to
-    /// it.
+    /// Zeroes the row for another view. No node may use the row any longer, and no fabric may write
+    /// to it.
     pub fn clear(&self) {
         // bound: the lines of a row
         for line in &self.0 {
@@ -119,8 +119,8 @@ pub struct NodeStorage<
     ready: [ReadyFlag; READY],
 }
 
-/// Names the type of a [`NodeStorage`](crate::storage::NodeStorage) for the constant
-/// [`StateSizes`](crate::layout::StateSizes) of a layout.
+/// Names the type of [`NodeStorage`](crate::storage::NodeStorage) that fits a layout's
+/// [`StateSizes`](crate::layout::StateSizes), which must be constant.
 #[macro_export]
 macro_rules! node_storage {
     ($sizes:expr) => {
@@ -136,14 +136,15 @@ macro_rules! node_storage {
 }
 
 /// The parts lent from a [`NodeStorage`]: private state, and the cells shared with application
-/// threads. [`NodeMemory::new`](crate::memory::NodeMemory::new) takes the latter two, with rows.
+/// threads. [`NodeMemory::new`](crate::memory::NodeMemory::new) takes those cells, together with
+/// rows.
 #[derive(Debug)]
 pub struct Lent<'m> {
     /// Private state.
     pub state: State<'m>,
     /// Hand-offs to application threads.
     pub cells: &'m [HandOffCells],
-    /// Their ready flags.
+    /// Ready flags of the hand-offs.
     pub ready: &'m [ReadyFlag],
 }
 
@@ -169,7 +170,8 @@ impl<
         }
     }
 
-    /// Lends fresh memory of the sizes in a layout. Returns `None` if it needs more than there is.
+    /// Lends fresh memory of the sizes in a layout. Returns `None` if the layout needs more than
+    /// there is.
     pub fn lend(&mut self, sizes: &StateSizes) -> Option<Lent<'_>> {
         // bound: the hand-offs
         for cells in &mut self.cells {
@@ -205,7 +207,7 @@ impl<
 }
 
 /// The memory that the view protocol borrows for a view of up to `PEERS` members whose next view
-/// has up to `NEXT`.
+/// has up to `NEXT` members.
 #[cfg(feature = "views")]
 #[derive(Debug)]
 pub struct ViewStorage<const PEERS: usize, const NEXT: usize> {
@@ -272,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Each view starts without the state of an earlier one, and a view with too many members is
+    /// Each view starts without the state of an earlier view, and a view with too many members is
     /// refused.
     #[cfg(feature = "views")]
     #[test]
@@ -282,7 +284,7 @@ mod tests {
         let mut storage = <node_storage!(SIZES)>::default();
         for (members, is_enough) in [(3, true), (2, true), (4, false), (0, true)] {
             let Lent { state, cells, ready } = storage.lend(&SIZES).expect("these sizes");
-            // SAFETY: nothing uses it.
+            // SAFETY: nothing uses the memory.
             let memory = unsafe { crate::memory::NodeMemory::new(&[], row.writer(), cells, ready) };
             let lent = views.lend(Loan { memory, state }, members);
             assert_eq!(lent.is_some(), is_enough, "{members}");

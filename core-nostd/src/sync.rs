@@ -1,6 +1,6 @@
-//! Hooks for tests of shared memory. Loom's atomics replace those of the hand-off between threads
-//! when its interleavings are searched. The points between two accesses to rows let other members
-//! of a simulated group run.
+//! Hooks for tests of shared memory. Loom's atomics replace the atomics of the hand-off between
+//! threads when its interleavings are searched. The points between two accesses to rows let other
+//! members of a simulated group run.
 //!
 //! Requirement: COR-4.
 
@@ -12,7 +12,7 @@ pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(tramontane_interleave)]
 pub(crate) use interleave::between_accesses;
 
-/// Marks the point before a load of a row's cell or a store to one. It does nothing unless
+/// Marks the point before a load of a row's cell or a store to one. The call does nothing unless
 /// interleavings of whole groups are searched.
 #[cfg(not(tramontane_interleave))]
 #[inline(always)]

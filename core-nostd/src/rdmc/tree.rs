@@ -1,5 +1,5 @@
-//! A binomial tree: in each round, every member that has the whole message sends it to one that has
-//! not (RDMC 4.3, "Binomial Tree").
+//! A binomial tree: in each round, every member that has the whole message sends it to one that
+//! does not have it (RDMC 4.3, "Binomial Tree").
 //!
 //! Requirement: RDM-2.
 

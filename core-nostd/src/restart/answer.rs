@@ -14,13 +14,13 @@ pub struct KnownView<'a> {
     pub members: &'a [NodeId],
 }
 
-/// The leader to which a promise was made. Later promises have greater ballots.
+/// The ballot of the leader to which a promise was made. Later promises have greater ballots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PromiseBallot {
-    /// Zero in a running view; from one on, the attempt of a restart.
+    /// Zero in a running view; in a restart, the number of the attempt, starting at one.
     pub attempt: u32,
-    /// Leader: its ballot in a running view, its node id in a restart.
+    /// Ballot of the leader in a running view; node id of the leader in a restart.
     pub leader: u32,
 }
 
@@ -30,10 +30,10 @@ pub struct PromiseBallot {
 pub struct Promise<'a> {
     /// Ballot of the leader.
     pub ballot: PromiseBallot,
-    /// The view. Its id is one above that of the view that it ends.
+    /// View that was promised. Its id is one above the id of the view that it ends.
     pub next: KnownView<'a>,
-    /// End of each logged subgroup's log at that point; `None` if the node has no log of the
-    /// subgroup.
+    /// End of each logged subgroup's log at the time of the promise; `None` if the node has no log
+    /// of the subgroup.
     pub ends: &'a [Option<DurableCount>],
 }
 
@@ -42,7 +42,7 @@ pub struct Promise<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogEnd {
-    /// View of its last record.
+    /// View of the log's last record.
     pub view: ViewId,
     /// Number of messages before the end, since the group began.
     pub end: DurableCount,
@@ -52,36 +52,38 @@ pub struct LogEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogState<'a> {
-    /// First record; a snapshot replaces the earlier ones.
+    /// First record; a snapshot replaces the earlier records.
     pub first: DurableCount,
     /// End of the log.
     pub end: LogEnd,
-    /// Damaged records, as ordered ranges from the first record to the one after the last.
+    /// Damaged records, as ordered ranges: each from its first record up to, but excluding, its
+    /// end.
     pub damaged: &'a [(DurableCount, DurableCount)],
-    /// Notes that its owner stored about it separately.
+    /// Notes that the log's owner stored about the log separately.
     pub note: LogNote,
 }
 
-/// The notes that a log's owner stored with its promises: lower bounds, which may lag.
+/// The notes that a log's owner stored with its promises. They are lower bounds, which may lag.
 ///
 /// A disk may come back changed: lost, emptied, shortened, damaged, or as an older copy. The log
-/// itself cannot show that. All fields are zero if nothing was noted.
+/// itself cannot reveal such a change. All fields are zero if nothing was noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogNote {
-    /// Whether the note refers to a different log than the present one.
+    /// Whether the note refers to a log other than the present one.
     pub is_of_another: bool,
     /// Number of messages before the log's end.
     pub end: DurableCount,
-    /// Number of messages that the rows of the decided view showed as durable at a majority.
+    /// Number of messages that, according to the rows of the decided view, were durable at a
+    /// majority.
     pub majority: DurableCount,
-    /// Number of messages that they showed as durable at all of the view's members in the subgroup.
-    /// Zero until every member has shown a count.
+    /// Number of messages that, according to those rows, were durable at all of the view's members
+    /// in the subgroup. Zero until every member has published a count.
     pub everywhere: DurableCount,
 }
 
 impl LogState<'_> {
-    /// Returns whether it is not the log that its owner had: it is a different one, or it ends
+    /// Returns whether the log is not the one that its owner had: it is a different log, or it ends
     /// earlier.
     fn is_lost(&self) -> bool {
         self.note.is_of_another || self.end.end < self.note.end
@@ -108,45 +110,46 @@ impl LogState<'_> {
 pub struct Answer<'a> {
     /// Answering node.
     pub node: NodeId,
-    /// Newest view that it knows to be decided.
+    /// Newest view that the node knows to be decided.
     pub decided: Option<KnownView<'a>>,
-    /// Its latest promise.
+    /// Latest promise of the node.
     pub promise: Option<Promise<'a>>,
-    /// Latest ballot of a restart that it took part in. It makes no promise under a lower one.
+    /// Latest ballot of a restart in which the node took part. The node makes no promise under a
+    /// lower ballot.
     pub heard: PromiseBallot,
-    /// Its log of each logged subgroup, or `None`. The state of a joining node that was not handed
-    /// over completely counts as `None`.
+    /// The node's log of each logged subgroup, or `None`. The state of a joining node to which it
+    /// was not handed over completely counts as `None`.
     pub logs: &'a [Option<LogState<'a>>],
-    /// Newest view that an operator forced to begin with less than a majority, among those that the
-    /// node was in.
+    /// Newest view, among those that the node was in, that an operator forced to begin with less
+    /// than a majority.
     pub with_less: Option<ViewId>,
 }
 
 impl<'a> Answer<'a> {
-    /// Returns whether it has nothing of the group: its folder is empty. It then counts in no
+    /// Returns whether the node has nothing of the group: its folder is empty. It then counts in no
     /// majority, whatever its id (DUR-7).
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.decided.is_none() && self.logs.iter().all(Option::is_none)
     }
 
-    /// Returns whether one of its logs is not the one that it had.
+    /// Returns whether one of the node's logs is not the one that it had.
     pub(super) fn has_lost_log(&self) -> bool {
         self.logs.iter().flatten().any(LogState::is_lost)
     }
 
-    /// Returns whether it took part in an attempt to restart, up to its promise. Its logs are then
-    /// those of the attempt, and may end before what the view had shown of them.
+    /// Returns whether the node took part in an attempt to restart, up to its promise. Its logs are
+    /// then those of the attempt, and may end before what the view had shown of them.
     pub(super) fn has_promised_restart(&self) -> bool {
         self.promise.is_some_and(|promise| promise.ballot.attempt > 0)
     }
 
-    /// Returns its log of a logged subgroup.
+    /// Returns the node's log of a logged subgroup.
     pub(super) fn log(&self, subgroup: usize) -> Option<&LogState<'a>> {
         self.logs.get(subgroup)?.as_ref()
     }
 
-    /// Returns the end of a subgroup's log according to its promise of a view.
+    /// Returns the end of a subgroup's log according to the node's promise of a view.
     pub(super) fn promised_end(
         &self,
         promise: &Promise<'_>,

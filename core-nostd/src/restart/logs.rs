@@ -12,17 +12,19 @@ use crate::ids::{DurableCount, NodeId};
 pub struct TakenLog {
     /// Node that has the log.
     pub node: NodeId,
-    /// End at which the log is taken. The node's own log may end later: [`Restart::cut_of`].
+    /// End at which the log is taken. The node's own log may extend past this end: see
+    /// [`Restart::cut_of`].
     pub end: LogEnd,
 }
 
 impl<'a> Restart<'a> {
-    /// Returns the log of a subgroup to be taken: the one with the highest end, or `None` if no
+    /// Returns the log of a subgroup to be taken: the log with the highest end, or `None` if no
     /// member of the base has one. With less than a majority, a log that is not its owner's
     /// original comes last.
     ///
     /// # Errors
-    /// This record is damaged wherever it was found, and a node that did not answer may have it.
+    /// This record is damaged in every log that was examined, but a node that did not answer may
+    /// have it.
     pub fn log_of(
         &self,
         plan: &Plan<'a>,
@@ -48,9 +50,8 @@ impl<'a> Restart<'a> {
         Ok(Some(taken))
     }
 
-    /// Returns the point at which a participant's log has to be cut because it has more than the
-    /// log that is taken. A participant without a whole log may have to cut even earlier, where its
-    /// view ended.
+    /// Returns where a participant's log must be cut because it extends past the log that is taken.
+    /// A participant without a whole log may have to cut even earlier, where its view ended.
     #[must_use]
     pub fn cut_of(&self, taken: &TakenLog, node: NodeId, subgroup: usize) -> Option<DurableCount> {
         let own = self.answer_of(node)?.log(subgroup)?.end;
@@ -89,8 +90,8 @@ impl<'a> Restart<'a> {
         count.filter_map(move |answer| Some((answer, answer.log(subgroup)?)))
     }
 
-    /// Returns the number of messages of a subgroup that the base showed as durable at a majority.
-    /// The log that is taken must have them.
+    /// Returns the number of a subgroup's messages that the base showed as durable at a majority.
+    /// The log that is taken must contain them.
     pub(super) fn durable_at_majority(&self, base: KnownView<'a>, subgroup: usize) -> DurableCount {
         let logs = self.answers_in(base).filter_map(|answer| answer.log(subgroup));
         logs.map(|log| log.note.majority).max().unwrap_or_default()
@@ -115,8 +116,8 @@ impl<'a> Restart<'a> {
         // bound: the damaged runs of a log
         for run in log.damaged.iter().filter(|run| run.0 < end) {
             let (mut at, run_end) = (run.0, run.1.min(end));
-            // bound: the damaged ranges of all logs, plus the logs: each turn reaches the end of
-            // another intact range of some log
+            // bound: the damaged ranges of all logs, plus the logs: each turn reaches the end of a
+            // further intact range of some log
             while at < run_end {
                 match self.has_intact(plan, subgroup, at) {
                     Some((_, up_to)) if up_to > at => at = up_to,
@@ -129,7 +130,8 @@ impl<'a> Restart<'a> {
 
     /// Returns whether a record that no node has intact may be dropped together with all later
     /// ones: at least half of the members have an undamaged log that ends before it, so it was
-    /// never durable at a majority. With less than a majority it may always be dropped.
+    /// never durable at a majority. If less than a majority is enough, the record may always be
+    /// dropped.
     fn may_cut(&self, plan: &Plan<'a>, subgroup: usize, sequence: DurableCount) -> bool {
         if self.is_with_less() {
             return true;

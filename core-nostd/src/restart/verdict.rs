@@ -9,10 +9,10 @@ use crate::ids::{DurableCount, NodeId, ViewId};
 #[derive(Clone, Copy, Debug)]
 pub struct Restart<'a> {
     answers: &'a [Answer<'a>],
-    /// Nodes that may belong to each logged subgroup. Those of them that are in a view are its
-    /// members there.
+    /// Nodes that may belong to each logged subgroup. Those that are in a view are the subgroup's
+    /// members in that view.
     subgroups: &'a [&'a [NodeId]],
-    /// Whether the nodes that answer are enough.
+    /// Whether the nodes that answer are enough, even if they are not a majority.
     with_less: bool,
 }
 
@@ -32,7 +32,7 @@ pub enum Verdict<'a> {
 pub struct Wait<'a> {
     /// View whose members are needed.
     pub view: KnownView<'a>,
-    /// Whether the view is to be adopted, and is not known to be decided.
+    /// Whether that view is to be adopted but is not known to be decided.
     pub is_adopted: bool,
     /// Missing part.
     pub want: Want,
@@ -49,14 +49,14 @@ pub enum Want {
     /// No answering member of this logged subgroup is known to have everything that the previous
     /// view ended with.
     WholeLog(usize),
-    /// A record of this logged subgroup is damaged at all nodes that have it, and may have been
+    /// A record of this logged subgroup is damaged at all nodes that have it, but may have been
     /// durable at a majority.
     Record(usize, DurableCount),
     /// This many messages of this logged subgroup were durable at a majority, but no log that
     /// counts has them.
     Durable(usize, DurableCount),
-    /// Only this node knows of the view. Most members of the previous view, as the others know it,
-    /// are here and never continued from it.
+    /// Only this node knows of the view. Most members of the previous view, as the other nodes know
+    /// it, have answered and never continued from it.
     Support(NodeId),
 }
 
@@ -73,7 +73,7 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Returns the id of the view that it leads to.
+    /// Returns the id of the view that the plan leads to.
     #[must_use]
     pub const fn next_id(&self) -> ViewId {
         self.base.id.next()
@@ -88,8 +88,8 @@ impl<'a> Restart<'a> {
         Self { answers, subgroups, with_less: false }
     }
 
-    /// Declares that the answering nodes have to be enough: data that only others have is given up.
-    /// For an operator who knows that those nodes never come back (DUR-7).
+    /// Declares that the answering nodes must be enough: data that only other nodes have is given
+    /// up. This is for an operator who knows that those nodes will never come back (DUR-7).
     #[must_use]
     pub const fn with_less(self) -> Self {
         Self { with_less: true, ..self }
@@ -132,7 +132,8 @@ impl<'a> Restart<'a> {
     }
 
     /// Returns the nodes whose answers would help: needed members that have not answered or have
-    /// nothing of the group. If there are none, all are here and the missing data is lost.
+    /// nothing of the group. If there are none, all needed members have answered and the missing
+    /// data is lost.
     pub fn missing(&self, wait: Wait<'a>) -> impl Iterator<Item = NodeId> {
         let subgroup = match wait.want {
             Want::Majority | Want::Support(_) => None,
@@ -147,8 +148,8 @@ impl<'a> Restart<'a> {
         })
     }
 
-    /// Returns the needed members that are here but count in no majority: one of their logs is not
-    /// the one that they had, or they know less than they had shown to others.
+    /// Returns the needed members that have answered but count in no majority: one of their logs is
+    /// not the one that they had, or they know less than they had shown to others.
     pub fn uncounted(&self, wait: Wait<'a>) -> impl Iterator<Item = NodeId> {
         let old = self.answers.iter().filter(|answer| !answer.is_new());
         let members = old.map(|answer| answer.node);
@@ -165,7 +166,7 @@ impl<'a> Restart<'a> {
         members.iter().copied().filter(move |node| all || self.answer_of(*node).is_some())
     }
 
-    /// Returns the nodes that have to promise the next view before it is decided: the answering
+    /// Returns the nodes that must promise the next view before it is decided: the answering
     /// members of the base, and those of an adopted view.
     pub fn participants(&self, plan: &Plan<'a>) -> impl Iterator<Item = NodeId> {
         let plan = *plan;
@@ -180,8 +181,8 @@ impl<'a> Restart<'a> {
 
     /// Returns the node that knows of the base, if it is the only one and the base cannot have been
     /// decided: most members of the previous view, as the others know it, answer, and none of them
-    /// has promised to leave it. A view that an operator forced to begin with less needs no
-    /// majority.
+    /// has promised to leave it. A view that an operator forced to begin with less than a majority
+    /// needs no majority.
     fn unsupported(&self, base: KnownView<'a>) -> Option<NodeId> {
         let mut knowing = self.answers_in(base);
         let claimant = knowing.next()?;
@@ -213,15 +214,15 @@ impl<'a> Restart<'a> {
     }
 
     /// Returns whether a node counts: it has data of the group, its logs are the ones that it had,
-    /// and it knows everything that it had shown to others. With less than a majority, the data
-    /// found has to be enough.
+    /// and it knows everything that it had shown to others. If less than a majority is enough, the
+    /// data found must be enough too.
     fn counts(&self, answer: &Answer<'_>) -> bool {
         let is_as_it_was = || !answer.has_lost_log() && !self.is_outdated(answer);
         !answer.is_new() && (self.with_less || is_as_it_was())
     }
 
-    /// Returns whether another node had seen more of this one in the base than it has now: its disk
-    /// came back in an older state.
+    /// Returns whether another node had seen more of this node's data in the base than this node
+    /// has now: its disk came back in an older state.
     fn is_outdated(&self, answer: &Answer<'_>) -> bool {
         let Some(base) = self.base() else { return false };
         let is_in_base = answer.decided.is_some_and(|decided| decided.id >= base.id);
@@ -243,7 +244,7 @@ impl<'a> Restart<'a> {
         false
     }
 
-    /// Returns what is missing of a subgroup's records.
+    /// Returns the records that a subgroup still lacks, as a reason to wait.
     fn lacks_records(&self, plan: &Plan<'a>, subgroup: usize) -> Option<Want> {
         let taken = match self.log_of(plan, subgroup) {
             Ok(taken) => taken?,
@@ -254,9 +255,10 @@ impl<'a> Restart<'a> {
         is_short.then_some(Want::Durable(subgroup, durable))
     }
 
-    /// Returns the promise with the latest ballot that ends this view. `None` if it is a promise of
-    /// a view without members, which earlier versions made when all left at once: that view gives
-    /// nothing to continue with, and no promise with a lower ballot was decided.
+    /// Returns the promise with the latest ballot that ends this view. Returns `None` if it is a
+    /// promise of a view without members, which earlier versions made when all members left at
+    /// once: such a view leaves nothing to continue with, and no promise with a lower ballot was
+    /// decided.
     fn latest_promise(&self, base: KnownView<'a>) -> Option<Promise<'a>> {
         let promises = self.answers.iter().filter_map(|answer| answer.promise);
         let of_base = promises.filter(|promise| promise.next.id == base.id.next());
@@ -264,8 +266,8 @@ impl<'a> Restart<'a> {
         latest.filter(|promise| !promise.next.members.is_empty())
     }
 
-    /// Returns what lacks a majority in a view: its members, or a logged subgroup's members in it.
-    /// A subgroup without members there needs none.
+    /// Returns the set of members that lacks a majority: the view's members, or a logged subgroup's
+    /// members in the view. A subgroup without members in the view needs no majority.
     fn lacks_majority(&self, view: KnownView<'a>) -> Option<Want> {
         if !self.has_majority(view, None) {
             return Some(Want::Majority);
@@ -281,10 +283,10 @@ impl<'a> Restart<'a> {
         None
     }
 
-    /// Returns whether enough of the view's members, or of a logged subgroup's members in it,
-    /// answer and count: a majority, or at least one if the nodes that answer are enough. Such a
-    /// member need not know of the view: if it had delivered or promised anything there, its answer
-    /// would say so.
+    /// Returns whether enough of the view's members, or of a logged subgroup's members in it, have
+    /// answered and count: a majority, or at least one if the nodes that answer are enough. Such a
+    /// member need not know of the view: if it had delivered or promised anything in the view, its
+    /// answer would say so.
     fn has_majority(&self, view: KnownView<'a>, subgroup: Option<usize>) -> bool {
         let (mut all, mut here) = (0_usize, 0_usize);
         // bound: the members of the view
@@ -298,7 +300,7 @@ impl<'a> Restart<'a> {
         enough || all == 0
     }
 
-    /// Returns a logged subgroup that has members in the base, none of which is known to have a
+    /// Returns a logged subgroup that has members in the base but none that is known to have a
     /// whole log.
     fn lacks_whole_log(&self, base: KnownView<'a>) -> Option<Want> {
         let mut subgroup = 0;
@@ -315,8 +317,8 @@ impl<'a> Restart<'a> {
     }
 
     /// Returns whether a node's logs have everything that the view before the base ended with: the
-    /// node knows that the base is decided, or promised it. Another member of the base may have
-    /// joined it and not have its state yet.
+    /// node knows that the base is decided, or promised it. Any other member of the base may have
+    /// joined in it and may not have received its state yet.
     pub(super) fn has_whole_logs(&self, node: NodeId, base: KnownView<'a>) -> bool {
         let Some(answer) = self.answer_of(node) else { return false };
         let is_there = answer.decided.is_some_and(|decided| decided.id >= base.id);

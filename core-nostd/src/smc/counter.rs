@@ -5,9 +5,9 @@ use crate::ids::Round;
 
 /// A decoded slot counter.
 ///
-/// A reader examines only a sender's next slot. There, a message is new if its round is at least
-/// the number of rounds already received, a marker is new if it is greater than that number, and
-/// anything else is from the previous lap.
+/// A reader examines only a sender's next slot. In that slot, a message is new if its round is at
+/// least the number of rounds already received, a marker is new if it is greater than that number,
+/// and anything else is from the previous lap.
 ///
 /// ```
 /// use tramontane_core::{ids::Round, smc::SlotCounter};
@@ -20,7 +20,7 @@ use crate::ids::Round;
 pub enum SlotCounter {
     /// `2*round + 1`: the slot contains the message of that round.
     Message(Round),
-    /// `2*round`: all the sender's earlier rounds are used, and the slot has no message yet.
+    /// `2*round`: all the sender's earlier rounds have been used, and the slot has no message yet.
     UsedBelow(Round),
 }
 
@@ -33,7 +33,7 @@ impl SlotCounter {
         if counter & 1 == 1 { Self::Message(round) } else { Self::UsedBelow(round) }
     }
 
-    /// Returns the round in the counter: that of the message, or the first unused one.
+    /// Returns the round in the counter: the message's round, or the first unused one.
     #[inline]
     pub(crate) const fn round(self) -> Round {
         match self {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The first round without a counter: twice its number does not fit.
+    /// The first round that has no counter: twice its number does not fit.
     const FIRST_WITHOUT: u64 = 1 << 63;
 
     proptest! {
@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// The round before has counters: the two greatest possible.
+    /// The last round below that one has counters: the two greatest possible.
     #[test]
     fn last_encodable_round_has_the_greatest_counters() {
         let last = Round(FIRST_WITHOUT.wrapping_sub(1));

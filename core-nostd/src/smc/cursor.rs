@@ -42,7 +42,7 @@ impl RingCursor {
         }
     }
 
-    /// Returns the number of messages from `earlier` to here.
+    /// Returns the number of messages from `earlier` to this position.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {

@@ -7,25 +7,25 @@
 //! A ready flag is never cleared: it contains the position that it refers to, so a flag from an
 //! old lap does not match. The step never writes to a flag.
 //!
-//! Order: a flag is stored with release after the message was built, and loaded with acquire before
-//! the message is published. `limit` is stored with release after the peers' frontiers were seen,
-//! and loaded with acquire before a message is built in the slot. `loom` searches the interleavings
-//! (`tests/loom_handoff.rs`).
+//! Order: a flag is stored with release ordering after the message has been built, and loaded with
+//! acquire ordering before the message is published. `limit` is stored with release ordering after
+//! the peers' frontiers have been seen, and loaded with acquire ordering before a message is built
+//! in the slot. `loom` searches the interleavings (`tests/loom_handoff.rs`).
 
 use core::num::NonZeroU64;
 
 use crate::ids::{Position, Slot, index_from_u32, u64_from_index};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Attempts of a reservation that loses to other threads. Each loss is another thread's success, so
-/// a refusal requires that many other senders at the same instant.
+/// Number of attempts for a reservation that loses to other threads. Each loss is another thread's
+/// success, so a refusal requires that many other senders at the same instant.
 const ATTEMPTS: u32 = 64;
 
-/// Set in `reserved` once nothing more may be reserved. No position is this high, so no limit is
-/// above it.
+/// Flag that is set in `reserved` once nothing more may be reserved. No position is this high, so
+/// no limit is above it.
 const CLOSED: u64 = 1 << 63;
 
-/// Aligns a value so that cells written by different threads are on separate cache lines.
+/// Alignment that puts cells written by different threads on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
@@ -33,11 +33,11 @@ struct Apart<T>(T);
 /// The cells of one outbox that are not per slot.
 #[derive(Debug)]
 pub struct HandOffCells {
-    /// Positions below this are reserved.
+    /// Position below which all positions are reserved.
     reserved: Apart<AtomicU64>,
-    /// Positions below this may be reserved.
+    /// Position below which positions may be reserved.
     limit: Apart<AtomicU64>,
-    /// Requested rounds of silence that the step has not taken up yet (NUL-5).
+    /// Number of requested rounds of silence that the step has not taken up yet (NUL-5).
     silence: AtomicU64,
     /// Position at which the silence begins; messages reserved before it must still be sent.
     silence_from: AtomicU64,
@@ -75,7 +75,7 @@ impl Default for HandOffCells {
     }
 }
 
-/// The private flag of a slot: the position whose reservation ended, and its outcome.
+/// The private flag of a slot: the position whose reservation has ended, and its outcome.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct ReadyFlag(AtomicU64);
@@ -118,7 +118,7 @@ pub enum Outcome {
 pub enum Refusal {
     /// All slots are in use.
     Full,
-    /// Too many other threads reserved at this moment.
+    /// Too many other threads were reserving at the same moment.
     Contended,
 }
 
@@ -132,8 +132,8 @@ pub struct HandOff<'m> {
 
 static_assertions::assert_impl_all!(HandOff<'static>: Send, Sync, Copy);
 
-/// Declares a method that is private to the core but public for the search of interleavings. If it
-/// were always public, safe code could declare a slot free while a reservation builds in it.
+/// Declares a method that is private to the core but public for the search of interleavings. If the
+/// method were always public, safe code could declare a slot free while a reservation builds in it.
 macro_rules! own {
     ($(#[$attribute:meta])* fn $($method:tt)*) => {
         #[cfg(not(loom))]
@@ -145,8 +145,8 @@ macro_rules! own {
 
 impl<'m> HandOff<'m> {
     own! {
-        /// Creates a hand-off over its cells; `ready` has one flag per slot. Returns `None` if it
-        /// is empty.
+        /// Creates a hand-off over its cells; `ready` has one flag per slot. Returns `None` if
+        /// `ready` is empty.
         #[must_use]
         fn new(cells: &'m HandOffCells, ready: &'m [ReadyFlag]) -> Option<Self> {
             let window = NonZeroU64::new(u64_from_index(ready.len()))?;
@@ -155,11 +155,11 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// Reserves the next positions, at least one and at most `most`. Returns the first of them
-        /// and their number. Lock-free and bounded.
+        /// Reserves the next positions, at least one and at most `most`. Returns the first of these
+        /// positions and their number. Lock-free and bounded.
         ///
         /// # Errors
-        /// Fails if no slot is free or too many threads reserve at once.
+        /// Fails if no slot is free, or if too many threads reserve at once.
         #[inline]
         fn reserve(&self, most: u32) -> Result<(Position, u32), Refusal> {
             let mut position = self.cells.reserved.0.load(Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl<'m> HandOff<'m> {
             // bound: ATTEMPTS
             while attempts < ATTEMPTS {
                 let free = self.cells.limit.0.load(Ordering::Acquire).saturating_sub(position);
-                // The number of free slots is at most a window, so it always fits 32 bits.
+                // The number of free slots is at most a window, so it always fits in 32 bits.
                 let count = most.max(1).min(u32::try_from(free).unwrap_or(u32::MAX));
                 if count == 0 {
                     return Err(Refusal::Full);
@@ -242,7 +242,7 @@ impl<'m> HandOff<'m> {
     own! {
         #[cfg(any(feature = "views", loom))]
         /// Refuses every further reservation, as if all slots were in use. All positions below the
-        /// returned one were reserved, and none from it on: a reservation either precedes the close
+        /// returned one have been reserved, but no others: a reservation either precedes the close
         /// or is refused (VIE-7).
         fn close(&self) -> Position {
             Position(self.cells.reserved.0.fetch_or(CLOSED, Ordering::Relaxed) & !CLOSED)
@@ -268,8 +268,8 @@ impl<'m> HandOff<'m> {
 
     own! {
         /// Takes the rounds of silence that begin at `position`, if any were declared. A silence
-        /// that begins later is kept; one that a message has ended is discarded. Only the step may
-        /// call this.
+        /// that begins later is kept; a silence that a message has ended is discarded. Only the
+        /// step may call this.
         #[inline]
         fn take_silence(&self, position: Position) -> u64 {
             let rounds = self.cells.silence.load(Ordering::Acquire);

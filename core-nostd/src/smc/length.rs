@@ -2,20 +2,20 @@
 //!
 //! Requirement: SMC-4.
 
-/// Length that marks a slot whose reservation was dropped: it has a place in the order, but no
-/// message.
+/// Length that marks a slot whose reservation was dropped: the slot has a place in the order, but
+/// no message.
 const LENGTH_OF_NULL: u32 = u32::MAX;
 
 /// Flag in the length of a slot whose message is sent by block multicast (RDM-7): the slot contains
-/// its descriptor. Such a length is above every length of a message, as is that of a null.
+/// its descriptor. Such a length is above every message length, as is the length of a null.
 const LARGE: u32 = 1 << 31;
 
 /// A decoded slot length. It is encoded as one number, like the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotLength {
-    /// Message with its length in bytes.
+    /// A message, with its length in bytes.
     Message(u32),
-    /// Descriptor of a large message, with the descriptor's length in bytes.
+    /// The descriptor of a large message, with the descriptor's length in bytes.
     Large(u32),
     /// No message.
     Null,

@@ -13,13 +13,13 @@ use crate::memory::{NodeMemory, OutOfRow, OwnRing, RingPlace, RowWriter};
 pub enum ReserveError {
     /// No slot is free now (SMC-2). Step the node or wait.
     Full,
-    /// Too many threads reserved at this moment. Try again.
+    /// Too many threads were reserving at the same moment. Retry.
     Contended,
     /// The message does not fit in a slot (SMC-4).
     TooLarge {
         /// Requested bytes.
         length: usize,
-        /// Bytes that a slot holds.
+        /// Capacity of a slot, in bytes.
         limit: u32,
     },
 }
@@ -38,7 +38,7 @@ impl core::fmt::Display for ReserveError {
 
 impl core::error::Error for ReserveError {}
 
-/// The sending end of one subgroup at one member. Copies share it, and any thread may use one.
+/// The sending end of one subgroup at one member. Copies share it, and any thread may use a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Outbox<'m> {
     handoff: HandOff<'m>,
@@ -49,8 +49,8 @@ static_assertions::assert_impl_all!(Outbox<'static>: Send, Sync, Copy);
 
 impl<'m> Outbox<'m> {
     /// Creates the outbox of one subgroup when its [node](crate::node::Node::outbox) is not
-    /// available. `memory` contains only that subgroup's hand-off, and `shape` is the layout's ring
-    /// for the subgroup in the local row.
+    /// available. `memory` must contain only that subgroup's hand-off, and `shape` must be the
+    /// shape of the subgroup's ring in the local row.
     ///
     /// # Errors
     /// Fails if the ring is not inside the row, if there is not exactly one hand-off, or if there
@@ -62,11 +62,11 @@ impl<'m> Outbox<'m> {
         }
     }
 
-    /// Creates the outbox over a ring at a place that was checked before; `ready` has one flag per
-    /// slot.
+    /// Creates the outbox over a ring at a place that has been checked before; `ready` has one flag
+    /// per slot.
     ///
     /// # Errors
-    /// The same as for [`Outbox::new`].
+    /// Fails as [`Outbox::new`] does.
     #[inline]
     pub(crate) fn at(
         row: RowWriter<'m>,
@@ -85,7 +85,7 @@ impl<'m> Outbox<'m> {
     /// Reserves a slot for a message of `length` bytes. Lock-free and bounded.
     ///
     /// # Errors
-    /// See [`ReserveError`]. Only `TooLarge` is final.
+    /// Fails as described at [`ReserveError`]. Only `TooLarge` is final.
     #[inline]
     pub fn reserve(&self, length: usize) -> Result<Reservation<'m>, ReserveError> {
         let length = self.fitting(length)?;
@@ -97,11 +97,11 @@ impl<'m> Outbox<'m> {
     /// Reserves up to `most` consecutive slots with one compare-and-swap, for a burst of messages.
     ///
     /// A compare-and-swap waits until all earlier stores of its processor have reached the cache,
-    /// and stores to slots that peers have read are slow. With one compare-and-swap for each
-    /// message, the stores of two messages would never overlap.
+    /// and stores to slots that peers have read are slow. With one compare-and-swap per message,
+    /// the stores of two messages would never overlap.
     ///
     /// # Errors
-    /// [`ReserveError::Full`] or [`ReserveError::Contended`].
+    /// Fails with [`ReserveError::Full`] or [`ReserveError::Contended`].
     #[inline]
     pub fn reserve_run(&self, most: u32) -> Result<ReservedRun<'m>, ReserveError> {
         let (position, left) = self.handoff.reserve(most)?;
@@ -132,8 +132,8 @@ impl<'m> Outbox<'m> {
     }
 }
 
-/// Consecutive slots that are reserved and not yet handed out. Dropping the run sends its remaining
-/// slots as nulls, so reserve no more than you will use.
+/// Consecutive slots that have been reserved but not handed out yet. Dropping the run sends its
+/// remaining slots as nulls, so reserve no more than you will use.
 #[derive(Debug)]
 pub struct ReservedRun<'m> {
     outbox: Outbox<'m>,
@@ -148,10 +148,11 @@ impl<'m> ReservedRun<'m> {
         self.left
     }
 
-    /// Returns the next slot, for a message of `length` bytes, or `None` if all were handed out.
+    /// Returns the next slot, for a message of `length` bytes, or `None` if all slots have been
+    /// handed out.
     ///
     /// # Errors
-    /// [`ReserveError::TooLarge`]; the slot stays in the run.
+    /// Fails with [`ReserveError::TooLarge`]; the slot stays in the run.
     #[inline]
     pub fn next(&mut self, length: usize) -> Result<Option<Reservation<'m>>, ReserveError> {
         let length = self.outbox.fitting(length)?;
@@ -195,7 +196,7 @@ impl From<Refusal> for ReserveError {
 /// A slot in which a message is being built. Committing sends it; dropping it sends a null instead
 /// (SMC-3).
 ///
-/// An open reservation holds back later messages of its own ring, and nothing else.
+/// An open reservation holds back later messages of its own ring, but nothing else.
 #[derive(Debug)]
 pub struct Reservation<'m> {
     outbox: Outbox<'m>,
@@ -205,7 +206,8 @@ pub struct Reservation<'m> {
 }
 
 impl Reservation<'_> {
-    /// Returns the message to build: `length` bytes with the leftovers of an earlier message.
+    /// Returns the message to build. Its `length` bytes initially hold the leftovers of an earlier
+    /// message.
     #[inline]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
@@ -218,10 +220,10 @@ impl Reservation<'_> {
         self.position
     }
 
-    /// Shortens the message to its first `length` bytes. A length above the current one changes
-    /// nothing.
+    /// Shortens the message to its first `length` bytes. A length that is not below the current one
+    /// changes nothing.
     ///
-    /// The bytes that remain are copied towards the end of the slot (SMC-7): a reservation of the
+    /// The remaining bytes are copied towards the end of the slot (SMC-7), so a reservation of the
     /// right length is cheaper.
     pub fn truncate(&mut self, length: usize) {
         match u32::try_from(length) {
@@ -241,9 +243,9 @@ impl Reservation<'_> {
     }
 
     /// Commits a large message: its bytes are sent by block multicast, and the slot contains its
-    /// descriptor. The message is received once its blocks are (RDM-7). Only allowed in a subgroup
-    /// that was laid out for large messages; in others, the members treat this sender as
-    /// misbehaving.
+    /// descriptor. The message is received once its blocks have been received (RDM-7). This is
+    /// allowed only in a subgroup that was laid out for large messages; in other subgroups, the
+    /// members treat this sender as misbehaving.
     pub fn commit_large(self) {
         let length = SlotLength::Large(self.length);
         self.hand_over(length);

@@ -1,37 +1,38 @@
-//! Bodies: payloads to which entries refer instead of carrying them (TRM-9). This is an option of
+//! Bodies: payloads that entries refer to instead of carrying them (TRM-9). This is an option of
 //! the overlay.
 //!
 //! A client gives the body of a long message to each replica of each group on the message's path,
-//! over its own connections. The body is stored in the client's row there, under the message's
-//! name. Slots, entries and the stream to children then contain only headers.
+//! over its own connections. The body is stored in the replica's copy of the client's row, under
+//! the message's name. Slots, entries and the stream to children then contain only headers.
 //!
 //! A replica that finds a reference in its log copies the body from the client's row into memory
 //! that only the replica itself writes: at the entry's log index, under the message's name. The
-//! body stays there for as long as the entry is in the log. So neither the departure of a client
-//! nor the end of its connection removes a body to which an entry refers.
+//! body stays there as long as the entry is in the log. Therefore neither a client's departure nor
+//! the end of its connection removes a body to which an entry refers.
 //!
-//! A step copies a limited number of bytes of bodies, and shows which bodies it has. So a leader's
-//! followers and the lower groups copy the first bodies while the leader copies the next ones. If
-//! each first copied everything available, all would copy the same bodies one after another.
+//! A step copies a limited number of bytes of bodies, and publishes which bodies it has. A leader's
+//! followers and the lower groups can therefore copy the first bodies while the leader copies the
+//! next ones. If each replica first copied everything available, all replicas would copy the same
+//! bodies in turn.
 //!
 //! # When a reference counts
-//! A replica shows the leader that writes its log the index below which it has all bodies. Only
-//! references below that index count there, in the leader's log and in its term. So a reference is
-//! decided once a quorum has shown its body, not once a quorum has its header. The leader itself
-//! proposes no reference whose body it lacks. If a follower lacks a body for too long, or asks for
-//! it because the client no longer gives it, the leader carries the body into that follower's log,
-//! under the entry's index and name (see `carry`).
+//! A replica publishes, to the leader that writes its log, the index below which it has all bodies.
+//! Only references below that index count at this replica, in the leader's log and in its term. So
+//! a reference is decided once a quorum has reported its body, not once a quorum has its header.
+//! The leader itself proposes no reference whose body it lacks. If a follower lacks a body for too
+//! long, or requests it because the client no longer gives it, the leader carries the body into
+//! that follower's log, under the entry's index and name (see `carry`).
 //!
-//! A count that was shown to an earlier leader means nothing to a later one, so the term is sent
-//! with it. A follower begins to count for a leader only once its log has that leader's stamp.
+//! A count that was published for an earlier leader means nothing to a later one, so the term is
+//! sent with it. A follower begins to count for a leader only once its log has that leader's stamp.
 //!
 //! # Why a body is never replaced too early
 //! - In a client's row, the client replaces a body only after this replica has replied to the
 //!   message, which it does when it delivers or skips it.
-//! - In the replica's memory, a body is replaced by that of the entry whose header replaces its
-//!   own. By then all replicas that are heard have delivered the old entry, and the children have
-//!   decided it.
-//! - A body's name is removed before the body is replaced, and written after it.
+//! - In the replica's memory, a body is replaced with that of the entry whose header replaces its
+//!   own entry's header. By then all replicas that are heard have delivered the old entry, and the
+//!   children have decided it.
+//! - A body's name is removed before the body is replaced, and is written after the new body.
 
 use super::common::Common;
 use super::entry::{Content, Entry, Message, MessageId, Source};
@@ -46,7 +47,7 @@ use super::timestamp::Timestamp;
 use crate::ids::{Ordinal, index_from_u32};
 use crate::memory::{OutOfRow, Row};
 
-/// Offsets of a name's cells: its mark, and the message that it names.
+/// Offsets of a name's cells: its mark, and the message that is named.
 const MARK: usize = 0;
 const PARTY: usize = 8;
 const NUMBER: usize = 16;
@@ -62,7 +63,7 @@ impl Log<'_> {
         self.is_named(self.shape().carried_name(place), place, id)
     }
 
-    /// Returns whether the name that was read last is that of a message's body for a log index.
+    /// Returns whether the name that was read last is the name of a message's body for a log index.
     pub(super) fn is_asked(&self, place: u64, id: MessageId) -> Result<bool, OutOfRow> {
         self.is_named(self.shape().asked_name(), place, id)
     }
@@ -80,7 +81,7 @@ impl Log<'_> {
         Ok(())
     }
 
-    /// Names the body stored for a log index, once it is complete, as that of a message.
+    /// Names the body stored for a log index, once the body is complete, as that of a message.
     pub(super) fn name_body(&self, place: u64, id: MessageId) -> Result<(), OutOfRow> {
         let at = self.shape().body_name(place);
         let put = |offset: usize, value: u64| -> Result<(), OutOfRow> {
@@ -155,7 +156,7 @@ impl Common<'_> {
         if !self.shape.is_reference(length) || step.log.has_body(place, id)? {
             return Ok(None);
         }
-        // If this replica has delivered the message without its body, the client's slot may now
+        // If this replica has delivered the message without its body, the client's slot may by now
         // have another body.
         let given = if place < self.delivered { None } else { self.given(id, step.memory)? };
         if let Some((row, offset)) = given {
@@ -174,7 +175,7 @@ impl Common<'_> {
             step.log.memory().reader(),
             self.shape.payload(place),
         )?;
-        // A later leader that has put another payload there has replaced the header first.
+        // A later leader that has put another payload at this index has replaced the header first.
         if step.log.load(place)?.as_ref() == Some(entry) {
             return Ok(None);
         }
@@ -205,7 +206,7 @@ impl Common<'_> {
     }
 
     /// As a leader: copies the body of a source's next message, whose entry will be at the end of
-    /// the log. Returns false if the body is not here.
+    /// the log. Returns false if the body is not available here.
     pub(super) fn take_body<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -246,7 +247,7 @@ impl Common<'_> {
         Ok(is_there.then(|| (feed, ring.payload(ordinal))))
     }
 
-    /// As a leader: asks the parent for a payload that has been missing for too long.
+    /// As a leader: requests from the parent a payload that has been missing for too long.
     pub(super) fn ask_for_wanted<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -276,12 +277,13 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns how long a replica waits for a body that its client may still give.
+    /// Returns the time that a replica waits for a body that its client may still give.
     pub(super) const fn patience_for_bodies_ns(&self) -> u64 {
         self.options.suspect_ns >> 1
     }
 
-    /// As a follower: copies the bodies of new entries, and shows the leader which ones are here.
+    /// As a follower: copies the bodies of new entries, and publishes to the leader which bodies
+    /// are here.
     pub(super) fn hold_bodies<F, M: Memory>(
         &mut self,
         follower: &mut Follower,
@@ -306,7 +308,7 @@ impl Common<'_> {
             }
         }
         // Entries beyond this would replace bodies that are still needed here, so a leader may not
-        // have written them yet.
+        // have written these entries yet.
         let room = self.delivered.saturating_add(u64::from(self.shape.entries()));
         let end = control.tail.min(room);
         // bound: the entries of the log
@@ -315,7 +317,8 @@ impl Common<'_> {
                 break;
             }
             match step.log.load(held.below)? {
-                // A snapshot delivered this entry, and no replica needs its body from here.
+                // A snapshot delivered this entry, and no replica needs this replica's copy of its
+                // body.
                 None if held.below < self.delivered => {}
                 None => break,
                 // The next step continues here.
@@ -340,12 +343,11 @@ impl Common<'_> {
     fn comes<M: Memory>(&self, id: MessageId, memory: &M) -> Result<bool, Halt> {
         let Some(row) = self.row_of_client(id, memory) else { return Ok(false) };
         let gives_from = row.cell(feed_row::GIVES_FROM)?.load();
-        // This cell lands after the bodies that were given, so they are looked for after it is
-        // read.
+        // This cell lands after the bodies that were given, so look for them after reading it.
         Ok(id.number >= gives_from || self.given(id, memory)?.is_some())
     }
 
-    /// Asks the leader for the bodies, from a log index on, that clients no longer give.
+    /// Requests from the leader the bodies, starting at a log index, that clients no longer give.
     fn ask_for_bodies<F, M: Memory>(
         &mut self,
         follower: &Follower,
@@ -380,8 +382,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// The count is shown only to the leader that writes this log: a deposed leader must not count
-    /// bodies that arrive later.
+    /// The count is published only to the leader that writes this log: a deposed leader must not
+    /// count bodies that arrive later.
     fn show_bodies<M: Memory>(&mut self, follower: &Follower, memory: &M) -> Result<(), Halt> {
         let (shown, of) = (follower.held.shown, follower.held.of.cell());
         let Some(link) = follower.granted_to.filter(|_| shown > 0) else { return Ok(()) };
@@ -397,8 +399,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns whether a decided entry can be delivered because its body is here. A replica that
-    /// comes back counts in quorums only once it has all earlier bodies.
+    /// Returns whether a decided entry can be delivered because its body is here. A returning
+    /// replica counts in quorums only once it has all earlier bodies.
     pub(super) fn is_deliverable<F, M: Memory>(
         &mut self,
         held: &Held,
@@ -425,7 +427,7 @@ impl Common<'_> {
         self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(bytes);
     }
 
-    /// Returns whether this step has copied so much that its results must be sent first.
+    /// Returns whether this step has copied so much that its results must first be sent.
     const fn has_taken_enough(&self) -> bool {
         self.progress.copied_bytes >= self.options.run_bytes
     }

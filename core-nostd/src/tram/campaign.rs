@@ -1,16 +1,18 @@
-//! How a replica becomes leader: it gathers permission to write a quorum's logs, and makes its own
-//! log contain everything that can have been decided (TRM-4).
+//! How a replica becomes leader: it gathers permissions to write a quorum's logs, and brings into
+//! its own log everything that can have been decided (TRM-4).
 //!
-//! 1. It asks all peers for their logs, with a timestamp above all those that it knows. By the time
-//!    a peer sees the request, the candidate's earlier writes to that peer's log have landed or
-//!    were refused.
-//! 2. It reads the control line and all headers of each granted log, after the grant. It then reads
-//!    the control line once more, because the owner shows there which leader has the log.
-//! 3. Once a quorum's logs are read, its own included, it takes the log with the highest stamp and,
-//!    among equal stamps, the longest. It copies the entries that it lacks, reads that log's
-//!    control line one last time, and puts its own timestamp on its log.
+//! 1. The candidate requests the logs of all peers, with a timestamp above all those that it knows.
+//!    By the time a peer sees the request, the candidate's earlier writes to that peer's log have
+//!    either landed or been refused.
+//! 2. After each grant, the candidate reads the control line and all headers of the granted log. It
+//!    then reads the control line once more, because the owner publishes there which leader has the
+//!    log.
+//! 3. Once a quorum's logs have been read, its own included, the candidate takes the log with the
+//!    highest stamp and, among equal stamps, the longest. It copies the entries that it lacks,
+//!    reads that log's control line one last time, and puts its own timestamp on its log.
 //!
-//! Then it leads. It brings each log to the state of its own before that log counts (see `follow`).
+//! Then it leads. It brings each log to the state of its own log before that log counts (see
+//! `follow`).
 //!
 //! # Why nothing decided is lost
 //! A log with stamp *s* is a prefix of the log that leader *s* had in its term, and contains the
@@ -18,19 +20,20 @@
 //! of one leader and extend past the entry. Let *t* be the first later leader whose log lacks it.
 //! Leader *t* has read a log of that quorum after its owner granted it to *t*, so that log had the
 //! entry, with that leader's stamp or a later one. The log that *t* took has a stamp at least as
-//! high. If the stamp is the same, that log is at least as long, and has the entry. If it is a
-//! later one below *t*, its leader's log had the entry, because *t* is the first that lacks it. So
-//! *t* has the entry.
+//! high. If the stamp is the same, that log is at least as long, and has the entry. If the stamp is
+//! a later one below *t*, that leader's log had the entry, because *t* is the first that lacks it.
+//! So *t* has the entry.
 //!
-//! The paper compares timestamps entry by entry. That requires each entry to be rewritten under the
-//! new timestamp before it counts. The paper omits this step, and loses messages because of it. One
-//! stamp for the whole log achieves the same with a single cell.
+//! The paper compares timestamps entry by entry, which requires that each entry be rewritten under
+//! the new timestamp before it counts. The paper omits this step, and loses messages because of it.
+//! One stamp for the whole log achieves the same with a single cell.
 //!
 //! # Why the control line is read last
 //! An owner can give its log to a later leader while a candidate reads it. That leader may replace
 //! a payload whose header the candidate has already read. The owner stores the later timestamp in
-//! the control line before it gives the log away. So if the candidate last finds its own timestamp
-//! there, everything that it read before is whole. Otherwise the campaign is over.
+//! the control line before it gives the log away. So if the candidate's last read of the control
+//! line finds its own timestamp, everything that it read before is whole. Otherwise the campaign is
+//! over.
 //!
 //! Source: TRAM, sections 5.4 and 5.5 (Algorithms 3 and 4).
 
@@ -48,11 +51,11 @@ use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Permissions};
 use crate::layout::CACHE_LINE;
 
-/// Most payloads read at a time.
+/// Maximum number of payloads read at a time.
 const READS_MAX: u32 = 16;
 
 impl Common<'_> {
-    /// Asks all peers for their logs, with a timestamp above all known ones.
+    /// Requests the logs of all peers, with a timestamp above all known ones.
     pub(super) fn begin_campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
         role: &mut Role,
@@ -125,7 +128,7 @@ impl Common<'_> {
                 continue;
             }
             if state.follow.stage == FollowStage::Idle {
-                // Reads from here on come after the grant. An earlier read may have been denied
+                // Reads after this point follow the grant. An earlier read may have been denied
                 // because of an earlier campaign.
                 step.fabric.observe_barrier();
                 state.follow.read_again();
@@ -162,7 +165,7 @@ impl Common<'_> {
     }
 
     /// Chooses the log that contains everything that can have been decided, once a quorum's logs
-    /// are read.
+    /// have been read.
     fn choose<F: Fabric + Permissions, M: Memory>(
         &mut self,
         step: &mut StepContext<'_, F, M>,
@@ -286,8 +289,8 @@ impl Common<'_> {
         self.begin_completing(end, decided, voters, step)
     }
 
-    /// Returns whether the control line of the log being copied was read after all payloads and
-    /// shows that they are whole. Starts that read if necessary.
+    /// Returns whether the control line of the log being copied has been read after all payloads
+    /// and shows that they are whole. Starts that read if necessary.
     fn is_read_last(&mut self, copying: &mut Copying) -> bool {
         let whole = self.shape.payloads();
         let state = self.state.at_mut(copying.from);
@@ -328,7 +331,7 @@ impl Common<'_> {
 
     /// Counts a payload that this campaign read as arrived. A campaign reads from one peer at a
     /// time. No other campaign begins before all payloads have landed or the connection to that
-    /// peer was given up. Reports that arrive after that belong to an earlier campaign.
+    /// peer has been given up. Reports that arrive after that belong to an earlier campaign.
     pub(super) const fn payload_came(&mut self) {
         self.campaigns.reads = match self.campaigns.reads {
             Some((from, count)) if count > 1 => Some((from, count.saturating_sub(1))),
@@ -337,8 +340,8 @@ impl Common<'_> {
     }
 
     /// Returns whether no payload read by a campaign can still land in the local log: a late one
-    /// would replace what a later leader has written there. Waits for those in flight, and gives up
-    /// the connection to a silent peer.
+    /// would replace what a later leader has written there. Waits for payloads in flight, and gives
+    /// up the connection to a silent peer.
     pub(super) fn end_reads<F: Fabric, M>(
         &mut self,
         role: &mut Role,

@@ -1,11 +1,12 @@
-//! A leader carries the payload of a reference to replicas that lack its body.
+//! How a leader carries the payload of a reference to replicas that lack its body.
 //!
-//! - A follower that asks for a body, or shows none for too long, gets it in its log, where the
-//!   payload of an ordinary entry would be. The name follows the payload, at a separate offset, so
-//!   a payload that has its name is whole. When a new leader repairs a log, it sends the payloads
-//!   at once, because the clients gave them only to replicas that were there at the time.
-//! - A leader of a child that asks for a body gets it in the slot of its position. One is carried
-//!   at a time, and the control line says which.
+//! - A follower that requests a body, or reports none for too long, receives it in its log, where
+//!   the payload of an ordinary entry would be. The name follows the payload, at a separate offset,
+//!   so a payload that has its name is whole. When a new leader repairs a log, it sends the
+//!   payloads at once, because the clients gave them only to replicas that were connected at the
+//!   time.
+//! - A leader of a child that requests a body receives it in the slot of its position. Bodies are
+//!   carried one at a time, and the control line says which one.
 //!
 //! Requirement: TRM-9.
 
@@ -26,7 +27,7 @@ use crate::fabric::{Area, Fabric, Region};
 use crate::ids::{Ordinal, Time, index_from_u32};
 
 impl Common<'_> {
-    /// Reads which bodies the followers show, and notices those that they have lacked for too long.
+    /// Reads which bodies the followers report, and notes those that they have lacked for too long.
     pub(super) fn look_at_bodies<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -42,7 +43,7 @@ impl Common<'_> {
             if follow.stage != FollowStage::Synced {
                 continue;
             }
-            // The count lands before the term that it belongs to.
+            // The count lands before the term to which it belongs.
             let shown_to = Timestamp::from_cell(row.cell(peer_row::BODIES_FOR)?.load());
             let count = row.cell(peer_row::BODIES)?.load();
             let shown = if shown_to == self.promised { count } else { 0 };
@@ -60,8 +61,8 @@ impl Common<'_> {
     }
 
     /// A leader cannot carry the body of an entry that its log has dropped, or whose body it lacks.
-    /// If the follower has delivered that entry, the body is not needed there, and the leader tells
-    /// the follower to continue after it. An undelivered entry counts as lacking.
+    /// If the follower has delivered that entry, it does not need the body, so the leader tells the
+    /// follower to continue after the entry. An undelivered entry counts as lacking.
     fn pass_over_dropped<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -90,7 +91,7 @@ impl Common<'_> {
     }
 
     /// Starts to carry payloads to a peer whose log is repaired: those of the entries being written
-    /// or, if the peer comes back, all that any replica may need.
+    /// or, if the peer is returning, all that any replica may need.
     pub(super) fn begin_carrying<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -153,7 +154,7 @@ impl Common<'_> {
         };
         follow.lacks = Some((place, since));
         let is_carried = follow.carry < follow.carry_end || follow.carrying.is_some();
-        // Payloads carried earlier are in flight, or wait to be copied there.
+        // Payloads carried earlier are in flight, or wait at the follower to be copied.
         let new = place.max(follow.carry_end);
         let asked = asked.min(follow.acknowledged);
         if !is_carried && asked > new {
@@ -174,7 +175,7 @@ impl Common<'_> {
     }
 
     /// Adds the payloads to be carried to a follower to a list, and returns the log index of the
-    /// first one. If there is none, these entries are not examined again.
+    /// first one. If there is no such payload, these entries are not examined again.
     pub(super) fn add_carried(
         &mut self,
         link: LinkId,
@@ -214,7 +215,7 @@ impl Common<'_> {
         Ok(first)
     }
 
-    /// Carries a payload that a replica of a child asks for.
+    /// Carries a payload that a child's replica has requested.
     pub(super) fn carry_to_child<F: Fabric, M>(
         &mut self,
         leader: &Leader,

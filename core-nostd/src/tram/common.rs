@@ -1,8 +1,8 @@
 //! The state of a replica in every role: its identity, its links, its counts, and the values that
-//! it has shown.
+//! it has published.
 //!
 //! The steps of the protocol are functions of this state, each in the file of its subject. A step
-//! of one role only also takes the state of that role (see `role`).
+//! that belongs to one role takes the state of that role as well (see `role`).
 //!
 //! Requirements: TRM-1, TRM-3.
 
@@ -24,29 +24,31 @@ use crate::ids::{Ordinal, Time};
 pub struct ReplicaOptions {
     /// Time between two heartbeats, in nanoseconds.
     pub heartbeat_ns: u64,
-    /// Time without a heartbeat after which a peer counts as gone; longer than the longest upcall.
+    /// Time without a heartbeat after which a peer counts as lost; longer than the longest upcall.
     pub suspect_ns: u64,
     /// Time that a campaign may take before another begins.
     pub campaign_ns: u64,
-    /// Time without its connection after which a client is closed.
+    /// Time without a connection after which a client is closed.
     pub lease_ns: u64,
-    /// Incarnation of this replica. A replica that comes back has a higher one.
+    /// Incarnation of this replica. A replica that returns has a higher one.
     pub incarnation: u16,
-    /// Whether it has been there since its group began, so that it counts in quorums (TRM-5).
+    /// Whether the replica has been in its group since the group began, so that it counts in
+    /// quorums (TRM-5).
     pub is_founder: bool,
     /// Whether each step takes everything available. If off, each entry is decided before the next
     /// is taken, as in the paper.
     pub batching: bool,
-    /// Whether messages are passed on to children while they are being replicated, and not only
-    /// once they are decided. The children then do the same work earlier, and deliver once their
-    /// parent has decided.
+    /// Whether messages are passed on to children while they are being replicated, rather than only
+    /// once they have been decided. The children then do the same work earlier, and deliver once
+    /// their parent has decided.
     pub passes_on_early: bool,
     /// Whether messages are passed on only to the leader of a child. If off, the child's other
-    /// replicas receive them too, after all posts that others wait for and once the messages are
-    /// decided, as in the paper.
+    /// replicas receive them too, as in the paper: once the messages have been decided, and after
+    /// all posts that others wait for.
     pub serves_leaders_alone: bool,
-    /// Bytes of copied payloads after which a step takes no more: its results are sent first, and
-    /// other replicas copy theirs meanwhile. A step always takes at least one payload.
+    /// Number of bytes of copied payloads after which a step takes no more: its results are sent
+    /// first, and other replicas copy their payloads in the meantime. A step always takes at least
+    /// one payload.
     pub run_bytes: u64,
 }
 
@@ -67,26 +69,27 @@ impl Default for ReplicaOptions {
     }
 }
 
-/// A replica's state of one link. One per link is lent to the replica.
+/// A replica's state for one link. The caller lends one per link to the replica.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkState {
     pub(super) attached: Attached,
-    /// For a peer: its last heartbeat. `heard_at` is the time when it arrived.
+    /// For a peer: its last heartbeat. `heard_at` is the time of its arrival.
     pub(super) heartbeat: u64,
     pub(super) heard_at: Option<Time>,
-    /// For a peer: whether the request for its log must be posted.
+    /// For a peer: whether the request for the peer's log must be posted.
     pub(super) asks: bool,
-    /// For a peer: whether it must be shown which bodies are here.
+    /// For a peer: whether the peer must be told which bodies are here.
     pub(super) has_bodies: bool,
     /// For a peer: the state of its log.
     pub(super) follow: Follow,
-    /// For a child's replica: the messages passed on to it.
+    /// For a child's replica: the messages passed on to the replica.
     pub(super) passing: Passing,
     /// For a client: the range of its replies that must be posted, as offsets.
     pub(super) replies: Option<(usize, usize)>,
-    /// For a client: whether it wrote something that no correct client writes.
+    /// For a client: whether the client wrote something that no correct client writes.
     pub(super) is_bad: bool,
-    /// Count in the control line whose post may be delayed. `count_told` is the value last posted.
+    /// Count in the control line whose post may be delayed. `count_told` is the value that was last
+    /// posted.
     pub(super) count: u64,
     pub(super) count_told: u64,
 }
@@ -100,10 +103,10 @@ pub(super) struct Passing {
     pub(super) posted: Ordinal,
     /// Log index at which the search for the next position continues.
     pub(super) place: u64,
-    /// Counts shown as decided, here and at the child.
+    /// Counts published as decided, by this group and by the child.
     pub(super) shown: (u64, u64),
-    /// Whether the row has a message that differs in a later log. Only a new view's row can be used
-    /// then.
+    /// Whether the row has a message that differs in a later log. If so, only a new view's row can
+    /// be used.
     pub(super) is_spoilt: bool,
 }
 
@@ -118,15 +121,15 @@ pub(super) struct ChildState {
     pub(super) settled: u64,
 }
 
-/// The values that a replica has last shown to others.
+/// The values that a replica has last published.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastShown {
-    /// Whether it leads, as shown to clients and the parent.
+    /// Whether the replica leads, as published to clients and the parent.
     pub(super) leading: bool,
-    /// Standing shown to its peers. `hears` is the set of peers that it hears.
+    /// Standing published to the replica's peers. `hears` is the set of peers that it hears.
     pub(super) standing: u64,
     pub(super) hears: u64,
-    /// Number of the last heartbeat. `beat_at` is its time.
+    /// Number of the last heartbeat. `beat_at` is the time of that heartbeat.
     pub(super) beats: u64,
     pub(super) beat_at: Option<Time>,
 }
@@ -134,13 +137,13 @@ pub(super) struct LastShown {
 /// A replica's record of its campaigns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Campaigns {
-    /// Number of the last one. `began` is the time when it began.
+    /// Number of the last campaign. `began` is the time when it began.
     pub(super) number: u32,
     pub(super) began: Option<Time>,
     /// Number of campaigns since the group was last known to have a leader.
     pub(super) attempts: u32,
     /// Reads of payloads into the local log that are in flight: their link and number. They may
-    /// land after their campaign is over.
+    /// land after the campaign is over.
     pub(super) reads: Option<(LinkId, u32)>,
 }
 
@@ -159,7 +162,7 @@ pub(super) struct Common<'s> {
     pub(super) payload: &'s mut [u8],
     pub(super) children: heapless::Vec<ChildState, CHILDREN_MAX>,
     pub(super) capabilities: Capabilities,
-    /// Highest timestamp that this replica has granted, or chosen itself.
+    /// Highest timestamp that this replica has granted or chosen itself.
     pub(super) promised: Timestamp,
     /// Whether this replica counts in quorums.
     pub(super) is_voter: bool,
@@ -175,7 +178,7 @@ impl Common<'_> {
     }
 
     /// Recomputes the next positions and ordinals from the local log. Returns the log index up to
-    /// which its entries continue each other, from the delivered ones on.
+    /// which its entries continue each other, starting with the delivered ones.
     pub(super) fn recount(&mut self, log: Log<'_>, tail: u64) -> Result<u64, Halt> {
         self.counts.forget_proposed();
         let mut place = self.delivered;

@@ -1,19 +1,20 @@
-//! The last part of a campaign if entries refer to payloads: a leader must have the body of each
-//! reference in its log.
+//! The last part of a campaign if entries refer to payloads, because a leader must have the body of
+//! each reference in its log.
 //!
-//! A candidate takes the bodies that clients gave it. For the others it asks the voters whose logs
-//! it has read, one after another: it reads the name of the voter's body for that log index, then
+//! A candidate takes the bodies that clients gave it. For the other bodies it asks, in turn, the
+//! voters whose logs it has read: it reads the name of the voter's body for that log index, then
 //! the body, and then the name once more. An owner removes the name before it replaces a body. Each
 //! read is posted once the previous one has arrived, because reads may overtake each other.
 //!
 //! # Why a reference without a body is removed
-//! If a reference was decided, a quorum had shown its body to the leader that decided it. One of
-//! that quorum is among the voters that were read, and had granted its log to this candidate
-//! before; bodies that it obtained after that grant it had not shown to an earlier leader. It keeps
-//! the body until its log has wrapped around, and by then it has delivered the entry, as its counts
-//! show. So if none of the voters has the body and none has delivered the entry, neither the entry
-//! nor anything after it was decided: the log is cut below it. If a voter has delivered it, this
-//! replica is behind and needs a snapshot.
+//! If a reference was decided, a quorum had reported its body to the leader that decided it. One
+//! replica of that quorum is among the voters whose logs were read, and had granted its log to this
+//! candidate before the read; it had not reported to an earlier leader any body that it obtained
+//! after that grant. It keeps the body until its log has wrapped around, and by then it has
+//! delivered the entry, as its counts show. So if none of the voters has the body and none has
+//! delivered the entry, neither the entry nor anything after it was decided, and the log is cut
+//! below the entry. If a voter has delivered the entry, this replica is behind and needs a
+//! snapshot.
 //!
 //! Requirement: TRM-9.
 
@@ -33,7 +34,7 @@ use crate::fabric::{Fabric, Permissions};
 enum Next {
     On,
     Wait,
-    /// A voter has delivered an entry whose body no voter has: this replica is behind.
+    /// A voter has delivered an entry whose body no voter has, so this replica is behind.
     Behind,
 }
 
@@ -98,7 +99,7 @@ impl Common<'_> {
         Ok(Role::Candidate(Campaign::Completing(completing)))
     }
 
-    /// Looks for the body of an entry here, and then at the next voter.
+    /// Looks for the body of an entry in the local memory, and then at the next voter.
     fn search<F: Fabric + Permissions, M: Memory>(
         &mut self,
         completing: &mut Completing,
@@ -169,8 +170,8 @@ impl Common<'_> {
         Ok(Next::Wait)
     }
 
-    /// Reads a part of a peer's log, to the same offset in the local one or as a name. Returns
-    /// false if the read was not posted.
+    /// Reads a part of a peer's log, either to the same offset in the local log or as a name.
+    /// Returns false if the read was not posted.
     fn read_of<F: Fabric + Permissions>(
         &mut self,
         link: LinkId,

@@ -1,22 +1,22 @@
-//! Confirmation of messages that the parent passed on early, once it has decided them.
+//! Confirmation of messages that the parent passed on early, after the parent has decided them.
 //!
-//! A parent's leader passes a message on while its own group replicates it. The child's leader
-//! replicates it at once too, so both groups do at the same time what would otherwise happen one
-//! after the other. But the message may be lost with the parent's leader, and another message may
-//! get its position. So a child decides an entry of its parent's only once the parent has decided
-//! it:
+//! A parent's leader passes a message on while its own group replicates it. The child's leader also
+//! replicates it at once, so both groups do at the same time what they would otherwise do in turn.
+//! But the message may be lost with the parent's leader, and another message may get its position.
+//! A child therefore decides an entry from its parent only once the parent has decided that entry:
 //!
-//! - The parent's leader shows how many positions it has decided. The entry is confirmed if the
+//! - The parent's leader publishes how many positions it has decided. The entry is confirmed if the
 //!   slot of its position names the same message.
-//! - It also shows how many positions it has seen decided by this child. If a slot was reused, a
-//!   child's leader whose predecessor had decided its entry learns that from this count. The
-//!   leader's log has one entry for each position, and contains everything that was decided.
+//! - The parent's leader also publishes how many positions it has seen decided by this child. If a
+//!   slot has been reused, a child's leader whose predecessor had decided the slot's entry learns
+//!   of the decision from this count. The leader's log has one entry for each position, and
+//!   contains everything that has been decided.
 //! - If the slot of a decided position names another message, neither the entry nor anything after
-//!   it was decided. The leader campaigns again, and its log is cut below that entry.
+//!   it was decided. The child's leader campaigns again, and its log is cut below that entry.
 //!
 //! - A parent's leader that dies may have been the only replica with a message that it passed on.
-//!   If nothing else took that position, the entry would stay open, and everything after it too. So
-//!   each new leader first orders a null, which takes a position for each child. After a null, a
+//!   If nothing else took that position, the entry and everything after it would remain undecided.
+//!   So each new leader first orders a null, which takes a position for each child. After a null, a
 //!   child takes early messages only from the leader of that null, because a deposed leader may
 //!   have assigned further positions.
 //!
@@ -35,7 +35,7 @@ use super::shape::feed_row;
 use super::step::StepContext;
 use crate::ids::Ordinal;
 
-/// The parent's statement on an entry, from its rows.
+/// The parent's statement about an entry, from the parent's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Confirmation {
     Confirmed,
@@ -74,8 +74,8 @@ impl Common<'_> {
         Ok(place)
     }
 
-    /// Returns the end of the local log without the entries that the parent has replaced, and
-    /// without everything after them.
+    /// Returns the end of the local log, excluding the entries that the parent has replaced and
+    /// everything after them.
     pub(super) fn uncontradicted<F, M: Memory>(
         &self,
         tail: u64,

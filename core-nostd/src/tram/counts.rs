@@ -1,6 +1,6 @@
 //! The counts that all replicas of a group derive in the same way from the entries that they have
-//! processed: how much of each source was taken, which clients are open, and how much was passed on
-//! to each child.
+//! processed: the number of messages taken from each source, the open clients, and the number of
+//! messages passed on to each child.
 //!
 //! A leader keeps a second set of these numbers, up to the end of its log, because its next
 //! proposals must continue them (TRM-6). The same function computes both.
@@ -8,7 +8,7 @@
 //! # Invariants
 //! - Messages of one source have consecutive ordinals, and those for one child have consecutive
 //!   positions.
-//! - A client's ordinals begin at zero with each incarnation.
+//! - A client's ordinals start at zero with each incarnation.
 //!
 //! Requirement: TRM-1.
 
@@ -20,7 +20,7 @@ use crate::ids::{ClientNumber, Ordinal, Rank};
 /// The counts of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceCount {
-    /// Ordinal of its next message.
+    /// Ordinal of the source's next message.
     pub(super) next: Ordinal,
     /// For a client: the incarnation whose messages are taken. For the parent: the rank of the
     /// leader of the last null, plus one.
@@ -33,7 +33,7 @@ pub(super) fn parent_leader(rank: Option<Rank>) -> u32 {
     rank.map_or(0, |rank| u32::from(rank.0).saturating_add(1))
 }
 
-/// A replica's state of one source. One for the parent and one for each client are lent to the
+/// A replica's state for one source. The caller lends one for the parent and one per client to the
 /// replica.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SourceState {
@@ -97,7 +97,7 @@ impl<'s> Counts<'s> {
         }
     }
 
-    /// Resets the proposed counts to the delivered ones.
+    /// Resets the proposed counts to the delivered counts.
     pub(super) fn forget_proposed(&mut self) {
         // bound: the sources: the parent and each client
         for state in self.sources.iter_mut() {
@@ -194,8 +194,8 @@ impl<'s> Counts<'s> {
         cells.next().is_none().then_some(())
     }
 
-    /// Restores the counts that another replica saved. Returns `None`, and changes nothing, if the
-    /// number of cells does not match or one of them is invalid.
+    /// Restores the counts that another replica saved. If the number of cells does not match, or if
+    /// one of them is invalid, returns `None` and changes nothing.
     pub(super) fn restore(&mut self, cells: &[u64]) -> Option<()> {
         let of_sources = cells.get(..self.sources.len().saturating_mul(2))?;
         let mut standings = of_sources.iter().skip(1).step_by(2);
@@ -273,7 +273,8 @@ mod tests {
         assert_eq!(counts.child(0, UpTo::Proposed), Ordinal(0));
     }
 
-    /// Messages that a leader of the parent passed on early are taken until another leader's null.
+    /// Messages that a leader of the parent passed on early are taken until another leader's null
+    /// arrives.
     #[test]
     fn last_null_determines_the_parents_leader() {
         let mut sources = [SourceState::default(); 2];

@@ -1,8 +1,8 @@
 //! Delivery: decided entries in their order, in the same way at the leader and at its followers.
 //!
-//! A replica hands over the messages that are for its group, and counts all entries. It shows what
-//! it has processed: to its peers, so that they may reuse their logs; and to the clients and the
-//! parent, so that they may reuse their rings. It also replies to each message's client.
+//! A replica hands over the messages that are for its group, and counts all entries. It publishes
+//! what it has processed, to its peers so that they can reuse their logs, and to the clients and
+//! the parent so that they can reuse their rings. It also replies to each message's client.
 //!
 //! Source: TRAM, section 5.3; requirements TRM-2, TRM-3, TRM-7.
 //!
@@ -18,7 +18,7 @@ use super::role::Held;
 use super::step::StepContext;
 
 impl Common<'_> {
-    /// Delivers everything that is decided and present. Returns whether there was anything.
+    /// Delivers everything that is decided and present. Returns whether anything was delivered.
     pub(super) fn deliver<F, M: Memory, A: Application>(
         &mut self,
         held: &Held,
@@ -73,7 +73,7 @@ impl Common<'_> {
                     self.progress.delivered = self.progress.delivered.saturating_add(1);
                     self.reply(message.id, answer, step.memory)?;
                 } else if self.shape.is_reference(message.length) {
-                    // The client may then replace this body by another one.
+                    // The client may then replace this body with another.
                     self.reply(message.id, 0, step.memory)?;
                 }
                 self.show_taken(&message, step.memory)

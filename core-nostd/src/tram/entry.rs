@@ -5,7 +5,7 @@
 //! entry: it is from an earlier lap, or was never written. The seal is computed from all other
 //! cells, so a header that was partly replaced is not an entry either.
 //!
-//! A header is replaced before its payload. So if an entry is found, its payload is whole.
+//! A header is replaced before its payload. So if a valid entry is found, its payload is whole.
 //!
 //! Source: TRAM, section 5.1; requirement TRM-6.
 
@@ -15,11 +15,11 @@ use super::timestamp::Timestamp;
 use crate::ids::{ClientNumber, Ordinal, Rank};
 use crate::memory::{OutOfRow, Row, RowWriter};
 
-/// The name of a message in all groups: no two messages have the same.
+/// The name of a message in all groups. No two messages have the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MessageId {
-    /// Client that multicast it.
+    /// Client that multicast the message.
     pub client: ClientNumber,
     /// Incarnation of that client.
     pub incarnation: u32,
@@ -47,7 +47,7 @@ impl MessageId {
         self.client.0 == u16::MAX
     }
 
-    /// Returns the leader whose null it is, if it is one.
+    /// Returns the leader whose null has this name, if it is the name of a null.
     pub(super) fn null_of(self) -> Option<Timestamp> {
         self.is_null().then(|| Timestamp::from_cell(self.number))
     }
@@ -63,14 +63,15 @@ impl MessageId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Source {
-    /// The parent passed it on.
+    /// The parent passed the message on.
     Parent,
-    /// A client multicast it, and this group is the lowest common ancestor of its destinations.
+    /// A client multicast the message, and this group is the lowest common ancestor of its
+    /// destinations.
     Client(ClientNumber),
 }
 
 impl Source {
-    /// Returns its index in the list of sources.
+    /// Returns the source's index in the list of sources.
     pub(super) fn index(self) -> usize {
         match self {
             Self::Parent => 0,
@@ -99,15 +100,16 @@ impl Source {
 pub(super) enum Content {
     /// The next message of a source.
     Message(Message),
-    /// From here on, messages of this incarnation of a client are taken, and none of an earlier
-    /// one.
+    /// From this entry onwards, messages of this incarnation of a client are taken, but none of an
+    /// earlier incarnation.
     Open { client: ClientNumber, incarnation: u32 },
     /// No more messages of this incarnation are taken.
     Close { client: ClientNumber, incarnation: u32 },
-    /// A replica that lost its memory counts in quorums from here on (TRM-5).
+    /// A replica that has lost its memory counts in quorums after this entry (TRM-5).
     Admit { rank: Rank, incarnation: u16 },
-    /// The first entry of a leader whose group has children. It takes a position for each of them,
-    /// and so shows them that messages passed on by an earlier leader are lost (see `confirm`).
+    /// The first entry of a leader whose group has children. It takes a position for each child,
+    /// and thereby shows the children that messages passed on by an earlier leader are lost (see
+    /// `confirm`).
     Null { timestamp: Timestamp },
 }
 
@@ -134,7 +136,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Returns the bytes of its payload.
+    /// Returns the length of the payload in bytes.
     pub(super) const fn length(&self) -> u32 {
         match self.content {
             Content::Message(message) => message.length,
@@ -164,7 +166,7 @@ const LENGTH: usize = 48;
 const SEAL: usize = 56;
 const POSITIONS: usize = 64;
 
-/// Stores the header of the entry at a log index: the mark last.
+/// Stores the header of the entry at a log index, with the mark last.
 pub(super) fn store(
     log: RowWriter<'_>,
     shape: &Shape,
@@ -238,11 +240,11 @@ fn seal(log: Row<'_>, shape: &Shape, at: usize) -> Result<u64, OutOfRow> {
     Ok(seal)
 }
 
-/// Cells of the longest header.
+/// Number of cells in the longest header.
 const HEADER_CELLS_MAX: usize = 8 + CHILDREN_MAX;
 
 /// Loads the entry at a log index, from headers that start at `base`: those of the local log, or of
-/// a copy of a peer's. Returns `None` if there is no entry, or no valid one.
+/// a copy of a peer's log. Returns `None` if there is no entry or no valid one.
 pub(super) fn load(
     log: Row<'_>,
     shape: &Shape,

@@ -11,7 +11,7 @@ use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{Event, Fabric, PermissionEvent, Permissions};
 use crate::ids::{Time, ViewId};
 
-/// Most events taken in a step.
+/// Maximum number of events taken in a step.
 const EVENTS_MAX: usize = 1024;
 
 impl Common<'_> {

@@ -2,8 +2,8 @@
 //!
 //! Messages of one source have consecutive ordinals. Each replica of the group receives them in its
 //! own ring, and takes them at its own pace: a slot is rewritten once that replica has taken its
-//! message. A feeder may leave out messages that the replica has already taken, because it learnt
-//! them from its group. So a slot has a mark, the ordinal plus one, in addition to the count of all
+//! message. A feeder may omit messages that the replica has already taken because it learnt them
+//! from its group. So a slot has a mark, the ordinal plus one, in addition to the count of all
 //! written messages.
 //!
 //! A count is posted as a guard, after the slots that it covers.
@@ -34,7 +34,7 @@ pub(super) struct Fed {
 }
 
 impl Fed {
-    /// Returns an entry as a child sees it, if it concerns children.
+    /// Returns an entry as a child sees it, if the entry concerns children.
     pub(super) fn of(content: &Content) -> Option<Self> {
         match *content {
             Content::Message(message) => Some(Self {
@@ -50,7 +50,7 @@ impl Fed {
         }
     }
 
-    /// Returns whether it takes a position without being a message.
+    /// Returns whether this is a null, which takes a position without being a message.
     pub(super) fn is_null(&self) -> bool {
         self.id.is_null() && self.destinations == Destinations(0) && self.length == 0
     }
@@ -60,9 +60,9 @@ impl Fed {
 #[derive(Clone, Copy)]
 pub(super) enum Payload<'p> {
     Bytes(&'p [u8]),
-    /// Cells of a row, from an offset on.
+    /// Cells of a row, starting at an offset.
     Cells(Row<'p>, usize),
-    /// None: the slot refers to the payload.
+    /// No payload: the slot refers to it.
     Reference,
 }
 
@@ -71,8 +71,8 @@ pub(super) enum Payload<'p> {
 pub(super) struct Ring<'r> {
     pub(super) shape: &'r Shape,
     pub(super) window: u32,
-    /// Bytes of the cells that are posted as the guard after the slots: the count, and the cells
-    /// that follow it.
+    /// Size in bytes of the cells that are posted as the guard after the slots: the count, and the
+    /// cells that follow it.
     guard_bytes: usize,
 }
 
@@ -82,7 +82,8 @@ impl<'r> Ring<'r> {
         Self { shape, window: shape.client_window(), guard_bytes: 8 }
     }
 
-    /// Returns the ring of the parent's replica: the decided counts are posted with the count.
+    /// Returns the ring of a parent's replica, in which the decided counts are posted with the
+    /// count.
     pub(super) const fn of_parent(shape: &'r Shape) -> Self {
         Self { shape, window: shape.parent_window(), guard_bytes: 24 }
     }
@@ -131,7 +132,7 @@ impl<'r> Ring<'r> {
     }
 
     /// Adds slots to a list, from one ordinal up to another, followed by the count. Returns the
-    /// ordinal that it reached before the room ended.
+    /// ordinal that the list reached when there was no more room.
     pub(super) fn post(
         &self,
         row: RowWriter<'_>,
@@ -202,7 +203,8 @@ impl<'r> Ring<'r> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadSlot;
 
-/// Returns the bytes of the cells that hold `bytes` bytes: payloads are copied in whole cells.
+/// Returns the size in bytes of the cells that hold `bytes` bytes: payloads are copied in whole
+/// cells.
 pub(super) fn whole_cells(bytes: u32) -> usize {
     index_from_u32(bytes).saturating_add(7) & !7
 }
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(payload, [1; 5]);
     }
 
-    /// A message with the name of a null that has a destination or a payload is judged as a
+    /// A message that has the name of a null but a destination or a payload is treated as a
     /// message.
     #[test]
     fn null_has_neither_destinations_nor_payload() {

@@ -1,14 +1,14 @@
 //! How a leader keeps a peer's log equal to its own.
 //!
 //! After the grant, a leader reads the peer's control line and headers. It finds where that log
-//! begins to differ from its own, cuts it there, and writes everything from there on. Only then
+//! begins to differ from its own, cuts it there, and writes everything after that point. Only then
 //! does it put its stamp on the log. From then on the log counts in quorums, and new entries follow
 //! (TRM-3).
 //!
-//! A list may be read from the local log until it is done. So while lists of this replica's earlier
-//! term are in flight, no other leader writes the local log, and this replica copies no entries of
-//! other logs into it: otherwise a follower would get the header of one entry with the payload of
-//! another.
+//! A list may be read from the local log until the list has completed. Therefore, while lists of
+//! this replica's earlier term are in flight, no other leader writes the local log, and this
+//! replica copies no entries from other logs into it. Otherwise a follower would receive the header
+//! of one entry with the payload of another.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
 //!
@@ -17,76 +17,78 @@
 use super::token::SEQUENCES;
 use crate::ids::{Time, index_from_u32};
 
-/// Most lists in flight to one peer's log.
+/// Maximum number of lists in flight to one peer's log.
 const UNDER_WAY_MAX: usize = 16;
 
 /// The progress of a leader or a candidate with a peer's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FollowStage {
-    /// Not granted yet, or given to another leader.
+    /// The log has not been granted yet, or has been given to another leader.
     #[default]
     Idle,
     Reading,
     Read,
-    /// It ends below everything that the leader has kept: the peer needs a snapshot.
+    /// The log ends below everything that the leader has kept, so the peer needs a snapshot.
     Behind,
-    /// Its differing part is being replaced.
+    /// The part of the log that differs is being replaced.
     Repairing,
-    /// It has the leader's stamp and counts in quorums.
+    /// The log has the leader's stamp and counts in quorums.
     Synced,
 }
 
-/// A leader's state of one peer's log.
+/// A leader's state for one peer's log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Follow {
     pub(super) stage: FollowStage,
-    /// Whether a read of its headers is in flight.
+    /// Whether a read of the log's headers is in flight.
     pub(super) is_copying: bool,
     pub(super) copied_bytes: usize,
     pub(super) copying_bytes: usize,
-    /// Number of such reads that were posted, so that a late one is not confused with the last.
+    /// Number of such reads that have been posted, so that a late one is not confused with the
+    /// last.
     pub(super) copies: u32,
-    /// Log index at which it begins to differ.
+    /// Log index at which the peer's log begins to differ.
     pub(super) cut: u64,
     pub(super) needs_cut: bool,
-    /// Log index of the first entry that was written at all.
+    /// Log index of the first entry that was written to the peer.
     pub(super) first: u64,
-    /// Entries below the peer's delivered count that it lacks; they are written separately.
+    /// Entries below the peer's delivered count that the peer lacks; they are written separately.
     pub(super) lacking: u64,
     pub(super) lacking_end: u64,
-    /// Count of posted entries. `acknowledged` counts those that are known to have landed.
+    /// Number of posted entries. `acknowledged` counts those that are known to have landed.
     pub(super) sent: u64,
     pub(super) acknowledged: u64,
-    /// Decided count that was posted. `decided_floor` is the one that was there before.
+    /// Decided count that has been posted. `decided_floor` is the count that was in the peer's log
+    /// before.
     pub(super) decided_sent: u64,
     pub(super) decided_floor: u64,
     pub(super) stamp_sent: bool,
-    /// Count of posted lists. `done` counts the completed ones, and `tails` has the end of each
+    /// Number of posted lists. `done` counts the completed lists, and `tails` has the end of each
     /// list in flight.
     pub(super) posted: u32,
     pub(super) done: u32,
     pub(super) tails: [u64; UNDER_WAY_MAX],
-    /// Lists of this campaign or earlier ones that may still be read from the local log.
+    /// Number of lists of this campaign or earlier ones that may still be read from the local log.
     pub(super) flying: u32,
-    /// Number of those that were posted before the log was requested or read again. `earlier_from`
-    /// is the first entry that they may read.
+    /// Number of those lists that were posted before the log was requested or read again.
+    /// `earlier_from` is the first entry that they may read.
     pub(super) earlier: u32,
     pub(super) earlier_from: u64,
     /// List that carries the stamp.
     pub(super) stamped_by: u32,
     /// Log index below which the peer has the bodies of all references.
     pub(super) covered: u64,
-    /// Log index whose body it has lacked, and since when.
+    /// Log index whose body the peer has lacked, and the time since when.
     pub(super) lacks: Option<(u64, Time)>,
-    /// Range of log indices whose payloads are carried to it, although their entries are
+    /// Range of log indices whose payloads are carried to the peer although their entries are
     /// references.
     pub(super) carry: u64,
     pub(super) carry_end: u64,
     /// List in flight that carries payloads, and the log index of the first of them.
     pub(super) carrying: Option<(u32, u64)>,
-    /// Whether the peer shows that it counts in quorums.
+    /// Whether the peer publishes that it counts in quorums.
     pub(super) is_voter: bool,
-    /// Incarnation whose admission was proposed.
+    /// Incarnation whose admission has been proposed.
     pub(super) admitting: Option<u16>,
 }
 
@@ -95,8 +97,8 @@ impl Follow {
         *self = self.with_lists_alone();
     }
 
-    /// Starts to read its log, for the first time or again. Lists that were posted before no longer
-    /// count.
+    /// Starts to read the peer's log, for the first time or again. Lists that were posted before no
+    /// longer count.
     pub(super) fn read_again(&mut self) {
         *self = Self {
             stage: FollowStage::Reading,
@@ -156,14 +158,14 @@ impl Follow {
         }
     }
 
-    /// Requests that the control line is read once more, after `whole` bytes of control line and
+    /// Requests that the control line be read once more, after `whole` bytes of control line and
     /// headers.
     pub(super) fn read_last(&mut self, whole: usize) {
         self.stage = FollowStage::Reading;
         self.copied_bytes = whole;
     }
 
-    /// Records a list as done, and with it all earlier ones.
+    /// Records a list and all earlier ones as done.
     pub(super) fn appended(&mut self, sequence: u32) {
         let ahead = self.posted.wrapping_sub(sequence) & (SEQUENCES - 1);
         let under_way = self.posted.wrapping_sub(self.done) & (SEQUENCES - 1);
@@ -193,7 +195,7 @@ impl Follow {
         own.into_iter().chain(earlier).chain(carrying).min()
     }
 
-    /// Returns whether payloads must be carried, and the previous ones have arrived.
+    /// Returns whether payloads must be carried and the previous ones have arrived.
     pub(super) fn carries(&self) -> bool {
         self.carry < self.carry_end && self.carrying.is_none()
     }
@@ -261,7 +263,7 @@ mod tests {
         assert_eq!(follow.stage, FollowStage::Idle);
     }
 
-    /// Sequence numbers wrap around, also in the middle of this test.
+    /// Sequence numbers wrap around, even in the middle of this test.
     #[test]
     fn carried_payloads_arrive_with_their_list() {
         for from in [0, SEQUENCES - 2, SEQUENCES - 1] {
@@ -346,7 +348,7 @@ mod tests {
         }
         let sequence = follow.took(40);
         assert!(follow.is_full());
-        // The last list has the same place among the lists in flight.
+        // The last list has the same index among the lists in flight.
         follow.appended(sequence.wrapping_sub(16) & (SEQUENCES - 1));
         assert_eq!(follow.acknowledged, 24, "it was done before");
         follow.appended(sequence);

@@ -1,16 +1,16 @@
-//! The permission to write to this replica's log. Requests for it are answered in the order of
-//! their timestamps (TRM-3).
+//! The permission to write to this replica's log. Requests for it are answered in timestamp order
+//! (TRM-3).
 //!
 //! The previous permission is revoked before the next one is granted. So what a candidate reads
-//! after the grant is everything that the previous leader can ever have written here. The timestamp
-//! is stored in the log before the permission is granted. So a candidate that finally reads its own
-//! timestamp there has read nothing that a later leader wrote.
+//! after the grant includes everything that the previous leader can ever have written to this log.
+//! The timestamp is stored in the log before the permission is granted. So a candidate that reads
+//! its own timestamp in the log at the end has read nothing that a later leader wrote.
 //!
-//! A leader that gives its log away first ends its own writes to other logs, because they may be
-//! read from this log until they land (see `follow`).
+//! A leader that gives its log away first ends its own writes to other logs, because these writes
+//! may read from this log until they land (see `follow`).
 //!
-//! A replica that lost its memory gives its log too, so that it can be brought up to date.
-//! Meanwhile it does not count in quorums, and shows that (TRM-5).
+//! A replica that has lost its memory gives its log too, so that it can be brought up to date.
+//! Meanwhile it does not count in quorums, and it publishes this (TRM-5).
 //!
 //! Source: TRAM, section 5.4 (Algorithm 3).
 
@@ -26,7 +26,7 @@ use crate::fabric::{Fabric, Permissions};
 use crate::memory::RowWriter;
 
 impl Common<'_> {
-    /// Grants the local log to the highest request, if that is above all earlier ones.
+    /// Grants the local log to the highest request, if that request is above all earlier ones.
     pub(super) fn answer_requests<F: Fabric + Permissions, M: Memory>(
         &mut self,
         role: &mut Role,
@@ -53,8 +53,8 @@ impl Common<'_> {
         }
     }
 
-    /// Returns whether a request must be answered: it is above all earlier ones, or repeats the
-    /// last one over another view.
+    /// Returns whether a request must be answered: either it is above all earlier ones, or it
+    /// repeats the last one over another view.
     fn is_new(&self, role: &Role, request: Timestamp, link: LinkId) -> bool {
         if request != self.promised {
             return request > self.promised;
@@ -77,8 +77,8 @@ impl Common<'_> {
         role.follow(None);
         self.promise(request, step.memory)?;
         if step.fabric.grant(attached.view, attached.peer, LOG).is_err() {
-            // The next step tries again, because the last request is answered until its link has
-            // the grant.
+            // The next step retries, because the last request is answered until its link has the
+            // grant.
             return Ok(());
         }
         role.follow(Some(link));
@@ -93,8 +93,8 @@ impl Common<'_> {
         peers.any(|link| self.state.at(link).follow.reads_on())
     }
 
-    /// Gives up the connections over which such writes are in flight, except that of the peer
-    /// `refuses`, which no longer lets any of them land.
+    /// Gives up the connections over which such writes are in flight, except the connection to the
+    /// peer `refuses`, which no longer lets any of these writes land.
     pub(super) fn end_writes<F: Fabric, M>(
         &mut self,
         refuses: Option<LinkId>,
@@ -110,7 +110,7 @@ impl Common<'_> {
         }
     }
 
-    /// Revokes the permission to write the local log. Returns false if the fabric cannot.
+    /// Revokes the permission to write to the local log. Returns false if the fabric cannot do so.
     pub(super) fn take_back<F: Fabric + Permissions>(
         &self,
         role: &mut Role,
@@ -119,7 +119,7 @@ impl Common<'_> {
         let Role::Follower(follower) = role else { return true };
         let Some(link) = follower.granted_to else { return true };
         let attached = self.state.at(link).attached;
-        // After any other error the fabric has cut the peer, so nothing lands either.
+        // After any other error the fabric has cut the peer, so none of its writes lands either.
         let _ = fabric.revoke(attached.view, attached.peer, LOG);
         if fabric.may_write(attached.view, attached.peer, LOG) {
             return false;
@@ -128,7 +128,7 @@ impl Common<'_> {
         true
     }
 
-    /// Accepts a timestamp as the highest, and shows it.
+    /// Accepts a timestamp as the highest, and publishes it.
     pub(super) fn promise<M: Memory>(
         &mut self,
         timestamp: Timestamp,

@@ -1,13 +1,14 @@
 //! A leader's work on messages: it gives each of them a log index, in runs, and decides the entries
 //! that a quorum has.
 //!
-//! Sources take turns. Each gives everything that it has, in its own order, as far as the log has
-//! room. A log has room for an entry if the entry that it replaces has been consumed: by each
-//! present replica of the group, and by a quorum of each child that the entry was for (TRM-6).
+//! Sources take turns. Each source gives everything that it has, in its own order, as far as the
+//! log has room. A log has room for an entry if the entry that would be replaced has been consumed
+//! by each present replica of the group, and by a quorum of each child that the replaced entry was
+//! for (TRM-6).
 //!
 //! A step's run ends once its payloads, or the bodies of its references, are so long that
-//! transferring or copying them takes noticeable time. Followers and children then receive one run
-//! after another, and work on one while the next is made and sent.
+//! transferring or copying them takes noticeable time. Followers and children then receive
+//! successive runs, and work on one run while the next is assembled and sent.
 //!
 //! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
 //!
@@ -58,8 +59,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns the log index up to which a voter's log is known to equal the local one, bodies
-    /// included.
+    /// Returns the log index up to which a voter's log, including its bodies, is known to equal the
+    /// local log.
     fn reached(&self, link: LinkId) -> Option<u64> {
         let follow = &self.state.at(link).follow;
         let counts = follow.stage == FollowStage::Synced && follow.is_voter;
@@ -68,7 +69,7 @@ impl Common<'_> {
         counts.then_some(follow.acknowledged.min(whole))
     }
 
-    /// Returns how many logs extend up to a log index.
+    /// Returns the number of logs that extend up to a log index.
     fn has(&self, leader: &Leader, place: u64) -> u16 {
         let mut count = u16::from(leader.tail >= place);
         // bound: the replicas of the group
@@ -143,7 +144,7 @@ impl Common<'_> {
         }
     }
 
-    /// Proposes a null as a leader's first entry, if an earlier leader may have passed messages on
+    /// Proposes a null as a leader's first entry if an earlier leader may have passed messages on
     /// early.
     fn propose_null(&mut self, leader: &mut Leader, limit: u64, log: Log<'_>) -> Result<(), Halt> {
         if leader.owes_null && leader.tail < limit {
@@ -153,8 +154,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Proposes that replicas that have come back and have everything count in quorums again
-    /// (TRM-5).
+    /// Proposes that returning replicas that have everything count in quorums again (TRM-5).
     fn propose_admissions<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -187,7 +187,7 @@ impl Common<'_> {
         step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: two turns. Decided messages precede those that may still be replaced: a deposed
-        // leader shows messages that the next one does not have.
+        // leader publishes messages that the next leader does not have.
         for is_decided in [true, false] {
             // bound: the replicas of the parent
             for link in self.links.parents() {
@@ -198,8 +198,8 @@ impl Common<'_> {
                 self.progress.looked = self.progress.looked.saturating_add(1);
                 let count = self.counts.source(Source::Parent, UpTo::Proposed);
                 let confirmed = row.cell(feed_row::CONFIRMED)?.load();
-                // Messages that were passed on early by a leader before that of the last null may
-                // be lost, and nothing need take their positions.
+                // Messages that were passed on early by a leader before the leader of the last null
+                // may be lost, and nothing need take their positions.
                 let feeder = self.links.role(link).and_then(|role| match role {
                     LinkRole::Parent(rank) => Some(rank),
                     _ => None,
@@ -214,7 +214,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Takes the messages that a client has multicast here, after the entry that opens it.
+    /// Takes the messages that a client has multicast to this group, after the entry that opens the
+    /// client.
     fn propose_client<F: Fabric, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -244,7 +245,7 @@ impl Common<'_> {
             if !is_new || !has_messages {
                 return Ok(());
             }
-            // There is room for one entry; otherwise this client is not examined.
+            // There is room for one entry, because otherwise this client would not be examined.
             self.append(leader, Content::Open { client, incarnation }, step.log)?;
         }
         self.take_from(leader, Source::Client(client), link, row, limit, step)?;
@@ -311,9 +312,9 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns whether a message may come from its source. A parent's must be a null, or be for
-    /// groups that this group reaches. A client's must have the client's own name, and this group
-    /// must be the lowest common ancestor of its destinations.
+    /// Returns whether a message may come from its source. A message from the parent must be a
+    /// null, or must be for groups that this group reaches. A client's message must have the
+    /// client's own name, and this group must be the lowest common ancestor of its destinations.
     fn is_acceptable(&self, source: Source, count: SourceCount, fed: &Fed) -> bool {
         match source {
             Source::Parent => {

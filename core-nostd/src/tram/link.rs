@@ -8,8 +8,8 @@
 //! client:  | replicas of each group, by rank |
 //! ```
 //!
-//! A host opens a view, attaches it, and detaches it when the peer is lost. A peer that comes back
-//! has a new view. The memory that the host lends for each step is a [`Memory`].
+//! A host opens a view, attaches it, and detaches it when the peer is lost. A returning peer has a
+//! new view. The memory that the host lends for each step is a [`Memory`].
 //!
 //! Requirements: ORD-4, TRM-3, TRM-8.
 
@@ -33,10 +33,10 @@ impl LinkId {
 
 /// The memory that a host lends for a step.
 pub trait Memory {
-    /// Returns the local region with the log. A client has none, and is never asked for it.
+    /// Returns the local region with the log. A client has no log, and is never asked for one.
     fn log(&self) -> RowWriter<'_>;
 
-    /// Returns the local row of a link's view, and the peer's row; `None` if the link is not
+    /// Returns the local row of a link's view, and the peer's row, or `None` if the link is not
     /// attached.
     fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)>;
 }
@@ -57,9 +57,9 @@ impl<M: Memory + ?Sized> Memory for &M {
 pub struct Attachment {
     /// The view.
     pub view: ViewId,
-    /// Peer's rank in it.
+    /// Peer's rank in the view.
     pub peer: Rank,
-    /// Incarnation of the peer, as it said when the two connected.
+    /// Incarnation of the peer, as the peer reported when the two connected.
     pub incarnation: u32,
 }
 
@@ -93,11 +93,11 @@ pub enum Stage {
     Waiting,
     /// Both ends are available.
     Ready,
-    /// The fabric reported the peer as lost.
+    /// The fabric has reported the peer as lost.
     Lost,
 }
 
-/// A process's state of a link, whatever is at its other end.
+/// A process's state for a link, whatever is at its other end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Attached {
     pub(super) stage: Stage,
@@ -314,8 +314,8 @@ mod tests {
         assert_eq!(links.client(ClientNumber(4)), LinkId(14));
     }
 
-    /// A link after the last of one kind would be the first of the next kind, which belongs to
-    /// another process.
+    /// If the process existed, its link after the last of one kind would be the first of the next
+    /// kind, which belongs to another process.
     #[test]
     fn process_outside_the_overlay_has_no_link() {
         let limits = Limits {

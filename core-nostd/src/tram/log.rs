@@ -1,12 +1,13 @@
 //! The local log, and the copies of peers' logs that a candidate reads into the same region.
 //!
 //! A log is a prefix of the log of one leader, whose timestamp is its *stamp*. So two logs compare
-//! like pairs of numbers: the one with the higher stamp or, if the stamps are equal, the longer one
+//! like pairs of numbers: the log with the higher stamp or, if the stamps are equal, the longer log
 //! contains everything that can have been decided (see `campaign`).
 //!
 //! # Invariants
-//! - Delivered, decided, tail: each is at most the next.
-//! - An entry below the tail changes only after a tail below it was stored.
+//! - Delivered, decided and tail: each is at most the next.
+//! - An entry below the tail changes only after a lower tail, at or below that entry, has been
+//!   stored.
 //!
 //! Requirements: TRM-3, TRM-4.
 
@@ -69,8 +70,8 @@ impl<'m> Log<'m> {
         let get = |offset: usize| -> Result<u64, OutOfRow> {
             Ok(row.cell(base.saturating_add(offset))?.load())
         };
-        // The decided count is read first: a leader stores the tail before it stores how much of it
-        // is decided.
+        // The decided count is read first: a leader stores the tail before it stores the number of
+        // decided entries.
         let decided = get(log_control::DECIDED)?;
         let tail = get(log_control::TAIL)?;
         let stamp = Timestamp::from_cell(get(log_control::STAMP)?);
@@ -98,7 +99,7 @@ impl<'m> Log<'m> {
         Ok(())
     }
 
-    /// Shows the timestamp of the leader that is about to get the log.
+    /// Publishes the timestamp of the leader that is about to receive the log.
     pub(super) fn set_promised(&self, promised: Timestamp) -> Result<(), OutOfRow> {
         self.set(log_control::PROMISED, promised.cell())
     }
@@ -109,7 +110,8 @@ impl<'m> Log<'m> {
         Ok(Timestamp::from_cell(self.memory.reader().cell(cell)?.load()))
     }
 
-    /// Records that the owner has taken a snapshot: the entries that others need begin there.
+    /// Records that the owner has restored a snapshot: the entries that other replicas need begin
+    /// there.
     pub(super) fn set_begins(&self, begins: u64) -> Result<(), OutOfRow> {
         self.set(log_control::BEGINS, begins)
     }
@@ -118,13 +120,14 @@ impl<'m> Log<'m> {
         Ok(self.memory.reader().cell(log_control::BEGINS)?.load())
     }
 
-    /// Returns the same of a peer's log, as of the read of its control line.
+    /// Returns the log index at which a peer's log begins in this sense, as of the read of its
+    /// control line.
     pub(super) fn copied_begins(&self, peer: Rank) -> Result<u64, OutOfRow> {
         let cell = self.shape.copy_at(peer).saturating_add(log_control::BEGINS);
         Ok(self.memory.reader().cell(cell)?.load())
     }
 
-    /// Returns the entry at a log index, if it is there.
+    /// Returns the entry at a log index, if there is one.
     pub(super) fn load(&self, place: u64) -> Result<Option<Entry>, OutOfRow> {
         entry::load(self.memory.reader(), &self.shape, 0, place)
     }
@@ -145,7 +148,7 @@ impl<'m> Log<'m> {
     }
 
     /// Returns the log index, from `from` to `to`, at which the headers of a peer's log begin to
-    /// differ from the local ones.
+    /// differ from the local headers.
     pub(super) fn differs_from(&self, peer: Rank, from: u64, to: u64) -> Result<u64, OutOfRow> {
         let mut place = from;
         // bound: the entries of the log

@@ -2,7 +2,7 @@
 //!
 //! A sharded service has a group of replicas for each shard. A client multicasts a message to any
 //! set of groups. All of their replicas deliver it, and any two that deliver the same two messages
-//! deliver them in the same order. Messages for different groups pay nothing for a common order,
+//! deliver them in the same order. Messages for different groups do not pay for a common order,
 //! because they have none.
 //!
 //! The groups form a tree. A message is ordered first at the lowest group that reaches all its

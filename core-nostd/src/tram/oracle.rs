@@ -1,14 +1,14 @@
-//! The choice of a leader: heartbeats, and which replicas hear each other (TRM-8).
+//! The choice of a leader, based on heartbeats and on which replicas hear each other (TRM-8).
 //!
-//! Each replica shows a rising number, and the set of the peers whose number rises. A leader is
-//! kept as long as it is heard, shows that it leads, and hears a quorum. Otherwise the lowest rank
-//! that hears a quorum should lead. Links may work in one direction only, so it is not enough that
-//! a replica is heard. The oracle may be wrong at any time. Then two replicas campaign, and
-//! timestamps decide.
+//! Each replica publishes a rising number, and the set of the peers whose number rises. A leader is
+//! kept as long as it is heard, publishes that it leads, and hears a quorum. Otherwise the lowest
+//! rank that hears a quorum should lead. Links may work in one direction only, so it is not enough
+//! that a replica is heard. The oracle may be wrong at any time. Two replicas may then campaign,
+//! and timestamps decide between them.
 //!
-//! The set of peers that a replica hears is shown as soon as it changes, and in each new view from
-//! the beginning. Otherwise a leader would seem to hear no peer until its next heartbeat, and a
-//! replica that has come back would depose it.
+//! The set of peers that a replica hears is published as soon as it changes, and in each new view
+//! from the beginning. Otherwise a leader would seem to hear no peer until its next heartbeat, and
+//! a returning replica would depose it.
 //!
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
@@ -22,7 +22,7 @@ use crate::fabric::{Fabric, Permissions};
 use crate::ids::{Rank, Time};
 
 impl Common<'_> {
-    /// Shows a heartbeat if one is due, or if the set of heard peers has changed.
+    /// Publishes a heartbeat if one is due, or if the set of heard peers has changed.
     pub(super) fn beat<F, M: Memory>(
         &mut self,
         role: &mut Role,
@@ -49,8 +49,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Reads the peers' heartbeats, and what this replica's leader says about entries that it
-    /// lacks.
+    /// Reads the peers' heartbeats, and what this replica's leader says about entries that this
+    /// replica lacks.
     pub(super) fn listen<F, M: Memory>(
         &mut self,
         role: &mut Role,
@@ -78,7 +78,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns the set of replicas that this one hears, itself included: one bit per rank.
+    /// Returns the set of replicas that this replica hears, including itself: one bit per rank.
     pub(super) fn hears(&self, now: Time) -> u64 {
         let mut set = bit(self.id.rank);
         // bound: the replicas of the group
@@ -90,14 +90,14 @@ impl Common<'_> {
         set
     }
 
-    /// Returns whether a peer was heard within the suspicion timeout.
+    /// Returns whether a peer has been heard within the suspicion timeout.
     pub(super) fn is_heard(&self, now: Time, link: LinkId) -> bool {
         let state = self.state.at(link);
         state.attached.is_ready()
             && state.heard_at.is_some_and(|at| now.since(at) <= self.options.suspect_ns)
     }
 
-    /// Returns whether a peer shows that it counts in quorums.
+    /// Returns whether a peer publishes that it counts in quorums.
     pub(super) fn is_voting<M: Memory>(&self, link: LinkId, memory: &M) -> Result<bool, Halt> {
         match memory.link(link) {
             None => Ok(false),
@@ -107,7 +107,7 @@ impl Common<'_> {
         }
     }
 
-    /// Returns whether a replica leads, or campaigns to lead.
+    /// Returns whether a replica leads or campaigns to lead.
     fn leads<M: Memory>(&self, role: &Role, rank: Rank, memory: &M) -> Result<bool, Halt> {
         if rank == self.id.rank {
             return Ok(role.leads());
@@ -118,7 +118,7 @@ impl Common<'_> {
         }
     }
 
-    /// Returns the replica that should lead, as far as this one can tell.
+    /// Returns the replica that should lead, as far as this replica can tell.
     fn choice<F, M: Memory>(
         &self,
         role: &mut Role,
@@ -191,7 +191,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns how long this replica waits between two campaigns: longer after each that failed.
+    /// Returns the time that this replica waits between two campaigns. It grows with each failed
+    /// campaign.
     fn pause_ns(&self) -> u64 {
         match self.campaigns.attempts.checked_sub(1) {
             None => 0,
@@ -199,14 +200,14 @@ impl Common<'_> {
         }
     }
 
-    /// Returns how long a campaign may take: longer after each that failed, because logs may be
-    /// long.
+    /// Returns the time that a campaign may take. It grows with each failed campaign, because logs
+    /// may be long.
     fn patience_ns(&self) -> u64 {
         let failed = self.campaigns.attempts.saturating_sub(1).min(6);
         self.options.campaign_ns.saturating_mul(1 << failed)
     }
 
-    /// Returns whether a connected peer shows a promise above this replica's own.
+    /// Returns whether a connected peer publishes a promise above this replica's own.
     fn is_passed_over<M: Memory>(&self, memory: &M) -> Result<bool, Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {

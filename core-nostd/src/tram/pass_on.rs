@@ -2,22 +2,24 @@
 //!
 //! Each replica of a child has a ring in the leader's row towards it. The child's leader is served
 //! before all others. The child's other replicas are not served at all, because they cannot use a
-//! message, and a post takes the leader's time. The child's replicas show which of them leads. A
-//! replica that comes to lead later is served from the entries that its group lacks, because those
-//! are kept. In the paper all replicas of a child are served; this is an option.
+//! message and a post takes the leader's time. The child's replicas publish which of them leads. A
+//! replica that becomes leader later is served from the entries that its group lacks, because those
+//! entries are kept. In the paper all replicas of a child are served; this is available as an
+//! option.
 //!
-//! A position is stored once the replica has taken the one that it replaces. Positions that it has
-//! taken meanwhile, because its group had them, are left out.
+//! A position is stored once the replica has taken the position that it replaces. Positions that
+//! the replica has taken in the meantime, because its group had them, are omitted.
 //!
-//! Messages are passed on early, while they are being replicated, or only once they are decided;
-//! this is an option. The number of decided ones is posted with them (see `confirm`).
+//! Messages are passed on either early, while they are being replicated, or only once they have
+//! been decided; this is an option. The number of decided messages is posted with them (see
+//! `confirm`).
 //!
-//! An entry is kept in the log until one replica of each child that it is for shows that its group
-//! has decided it. A new leader begins with all kept entries. What it passes on again after its
-//! predecessor is taken only once, because positions have no gaps and no position has two decided
-//! messages. A leader that has led before finds its own rows as it left them. If one of them has
-//! another message at a position, that view is given up, because a child's replica may be reading
-//! the row.
+//! An entry is kept in the log until, for each child that the entry is for, one replica publishes
+//! that its group has decided it. A new leader begins with all kept entries. A message that it
+//! passes on after its predecessor has already done so is taken only once, because positions have
+//! no gaps and no position has two decided messages. A leader that has led before finds its own
+//! rows as it left them. If one of these rows has a different message at a position, that view is
+//! given up, because a child's replica may be reading the row.
 //!
 //! Source: TRAM, sections 5.3 and 5.6 (Algorithm 5); requirement TRM-6.
 //!
@@ -36,17 +38,17 @@ use crate::fabric::Fabric;
 use crate::ids::Ordinal;
 use crate::memory::{OutOfRow, Row, RowWriter};
 
-/// The replicas of the children that are served.
+/// The replicas of the children that are to be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
-    /// Those that show that they lead.
+    /// The replicas that publish that they lead.
     Leaders,
     /// The others.
     Others,
 }
 
 impl Served {
-    /// Returns whether the replica that has written a row is one of them.
+    /// Returns whether the replica that has written a row is one of those served.
     pub(super) fn includes(self, theirs: Row<'_>) -> Result<bool, OutOfRow> {
         Ok(leads(theirs)? == (self == Self::Leaders))
     }
@@ -61,14 +63,14 @@ pub(super) struct ChildReplica<'c, 'm> {
     pub(super) theirs: Row<'m>,
 }
 
-/// Returns whether a child's replica shows that it leads.
+/// Returns whether a child's replica publishes that it leads.
 fn leads(theirs: Row<'_>) -> Result<bool, OutOfRow> {
     Ok(theirs.cell(taken_row::LEADS)?.load() != 0)
 }
 
 impl Common<'_> {
-    /// Prepares a new leader to search its log for what the children lack, from its lowest entry
-    /// on.
+    /// Prepares a new leader to search its log, starting with the lowest entry, for what the
+    /// children lack.
     pub(super) fn begin_passing_on(&mut self, tail: u64, log: Log<'_>) -> Result<(), Halt> {
         let lowest = tail.saturating_sub(u64::from(self.shape.entries()));
         // bound: the children
@@ -87,7 +89,7 @@ impl Common<'_> {
     }
 
     /// Stores, for replicas of each child, the messages that they lack and have room for. Only a
-    /// leader can use messages that are not decided.
+    /// leader can use messages that have not been decided.
     pub(super) fn pass_on<F: Fabric, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -121,8 +123,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Stores the messages that one replica lacks. Returns false if its row has another message at
-    /// a position.
+    /// Stores the messages that one replica lacks. Returns false if its row has a different message
+    /// at a position.
     fn pass_to(
         &mut self,
         leader: &Leader,
@@ -139,7 +141,7 @@ impl Common<'_> {
             passing.posted = passing.posted.max(Ordinal(taken));
         }
         // The child has decided the entries that the log has dropped. A replica that has not led
-        // for a long time was last served before them.
+        // for a long time was last served before those entries.
         passing.place =
             passing.place.max(leader.tail.saturating_sub(u64::from(self.shape.entries())));
         // bound: the entries of the log
@@ -193,7 +195,7 @@ impl Common<'_> {
                 self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(copied);
             }
         }
-        // Positions that are left out are not posted either.
+        // Positions that are omitted are not posted either.
         if position > passing.stored {
             passing.posted = passing.posted.max(position);
         }
@@ -201,7 +203,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Shows a child's replica how many of the positions stored for it are decided.
+    /// Publishes to a child's replica how many of the positions stored for it have been decided.
     fn show_confirmed(&mut self, to: &ChildReplica<'_, '_>, settled: u64) -> Result<(), Halt> {
         let ChildReplica { child, link, row, .. } = *to;
         let decided = self.counts.child(child, UpTo::Delivered).0;
@@ -222,7 +224,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Reads how many positions each child has decided, according to its most advanced replica.
+    /// Reads the number of positions that each child has decided, according to its most advanced
+    /// replica.
     fn look_at_settled<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
         // bound: the children
         for (index, child) in self.children.iter_mut().enumerate() {
@@ -270,8 +273,8 @@ impl Common<'_> {
 }
 
 /// Returns the first position of a child that this replica's log has kept. The child has decided
-/// the earlier ones: an entry is dropped only once the child has shown that, and a log that counts
-/// has all kept entries. The replica of the child that showed it may be gone.
+/// the earlier positions: an entry is dropped only once the child has published this, and a log
+/// that counts has all kept entries. The child's replica that published it may be lost.
 fn first_kept(child: usize, lowest: u64, tail: u64, log: Log<'_>) -> Result<Option<Ordinal>, Halt> {
     let mut first = None;
     let mut place = lowest;
@@ -281,7 +284,7 @@ fn first_kept(child: usize, lowest: u64, tail: u64, log: Log<'_>) -> Result<Opti
             break;
         }
         match log.load(place)? {
-            // Entries below a gap are left over from earlier.
+            // Entries below a gap are leftovers.
             None => first = None,
             Some(entry) => first = first.or(entry.position(child)),
         }

@@ -1,6 +1,6 @@
 //! State that is lent as a list with one element per link, per message of a window, or per group.
 //!
-//! Opening a replica or a client checks once that each list is long enough. An index after the end
+//! Opening a replica or a client checks once that each list is long enough. An index past the end
 //! of a list reads as a vacant element: a link without a view, or a message that does not exist.
 //!
 //! Requirement: TRM-8.
@@ -49,7 +49,7 @@ impl<'s, S: Default> Places<'s, S> {
         self.all.get(place.index()).unwrap_or(&self.vacant)
     }
 
-    /// Returns the element at an index, for changing. A change after the end of the list has no
+    /// Returns the element at an index, for changing. A change past the end of the list has no
     /// effect that matters, because only elements of the list are ever attached or taken.
     pub(super) fn at_mut(&mut self, place: impl Indexed) -> &mut S {
         self.all.get_mut(place.index()).unwrap_or(&mut self.vacant)

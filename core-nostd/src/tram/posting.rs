@@ -3,35 +3,35 @@
 //! Adjacent contents become one write. If only a short gap separates them, the gap is sent too,
 //! because a separate write costs more than a few bytes.
 //!
-//! [`Posting`] is public so that the protocols with which TRAM is compared make their lists in the
+//! [`Posting`] is public so that the protocols with which TRAM is compared build their lists in the
 //! same way (TRM-10).
 
 use super::shape::NAME_BYTES;
 use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
 
-/// Longest gap that is sent with its neighbours, in bytes.
+/// Longest gap, in bytes, that is sent with its neighbours.
 const GAP_MAX: usize = 192;
 
-/// Most bytes of a control line that is posted to a region after its contents, or of a name after
-/// its body. A list reserves room for it.
+/// Maximum size in bytes of a control line that is posted to a region after its contents, or of a
+/// name after its body. A list reserves room for it.
 pub(super) const CONTROL_BYTES: usize = 24;
 const _: () = assert!(NAME_BYTES <= CONTROL_BYTES);
 
-/// The writes of one post, while they are collected.
+/// The writes of one post while they are being collected.
 #[derive(Debug)]
 pub struct Posting {
     writes: WriteList,
     writes_max: usize,
     bytes_max: usize,
-    /// Bytes for which the list still has room, including those reserved for guards.
+    /// Number of bytes for which the list still has room, including those reserved for guards.
     room_bytes: usize,
-    /// Index of the write of headers, which is joined with nothing and precedes all contents added
-    /// after it.
+    /// Index of the write of headers. This write is not joined with any other and precedes all
+    /// contents added after it.
     headers: Option<usize>,
 }
 
 impl Posting {
-    /// Creates an empty list for a fabric of these limits.
+    /// Creates an empty list for a fabric with these limits.
     #[must_use]
     pub fn new(capabilities: &Capabilities) -> Self {
         Self {
@@ -54,14 +54,14 @@ impl Posting {
         &self.writes
     }
 
-    /// Returns the number of further writes for which there is room.
+    /// Returns the number of writes for which there is still room.
     #[must_use]
     pub fn room(&self) -> usize {
         self.writes_max.saturating_sub(self.writes.len())
     }
 
-    /// Adds bytes that may be read until the list is done. Returns false if there is no room for
-    /// them.
+    /// Adds bytes that may be read until the list has completed. Returns false if there is no room
+    /// for them.
     pub fn content(&mut self, source: Area, target: Area, length: usize) -> bool {
         if length == 0 {
             return true;
@@ -127,7 +127,7 @@ impl Posting {
     }
 }
 
-/// Returns the room that a list has left after `bytes` bytes, if it is enough for the list's
+/// Returns the room that a list has left after `bytes` more bytes, if that is enough for the list's
 /// guards.
 fn room_behind(room_bytes: usize, bytes: usize) -> Option<usize> {
     room_bytes.checked_sub(bytes).filter(|left| *left >= CONTROL_BYTES)
@@ -258,8 +258,8 @@ mod tests {
 
     proptest! {
         /// For any additions in any order, a list is no longer than its fabric accepts, and carries
-        /// everything that it accepted, whole, from its source to its target. A guard follows what
-        /// was added before it, and a header precedes the contents that follow it.
+        /// everything that it has accepted, whole, from its source to its target. A guard follows
+        /// everything that was added before it, and a header precedes the contents that follow it.
         #[test]
         fn list_carries_all_accepted_data_within_limits(
             writes_max in 1..6_usize,

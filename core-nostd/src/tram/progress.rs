@@ -14,16 +14,16 @@ pub struct Delivered<'p> {
     pub place: u64,
     /// Name of the message in all groups.
     pub id: MessageId,
-    /// All groups that deliver it.
+    /// All groups that deliver the message.
     pub destinations: Destinations,
-    /// Payload, lent for the call.
+    /// Payload, lent for the duration of the call.
     pub payload: &'p [u8],
 }
 
 /// The receiver of the messages of a replica's group, in their order.
 pub trait Application {
-    /// Takes a message, and returns one byte of answer that its client sees. All replicas of the
-    /// group get the same messages in the same order. The call must not take longer than the
+    /// Receives a message, and returns one byte as an answer for its client. All replicas of the
+    /// group receive the same messages in the same order. The call must not take longer than the
     /// suspicion timeout.
     fn deliver(&mut self, message: &Delivered<'_>) -> u8;
 }
@@ -38,41 +38,42 @@ impl<F: FnMut(&Delivered<'_>) -> u8> Application for F {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
-    /// Events taken from the fabric.
+    /// Number of events taken from the fabric.
     pub events: u32,
-    /// Sources that were examined.
+    /// Number of sources examined.
     pub looked: u32,
-    /// Entries that were proposed.
+    /// Number of entries proposed.
     pub proposed: u32,
-    /// Entries that were delivered, or skipped because they are for other groups.
+    /// Number of entries that were delivered, or skipped because they are for other groups.
     pub processed: u32,
-    /// Messages handed to the application.
+    /// Number of messages handed to the application.
     pub delivered: u32,
-    /// Messages stored for replicas of children, counted once per replica.
+    /// Number of messages stored for replicas of children, counted once per replica.
     pub passed_on: u32,
-    /// Bytes of payloads that were copied.
+    /// Number of payload bytes copied.
     pub copied_bytes: u64,
-    /// Proposed entries that refer to their payloads.
+    /// Number of proposed entries that refer to their payloads.
     pub references: u32,
-    /// Payloads of such entries that were carried to a replica that lacked them.
+    /// Number of payloads of such entries that were carried to a replica that lacked them.
     pub carried: u32,
-    /// Payloads that a candidate fetched from another replica.
+    /// Number of payloads that a candidate fetched from another replica.
     pub fetched: u32,
-    /// Entries that a candidate gave up because no replica had the payloads to which they refer.
+    /// Number of entries that a candidate gave up because no replica had the payloads to which they
+    /// refer.
     pub given_up: u32,
-    /// Lists that the fabric accepted.
+    /// Number of lists that the fabric accepted.
     pub lists: u32,
-    /// Writes in those lists.
+    /// Number of writes in those lists.
     pub writes: u32,
-    /// Peers that the fabric reported as lost.
+    /// Number of peers that the fabric reported as lost.
     pub lost: u32,
-    /// Writes to logs that their owners denied.
+    /// Number of writes to logs that their owners denied.
     pub denied: u32,
-    /// Grants of the local log to leaders.
+    /// Number of grants of the local log to leaders.
     pub granted: u32,
-    /// Campaigns that began.
+    /// Number of campaigns begun.
     pub campaigns: u32,
-    /// Entries that this replica has delivered since its group began.
+    /// Number of entries that this replica has delivered since its group began.
     pub delivered_total: u64,
 }
 
@@ -123,7 +124,7 @@ impl core::error::Error for OpenError {}
 pub enum Halt {
     /// The lent memory does not fit the overlay.
     OutOfRow = 1,
-    /// A decided entry does not continue what was delivered: a leader has misbehaved.
+    /// A decided entry does not continue what has been delivered: a leader has misbehaved.
     NotContinued = 2,
     /// A decided entry is not in the log: a leader has misbehaved.
     NoEntry = 3,
@@ -151,8 +152,8 @@ impl core::error::Error for Halt {}
 mod tests {
     use super::*;
 
-    /// A step that did any single kind of work is not idle; otherwise the member would sleep with
-    /// work left.
+    /// A step that did any single kind of work is not idle; otherwise the member would sleep while
+    /// work remains.
     #[test]
     fn every_kind_of_replica_progress_counts_as_work() {
         let done = [

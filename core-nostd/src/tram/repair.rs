@@ -14,7 +14,7 @@ use super::shape::peer_row;
 use super::step::StepContext;
 
 impl Common<'_> {
-    /// Finds, for each log that was read, where it begins to differ.
+    /// Finds, for each log that has been read, the index at which it begins to differ.
     pub(super) fn prepare_followers<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -55,7 +55,7 @@ impl Common<'_> {
     }
 
     /// Skips entries that a peer lacked below its delivered count if all replicas have consumed
-    /// them meanwhile.
+    /// them in the meantime.
     pub(super) fn skip_consumed(
         &mut self,
         leader: &Leader,
@@ -74,7 +74,7 @@ impl Common<'_> {
     }
 
     /// Handles a peer that cannot be brought up to date from the local log. The peer is told the
-    /// log index from which on it could be.
+    /// log index starting at which it could be.
     pub(super) fn fall_behind<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -98,8 +98,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns whether the local log still has the entry at a log index, and its body if it refers
-    /// to one.
+    /// Returns whether the local log still has the entry at a log index, and the entry's body if it
+    /// refers to one.
     pub(super) fn is_kept(&self, leader: &Leader, place: u64, log: Log<'_>) -> Result<bool, Halt> {
         if place >= leader.tail {
             return Ok(true);
@@ -122,7 +122,7 @@ impl Common<'_> {
         step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let copied = step.log.copied_control(rank_of(link))?;
-        // Entries that a peer shows as delivered are in its log or in its snapshot.
+        // Entries that a peer publishes as delivered are in its log or in its snapshot.
         let delivered = self.delivered_by(link, step.memory)?;
         let is_kept = self.has_from(leader, delivered, step.log)?;
         let both = copied.tail.min(leader.tail);
@@ -148,7 +148,7 @@ impl Common<'_> {
         self.begin_carrying(leader, link, floor, step)
     }
 
-    /// Returns the log index from which on every log that counts has all entries, because the
+    /// Returns the log index starting at which every log that counts has all entries, because the
     /// children may lack them.
     fn floor<F, M: Memory>(
         &mut self,

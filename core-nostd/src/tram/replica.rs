@@ -1,14 +1,15 @@
 //! A replica of a group: its state, and the step that drives it.
 //!
-//! The methods in their order: [`Replica::open`]; [`Replica::attach`] for each peer that connects,
+//! The methods, in call order: [`Replica::open`]; [`Replica::attach`] for each peer that connects,
 //! at any time; [`Replica::step`] repeatedly; [`Replica::detach`] for a peer that is lost.
-//! [`Replica::snapshot`] and [`Replica::restore`] carry a replica's state to one that has lost it,
-//! together with the application's own state.
+//! [`Replica::snapshot`] and [`Replica::restore`] carry a replica's state, together with the
+//! application's own state, to a replica that has lost it.
 //!
 //! # Invariants
-//! - A step does a bounded amount of work: each loop is bounded by a number of the overlay.
-//! - A replica that granted its log to another no longer leads in that step (TRM-3).
-//! - Nothing is delivered unless it is decided, and nothing is delivered twice.
+//! - A step does a bounded amount of work, because each loop is bounded by one of the overlay's
+//!   numbers.
+//! - A replica that has granted its log to another replica no longer leads in that step (TRM-3).
+//! - Nothing is delivered before it has been decided, and nothing is delivered twice.
 //!
 //! Source: TRAM, section 5.3 (Algorithm 2).
 //!
@@ -32,14 +33,14 @@ use super::timestamp::Timestamp;
 use crate::fabric::{Capabilities, Fabric, Permissions, Promises};
 use crate::ids::{Time, index_from_u32};
 
-/// The state that is lent to a replica.
+/// The state that a caller lends to a replica.
 #[derive(Debug)]
 pub struct LentState<'s> {
-    /// One per link: [`ReplicaLinks::len`].
+    /// One entry per link: [`ReplicaLinks::len`].
     pub links: &'s mut [LinkState],
-    /// One for the parent, and one for each client.
+    /// One entry for the parent, and one per client.
     pub sources: &'s mut [SourceState],
-    /// [`Replica::reply_cells`] cells.
+    /// A slice of [`Replica::reply_cells`] cells.
     pub replies: &'s mut [u64],
     /// Room for the largest payload.
     pub payload: &'s mut [u8],
@@ -80,7 +81,7 @@ impl<'s> Replica<'s> {
             return Err(OpenError::StateTooSmall);
         }
         check_fabric(&capabilities, &shape)?;
-        // With zero, not even the first payload of a step would be taken.
+        // If it were zero, not even the first payload of a step would be taken.
         let options = ReplicaOptions { run_bytes: options.run_bytes.max(1), ..options };
         state.fill(LinkState::default());
         let mut children = heapless::Vec::new();
@@ -124,8 +125,8 @@ impl<'s> Replica<'s> {
         Replies::cells(overlay)
     }
 
-    /// Starts to use a view. The host has opened it at the fabric, and lends its rows from now on.
-    /// If the link had another view, this one replaces it.
+    /// Starts to use a view. The host has opened the view at the fabric, and lends its rows from
+    /// then on. If the link had another view, this view replaces it.
     pub fn attach<M: Memory>(
         &mut self,
         now: Time,
@@ -151,7 +152,7 @@ impl<'s> Replica<'s> {
         common.show_all(role, link, memory)
     }
 
-    /// Gives up a link's view. The host may close it.
+    /// Gives up a link's view, which the host may then close.
     pub fn detach(&mut self, now: Time, link: LinkId) {
         let Self { common, role } = self;
         let state = common.state.at_mut(link);
@@ -200,8 +201,8 @@ impl<'s> Replica<'s> {
             Role::Follower(follower) => {
                 common.hold_bodies(follower, step)?;
                 if common.deliver(&follower.held, application, step)? {
-                    // The missing entries have arrived. If more are missing, the leader will say so
-                    // again.
+                    // The missing entries have arrived. If more are missing, the leader will report
+                    // it again.
                     follower.needs_snapshot = false;
                 }
             }
@@ -225,44 +226,44 @@ impl<'s> Replica<'s> {
         Ok(common.progress)
     }
 
-    /// Returns its own id.
+    /// Returns the replica's id.
     #[must_use]
     pub const fn id(&self) -> ReplicaId {
         self.common.id
     }
 
-    /// Returns whether it leads its group, as far as it knows.
+    /// Returns whether the replica leads its group, as far as it knows.
     #[must_use]
     pub const fn is_leader(&self) -> bool {
         self.role.is_leader()
     }
 
-    /// Returns whether it counts in quorums.
+    /// Returns whether the replica counts in quorums.
     #[must_use]
     pub const fn is_voter(&self) -> bool {
         self.common.is_voter
     }
 
-    /// Returns the timestamp of the leader to which it last gave its log.
+    /// Returns the timestamp of the leader to which the replica last gave its log.
     #[must_use]
     pub const fn promised(&self) -> Timestamp {
         self.common.promised
     }
 
-    /// Returns the number of entries that it has delivered.
+    /// Returns the number of entries that the replica has delivered.
     #[must_use]
     pub const fn delivered(&self) -> u64 {
         self.common.delivered
     }
 
-    /// Returns whether it lacks entries that its group no longer has, so that it needs a snapshot
-    /// from another replica.
+    /// Returns whether the replica lacks entries that its group no longer has, so that it needs a
+    /// snapshot from another replica.
     #[must_use]
     pub const fn needs_snapshot(&self) -> bool {
         self.role.needs_snapshot()
     }
 
-    /// Returns its links.
+    /// Returns the replica's links.
     #[must_use]
     pub const fn links(&self) -> &ReplicaLinks {
         &self.common.links
@@ -316,8 +317,8 @@ fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenEr
     if !capabilities.promises.contains(needed) {
         return Err(OpenError::FabricPromises);
     }
-    // A list to a log has at least one entry, and a fabric accepts as many bytes in a list as in a
-    // write.
+    // A list to a log must have room for at least one entry, and a fabric accepts as many bytes in
+    // a list as in a write.
     let entry = shape.header_bytes().saturating_add(index_from_u32(shape.payload_max()));
     let is_too_small = capabilities.write_bytes_max < shape.slot_bytes()
         || capabilities.write_bytes_max < entry.saturating_add(CONTROL_BYTES)

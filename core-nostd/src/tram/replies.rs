@@ -1,12 +1,12 @@
 //! A replica's answers to the last messages of each client.
 //!
-//! A reply is stored in the row of the client's link. A client that was away has a new row, and a
-//! replica that restored a snapshot did not itself deliver the earlier messages. So each replica
-//! keeps the replies to a window of each client's messages; a client has no more unanswered
-//! messages than that.
+//! A reply is stored in the row of the client's link. A client that was disconnected has a new row,
+//! and a replica that has restored a snapshot did not itself deliver the earlier messages. Each
+//! replica therefore keeps the replies to one window of each client's messages; a client never has
+//! more unanswered messages than that.
 //!
 //! # Invariants
-//! - A client has a cell for its incarnation and one for each message of its window, selected by
+//! - A client has a cell for its incarnation and one cell per message of its window, selected by
 //!   the message's number.
 //! - Replies to an earlier incarnation are discarded once a later one has been answered.
 //!
@@ -17,7 +17,7 @@ use super::overlay::Overlay;
 use super::shape::modulo;
 use crate::ids::{ClientNumber, index_from_u16, index_from_u32};
 
-/// A replica's reply to one message of a client. It is one cell. A reply to a later message is
+/// A replica's reply to one message of a client, in one cell. A reply to a later message is
 /// greater, so a late reply never hides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reply {

@@ -1,10 +1,10 @@
-//! The roles of a replica, and the state that it has only in one of them.
+//! The roles of a replica, and the state that it has only in one of the roles.
 //!
-//! A replica begins as a follower. A candidate leads if its campaign succeeds, and follows if it
-//! does not. A replica that grants its log to another follows from then on (TRM-3).
+//! A replica begins as a follower. A candidate leads if its campaign succeeds, and follows if the
+//! campaign fails. A replica that grants its log to another replica follows from then on (TRM-3).
 //!
-//! A function that only a leader runs takes a [`Leader`], and one that only a follower runs takes a
-//! [`Follower`].
+//! A function that only a leader runs takes a [`Leader`], and a function that only a follower runs
+//! takes a [`Follower`].
 //!
 //! Requirements: TRM-3, TRM-4.
 
@@ -28,21 +28,21 @@ pub(super) enum Role {
 pub(super) struct Follower {
     /// Replica that may write to this replica's log in the attached view.
     pub(super) granted_to: Option<LinkId>,
-    /// Bodies that are here.
+    /// Bodies that the follower has.
     pub(super) held: Held,
-    /// Whether it lacks entries that its group no longer has.
+    /// Whether the follower lacks entries that its group no longer has.
     pub(super) needs_snapshot: bool,
-    /// Stamp that its log has still had since it restored a snapshot: no leader has filled the log
-    /// yet.
+    /// Stamp that the log has kept since the follower restored a snapshot: no leader has filled the
+    /// log yet.
     pub(super) gapped: Option<Timestamp>,
 }
 
 /// The bodies that a follower has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
-    /// Leader in whose log they were counted.
+    /// Leader in whose log the bodies were counted.
     pub(super) of: Timestamp,
-    /// All references below this log index have their bodies here.
+    /// Log index below which the bodies of all references are here.
     pub(super) below: u64,
     /// Log index after the last reference among them.
     pub(super) shown: u64,
@@ -51,11 +51,11 @@ pub(super) struct Held {
 /// The progress of a candidate's campaign.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Campaign {
-    /// Logs are requested and read.
+    /// Logs are being requested and read.
     Gathering,
-    /// Entries that the local log lacks are copied from a peer's.
+    /// Entries that the local log lacks are being copied from a peer's log.
     Copying(Copying),
-    /// Payloads to which entries of the local log refer are fetched (see `complete`).
+    /// Payloads to which entries of the local log refer are being fetched (see `complete`).
     Completing(Completing),
 }
 
@@ -67,13 +67,13 @@ pub(super) struct Copying {
     pub(super) next: u64,
     pub(super) end: u64,
     pub(super) decided: u64,
-    /// Voters whose logs were read: one bit per rank.
+    /// Voters whose logs have been read: one bit per rank.
     pub(super) voters: u64,
-    /// Whether all payloads were read, so that the control line is read after them.
+    /// Whether all payloads have been read, so that the control line can be read after them.
     pub(super) is_read: bool,
 }
 
-/// The progress of a candidate with the bodies of its log.
+/// The progress of a candidate in completing the bodies of its log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completing {
     pub(super) place: u64,
@@ -82,8 +82,8 @@ pub(super) struct Completing {
     /// counts.
     pub(super) decided: u64,
     pub(super) known: u64,
-    /// Voters that are asked: one bit per rank. `left` has those not yet asked about this log
-    /// index.
+    /// Voters that are asked: one bit per rank. `left` has the voters that have not been asked
+    /// about this log index yet.
     pub(super) voters: u64,
     pub(super) left: u64,
     /// Read in progress.
@@ -103,7 +103,7 @@ pub(super) struct Asked {
 pub(super) enum BodyPart {
     Name,
     Body,
-    /// The name, read once more.
+    /// The name, read for a second time.
     NameAfter,
 }
 
@@ -112,26 +112,26 @@ pub(super) enum BodyPart {
 pub(super) struct Leader {
     /// End of the local log.
     pub(super) tail: u64,
-    /// Whether an entry that the parent passed on early was replaced in the parent's log. The local
-    /// log is cut below it in the next campaign.
+    /// Whether an entry that the parent passed on early has been replaced in the parent's log. The
+    /// next campaign cuts the local log below that entry.
     pub(super) is_contradicted: bool,
-    /// Whether its first entry, a null, has yet to be proposed.
+    /// Whether the leader's first entry, a null, has yet to be proposed.
     pub(super) owes_null: bool,
-    /// Bytes of the payloads that this step has appended.
+    /// Number of payload bytes that this step has appended.
     pub(super) run_bytes: u64,
     /// Client whose turn it is.
     pub(super) turn: u16,
-    /// Message of the parent's whose body is missing; `wanted_since` is the time since which it has
-    /// been.
+    /// Message from the parent whose body is missing; `wanted_since` is the time since which it has
+    /// been missing.
     pub(super) wanted: Option<Wanted>,
     pub(super) wanted_since: Option<(Ordinal, Time)>,
 }
 
-/// A message of the parent's whose body a leader lacks.
+/// A message from the parent whose body a leader lacks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) ordinal: Ordinal,
-    /// Whether its client may still give it.
+    /// Whether the message's client may still give the body.
     pub(super) comes: bool,
 }
 
@@ -156,13 +156,13 @@ impl Role {
         }
     }
 
-    /// Returns whether it leads, or campaigns to lead.
+    /// Returns whether the replica leads or campaigns to lead.
     pub(super) const fn leads(&self) -> bool {
         !matches!(self, Self::Follower(_))
     }
 
-    /// Becomes a follower whose log this peer may write. A replica that already follows keeps its
-    /// state.
+    /// Becomes a follower whose log this peer may write to. A replica that already follows keeps
+    /// its state.
     pub(super) fn follow(&mut self, granted_to: Option<LinkId>) {
         let before = match self {
             Self::Follower(follower) => *follower,
@@ -171,9 +171,9 @@ impl Role {
         *self = Self::Follower(Follower { granted_to, ..before });
     }
 
-    /// Handles a peer that is gone or has denied a write: not everything that a campaign reads from
-    /// it will arrive. A campaign that copies that peer's log, or asks it for bodies, is over.
-    /// Another quorum also has what that peer had.
+    /// Handles a peer that is lost or has denied a write, so that not everything that a campaign
+    /// reads from it will arrive. A campaign that copies that peer's log, or asks that peer for
+    /// bodies, is over. What the peer had is also in another quorum.
     pub(super) fn end_without(&mut self, link: LinkId) {
         let is_over = match self {
             Self::Candidate(Campaign::Copying(copying)) => copying.from == link,
@@ -188,9 +188,9 @@ impl Role {
     }
 
     /// Returns whether the local log has everything that a leader may have to pass on. After a
-    /// snapshot it does not, until a leader has filled it. A leader writes the missing entries
-    /// before its stamp; if its stamp is already there, it writes them before the log says that
-    /// everything in the snapshot is decided.
+    /// snapshot the log does not have it until a leader has filled it. A leader writes the missing
+    /// entries before its stamp; if its stamp is already there, it writes them before the log says
+    /// that everything in the snapshot has been decided.
     pub(super) fn is_whole(&mut self, log: Log<'_>) -> Result<bool, Halt> {
         let Self::Follower(follower) = self else { return Ok(true) };
         let Some(stamp) = follower.gapped else { return Ok(true) };
@@ -203,13 +203,13 @@ impl Role {
     }
 }
 
-/// The part of a replica in the group, as shown to its peers.
+/// The part of a replica in the group, as published to its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) incarnation: u16,
-    /// Whether it counts in quorums.
+    /// Whether the replica counts in quorums.
     pub(super) is_voter: bool,
-    /// Whether it leads, or campaigns to lead.
+    /// Whether the replica leads or campaigns to lead.
     pub(super) leads: bool,
 }
 

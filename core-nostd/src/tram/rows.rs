@@ -1,10 +1,11 @@
-//! Posting of the changes that a step made in local rows: one list per link, contents before their
-//! counts.
+//! Posting of the changes that a step has made in local rows: one list per link, with contents
+//! before their counts.
 //!
 //! The control line of a row has independent cells, so it is sent as content: a reader that sees a
 //! newer value of one cell than of another is not misled. Counts that cover slots are guards, and
-//! so is a request for a peer's log. If the request were content, a line posted earlier could show
-//! it before later writes to that log have landed, and these would then land under the new grant.
+//! so is a request for a peer's log. If the request were content, a line posted earlier could
+//! reveal it before later writes to that log have landed, and these writes would then land under
+//! the new grant.
 //!
 //! Requirements: TRM-3, TRM-6.
 
@@ -21,7 +22,7 @@ use crate::layout::CACHE_LINE;
 use crate::memory::RowWriter;
 
 impl Common<'_> {
-    /// Posts the messages stored for replicas of children, and the counts of decided ones.
+    /// Posts the messages stored for replicas of children, and the counts of decided messages.
     pub(super) fn post_children<F: Fabric, M: Memory>(
         &mut self,
         served: Served,
@@ -45,7 +46,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Posts replies to clients, and the counts of their messages that were taken.
+    /// Posts replies to clients, and the number of messages taken from each client.
     pub(super) fn post_clients<F: Fabric, M: Memory>(
         &mut self,
         step: &mut StepContext<'_, F, M>,
@@ -74,7 +75,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns whether something in a link's row must be posted, and can be.
+    /// Returns whether something in a link's row must be posted and can be.
     fn is_due(&self, link: LinkId) -> bool {
         let state = self.state.at(link);
         let has_slots = state.passing.posted < state.passing.stored;

@@ -6,22 +6,22 @@
 //! peer row: | control | staged log control |
 //! ```
 //!
-//! If entries refer to payloads, more follows:
+//! If entries refer to payloads, the following is added:
 //!
 //! ```text
 //! log:        | a name that was read | names of carried: N | names of bodies: N | bodies: N |
 //! client row: | names of bodies: W | bodies: W |
 //! ```
 //!
-//! A body is a payload that is stored separately from entries. Its name is written after it.
+//! A body is a payload that is stored separately from entries. Its name is written after the body.
 //!
-//! Headers and payloads of a log are separate. A candidate reads all headers of a peer at once, but
-//! payloads only of the entries that it lacks.
+//! The headers and payloads of a log are separate. A candidate reads all headers of a peer at once,
+//! but reads only the payloads of the entries that it lacks.
 //!
 //! # Invariants
 //! - Everything starts on a multiple of eight, and each control line, header and slot on a cache
 //!   line.
-//! - An index is taken modulo the number of entries or slots, so an offset is always inside.
+//! - An index is taken modulo the number of entries or slots, so an offset is always in range.
 //!
 //! Requirement: TRM-6.
 
@@ -29,24 +29,25 @@ use super::overlay::{Overlay, REPLICAS_MAX};
 use crate::ids::{GroupId, Rank, index_from_u16, index_from_u32, u64_from_index};
 use crate::layout::CACHE_LINE;
 
-/// Cells of eight bytes in an entry's header, without the children's positions.
+/// Number of 8-byte cells in an entry's header, excluding the children's positions.
 const HEADER_CELLS: usize = 8;
 
-/// Bytes of a body's name in a log.
+/// Size in bytes of a body's name in a log.
 pub(super) const NAME_BYTES: usize = 24;
 
-/// The control line of a log, written by the group's leader except for two cells of the owner.
+/// The control line of a log. The group's leader writes it, except for two cells of the owner.
 pub(super) mod log_control {
-    /// Leader whose log this is a prefix of.
+    /// Timestamp of the leader whose log this log is a prefix of.
     pub(in crate::tram) const STAMP: usize = 0;
     /// Number of entries in the log.
     pub(in crate::tram) const TAIL: usize = 8;
     /// Number of decided entries.
     pub(in crate::tram) const DECIDED: usize = 16;
-    /// Owner's cell: highest timestamp to which it has granted this log, stored before the grant.
+    /// Owner's cell: highest timestamp to which the owner has granted this log, stored before the
+    /// grant.
     pub(in crate::tram) const PROMISED: usize = 24;
-    /// Owner's cell: log index of the last snapshot that it has taken. Below it the log may have
-    /// gaps, and entries that were never decided.
+    /// Owner's cell: log index of the last snapshot that the owner has restored. Below it the log
+    /// may have gaps, and entries that were never decided.
     pub(in crate::tram) const BEGINS: usize = 32;
 }
 
@@ -56,34 +57,36 @@ pub(super) mod peer_row {
     pub(in crate::tram) const HEARTBEAT: usize = 0;
     /// Set of peers that this replica hears: one bit per rank.
     pub(in crate::tram) const HEARS: usize = 8;
-    /// To the leader that has its log: the log index up to which it asks for bodies that clients no
-    /// longer give. It is a hint: a body that is carried needlessly does no harm.
+    /// For the leader that has the log: the log index up to which the replica asks for bodies that
+    /// clients no longer give. This is a hint: a body that is carried needlessly does no harm.
     pub(in crate::tram) const ASKS: usize = 16;
-    /// Timestamp that it granted to the peer.
+    /// Timestamp that the replica has granted to the peer.
     pub(in crate::tram) const GRANTED: usize = 24;
-    /// Highest timestamp that it has granted to any replica.
+    /// Highest timestamp that the replica has granted to any replica.
     pub(in crate::tram) const PROMISED: usize = 32;
-    /// Number of entries of its log that it has delivered.
+    /// Number of entries of its log that the replica has delivered.
     pub(in crate::tram) const DELIVERED: usize = 40;
-    /// Its incarnation, and whether it counts in quorums.
+    /// Incarnation of the replica, and whether it counts in quorums.
     pub(in crate::tram) const STANDING: usize = 48;
-    /// As a leader: the first log index whose entry it has, if the peer's log ends below it.
+    /// As a leader: the first log index whose entry the replica has, if the peer's log ends below
+    /// that index.
     pub(in crate::tram) const KEPT_FROM: usize = 56;
-    /// Source of the writes to the peer's log control: the values that it is set to.
+    /// Source of the writes to the control line of the peer's log: the values to be written.
     pub(in crate::tram) const STAGED: usize = 64;
-    /// The same for a tail that is cut first.
+    /// Source of the write of a tail that is cut first.
     pub(in crate::tram) const STAGED_CUT: usize = 88;
-    /// Timestamp with which it asks to write to the peer's log. It is not in the control line,
-    /// which may be read late, because it must not overtake earlier writes to that log.
+    /// Timestamp with which the replica asks to write to the peer's log. This cell is not in the
+    /// control line, which may be read late, because the request must not overtake earlier writes
+    /// to that log.
     pub(in crate::tram) const REQUEST: usize = 96;
-    /// To the leader that has its log: it has all bodies below this log index to which entries of
-    /// the leader's log refer.
+    /// For the leader that has the log: log index below which the replica has all bodies to which
+    /// entries of the leader's log refer.
     pub(in crate::tram) const BODIES: usize = 104;
-    /// Term of that leader. It lands after the count, and is read before it.
+    /// Term of that leader. It lands after the count, but is read before it.
     pub(in crate::tram) const BODIES_FOR: usize = 112;
     /// As a leader: log index below which no replica needs a body any longer.
     pub(in crate::tram) const BODIES_FROM: usize = 120;
-    /// Bytes of the row.
+    /// Size of the row in bytes.
     pub(in crate::tram) const BYTES: usize = 128;
 }
 
@@ -96,13 +99,14 @@ pub(super) mod feed_row {
     pub(in crate::tram) const LEAVES: usize = 8;
     /// For a parent's leader: the number of decided positions.
     pub(in crate::tram) const CONFIRMED: usize = 8;
-    /// For a parent's leader: the number of positions that the child shows as decided there.
+    /// For a parent's leader: the number of positions that the child publishes as decided in the
+    /// child's group.
     pub(in crate::tram) const SETTLED: usize = 16;
-    /// For a client: bodies of messages below this number no longer come, unless they have already
-    /// come. It lands after the bodies that were given.
+    /// For a client: bodies of messages below this number will no longer come, unless they have
+    /// already come. This number lands after the bodies that were given.
     pub(in crate::tram) const GIVES_FROM: usize = 16;
     /// For a parent's leader: the position, plus one, of the message whose slot has its payload
-    /// although it is a reference. It is sent separately from the previous cells.
+    /// although the message is a reference. It is sent separately from the cells above.
     pub(in crate::tram) const CARRIED: usize = 24;
     /// Start of the slots.
     pub(in crate::tram) const SLOTS: usize = 64;
@@ -112,13 +116,13 @@ pub(super) mod feed_row {
 pub(super) mod taken_row {
     /// Number of the feeder's messages that this replica has processed.
     pub(in crate::tram) const TAKEN: usize = 0;
-    /// Towards a client: the incarnation whose messages are taken.
+    /// For a client: the incarnation whose messages are taken.
     pub(in crate::tram) const OPENED: usize = 8;
     /// Whether the replica leads its group.
     pub(in crate::tram) const LEADS: usize = 16;
-    /// Towards the parent: the position, plus one, of the message whose payload is wanted.
+    /// For the parent: the position, plus one, of the message whose payload is wanted.
     pub(in crate::tram) const WANTED: usize = 24;
-    /// Towards a client: the start of its replies.
+    /// For a client: the start of its replies.
     pub(in crate::tram) const REPLIES: usize = 64;
 }
 
@@ -154,13 +158,13 @@ impl Shape {
         }
     }
 
-    /// Returns the entries of the log.
+    /// Returns the number of entries in the log.
     #[must_use]
     pub const fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// Returns the bytes of the region that holds a replica's log.
+    /// Returns the size in bytes of the region that holds a replica's log.
     #[must_use]
     pub const fn log_bytes(&self) -> usize {
         if self.has_references() {
@@ -170,13 +174,13 @@ impl Shape {
         }
     }
 
-    /// Returns the bytes of a replica's row towards a peer of its group.
+    /// Returns the size in bytes of a replica's row towards a peer of its group.
     #[must_use]
     pub const fn peer_row_bytes(&self) -> usize {
         peer_row::BYTES
     }
 
-    /// Returns the bytes of a client's row towards a replica of this group.
+    /// Returns the size in bytes of a client's row towards a replica of this group.
     #[must_use]
     pub const fn client_row_bytes(&self) -> usize {
         let ring = self.feed_row_bytes(self.client_window);
@@ -187,26 +191,27 @@ impl Shape {
         ring.saturating_add(index_from_u32(self.client_window).saturating_mul(body))
     }
 
-    /// Returns the bytes of a replica's row towards a client.
+    /// Returns the size in bytes of a replica's row towards a client.
     #[must_use]
     pub const fn reply_row_bytes(&self, replies: u32) -> usize {
         let cells = index_from_u32(replies).saturating_mul(8);
         taken_row::REPLIES.saturating_add(whole_lines(cells))
     }
 
-    /// Returns the bytes of the row of a parent's replica towards a replica of this group.
+    /// Returns the size in bytes of a parent's replica's row towards a replica of this group.
     #[must_use]
     pub const fn parent_row_bytes(&self) -> usize {
         self.feed_row_bytes(self.parent_window)
     }
 
-    /// Returns the bytes of the row of a replica of this group towards a replica of the parent.
+    /// Returns the size in bytes of the row of a replica of this group towards a replica of the
+    /// parent.
     #[must_use]
     pub const fn child_row_bytes(&self) -> usize {
         CACHE_LINE
     }
 
-    /// Returns the bytes of the largest message.
+    /// Returns the size in bytes of the largest message.
     #[must_use]
     pub const fn payload_max(&self) -> u32 {
         self.payload_max
@@ -247,8 +252,8 @@ impl Shape {
         self.payloads().saturating_add(all).saturating_add(copies)
     }
 
-    /// Returns the bytes of a control line and all headers, which a candidate reads of a peer's
-    /// log.
+    /// Returns the size in bytes of a control line and all headers, which a candidate reads from a
+    /// peer's log.
     pub(super) const fn payloads(&self) -> usize {
         let headers = index_from_u32(self.entries).saturating_mul(self.header_bytes);
         CACHE_LINE.saturating_add(headers)
@@ -279,7 +284,7 @@ impl Shape {
         self.carried_name(place).saturating_add(self.all(CACHE_LINE))
     }
 
-    /// Returns the offset of that body.
+    /// Returns the offset of the body that the owner stores for a log index.
     pub(super) fn body(&self, place: u64) -> usize {
         let index = modulo(place, self.entries);
         self.bodies().saturating_add(index.saturating_mul(self.payload_bytes))
@@ -290,7 +295,7 @@ impl Shape {
         self.asked_name().saturating_add(names)
     }
 
-    /// Returns the total bytes for all entries, with `bytes` bytes each.
+    /// Returns the total size in bytes of all entries, with `bytes` bytes each.
     const fn all(&self, bytes: usize) -> usize {
         index_from_u32(self.entries).saturating_mul(bytes)
     }
@@ -302,7 +307,7 @@ impl Shape {
         ring.saturating_add(index.saturating_mul(CACHE_LINE))
     }
 
-    /// Returns the offset of that body.
+    /// Returns the offset of the body of a client's message in that client's row.
     pub(super) fn given(&self, number: u64) -> usize {
         let index = modulo(number, self.client_window);
         let names = index_from_u32(self.client_window).saturating_mul(CACHE_LINE);
@@ -311,7 +316,7 @@ impl Shape {
             .saturating_add(index.saturating_mul(self.payload_bytes))
     }
 
-    /// Returns the bytes of a slot of a feed.
+    /// Returns the size in bytes of a feed's slot.
     pub(super) const fn slot_bytes(&self) -> usize {
         CACHE_LINE.saturating_add(self.payload_bytes)
     }
@@ -350,14 +355,14 @@ const fn u16_from(value: usize) -> u16 {
 /// The memory of one replica, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaBytes {
-    /// Region with the log.
+    /// Size of the region that holds the log.
     pub log: u64,
-    /// Rows, its own and copies of the others', with all clients attached.
+    /// Size of the rows, both its own and the copies of other rows, with all clients attached.
     pub rows: u64,
 }
 
 impl ReplicaBytes {
-    /// Returns the memory of one replica of a group.
+    /// Returns the memory sizes of one replica of a group.
     #[must_use]
     pub fn of(overlay: &Overlay, group: GroupId) -> Self {
         let shape = Shape::of(overlay, group);

@@ -1,5 +1,5 @@
-//! The values that a replica shows in its rows: to its peers, its parent and its clients. They are
-//! posted with the next control line (see `rows`).
+//! The values that a replica publishes in its rows: to its peers, its parent and its clients. They
+//! are posted with the next control line (see `rows`).
 //!
 //! Requirements: TRM-3, TRM-5, TRM-7.
 
@@ -15,7 +15,7 @@ use crate::ids::{ClientNumber, index_from_u32};
 use crate::memory::RowWriter;
 
 impl Common<'_> {
-    /// Stores everything that this replica shows over a link in its row.
+    /// Stores everything that this replica publishes over a link in the link's row.
     pub(super) fn show_all<M: Memory>(
         &mut self,
         role: &Role,
@@ -49,7 +49,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns this replica's part in quorums, as shown to the others.
+    /// Returns this replica's part in quorums, as published to the other replicas.
     fn standing(&self, role: &Role) -> u64 {
         let standing = Standing {
             incarnation: self.options.incarnation,
@@ -59,9 +59,9 @@ impl Common<'_> {
         standing.cell()
     }
 
-    /// Records that a count in a link's control line has risen. It lets the peer reuse memory,
-    /// which is not urgent. So it is posted with the next other post, at the next heartbeat, or
-    /// once it has risen by more than `slack`.
+    /// Records that a count in a link's control line has risen. The count lets the peer reuse
+    /// memory, which is not urgent. It is therefore posted with the next other post, at the next
+    /// heartbeat, or once it has risen by more than `slack`.
     pub(super) fn raise(&mut self, link: LinkId, count: u64, slack: u32) {
         let state = self.state.at_mut(link);
         state.count = count;
@@ -139,7 +139,7 @@ impl Common<'_> {
         put(row, taken_row::LEADS, u64::from(self.shown.leading))
     }
 
-    /// Shows the clients and the parent whether this replica leads, if that has changed.
+    /// Publishes to the clients and the parent whether this replica leads, if that has changed.
     pub(super) fn show_leading<M: Memory>(&mut self, leads: bool, memory: &M) -> Result<(), Halt> {
         if leads == self.shown.leading {
             return Ok(());
@@ -166,7 +166,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Shows the peers whether this replica counts and leads, if that has changed.
+    /// Publishes to the peers whether this replica counts and leads, if that has changed.
     pub(super) fn show_standing<M: Memory>(&mut self, role: &Role, memory: &M) -> Result<(), Halt> {
         let standing = self.standing(role);
         if standing == self.shown.standing {
@@ -183,7 +183,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Keeps a reply to a message, and stores it in the row of its client.
+    /// Keeps a reply to a message, and stores it in the row of the message's client.
     pub(super) fn reply<M: Memory>(
         &mut self,
         id: MessageId,

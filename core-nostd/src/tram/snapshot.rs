@@ -1,5 +1,6 @@
 //! Snapshots: a replica's knowledge as of what it has delivered, for a replica that lacks entries
-//! its group no longer has. The application's own state of the same moment belongs to it (TRM-6).
+//! which its group no longer has. The application's own state at the same moment belongs to the
+//! snapshot (TRM-6).
 
 use super::common::Common;
 use super::link::Memory;
@@ -10,14 +11,14 @@ use super::role::{Follower, Leader, Role};
 use crate::ids::Rank;
 
 impl Replica<'_> {
-    /// Returns the number of cells of a snapshot.
+    /// Returns the number of cells in a snapshot.
     #[must_use]
     pub fn snapshot_cells(&self) -> usize {
         let Common { counts, replies, .. } = &self.common;
         counts.cells().saturating_add(replies.all().len()).saturating_add(1)
     }
 
-    /// Stores what this replica knows as of what it has delivered; the application's state of this
+    /// Stores what this replica knows as of what it has delivered; the application's state at this
     /// moment belongs to it. Returns `None` if the number of cells does not match.
     #[must_use]
     pub fn snapshot(&self, cells: &mut [u64]) -> Option<()> {
@@ -37,7 +38,7 @@ impl Replica<'_> {
 
     /// Returns whether this replica would continue from a snapshot. The snapshot must be ahead of
     /// what it has delivered, and it must [need one](Self::needs_snapshot) or not count in quorums
-    /// yet. Other replicas get what they lack through their logs, which then have no gaps.
+    /// yet. Other replicas receive what they lack through their logs, which then have no gaps.
     #[must_use]
     pub fn wants_snapshot(&self, cells: &[u64]) -> bool {
         let is_newer = cells.first().is_some_and(|place| *place > self.delivered());
@@ -46,7 +47,7 @@ impl Replica<'_> {
 
     /// Continues from another replica's snapshot, after the caller has restored the application's
     /// state. A snapshot that is [not wanted](Self::wants_snapshot), or cells of another overlay,
-    /// change nothing.
+    /// changes nothing.
     ///
     /// # Errors
     /// Fails if the memory does not fit.
@@ -66,7 +67,7 @@ impl Replica<'_> {
         for (to, from) in common.replies.all_mut().iter_mut().zip(replies) {
             *to = *from;
         }
-        // The log stays as it is, because another replica may have the permission to write it.
+        // The log stays unchanged, because another replica may have the permission to write to it.
         let log = Log::new(memory.log(), common.shape);
         let stamp = log.control()?.stamp;
         log.set_begins(*place)?;
@@ -84,9 +85,9 @@ impl Replica<'_> {
 }
 
 impl Common<'_> {
-    /// Returns the log index from which on a leader replaces a peer's log below the peer's
+    /// Returns the log index starting at which a leader replaces a peer's log below the peer's
     /// delivered count. Above `floor`, the peer may lack entries that children need. Below `floor`,
-    /// the peer's log may differ from the leader's: such entries were there before the peer
+    /// the peer's log may differ from the leader's: such entries were in the log before the peer
     /// restored a snapshot, and were never decided. The peer would pass them on to children if it
     /// led.
     pub(super) fn lacking_from(

@@ -16,7 +16,7 @@ pub struct LogCounts {
     pub tail: u64,
     /// Number of decided entries.
     pub decided: u64,
-    /// Number of entries that were delivered, or skipped because they are for other groups.
+    /// Number of entries that have been delivered, or skipped because they are for other groups.
     pub delivered: u64,
 }
 
@@ -30,8 +30,8 @@ impl Replica<'_> {
         Ok(LogCounts { tail, decided, delivered: self.delivered() })
     }
 
-    /// Returns whether a replica of the group shows that it counts in quorums. A peer that is not
-    /// connected does not.
+    /// Returns whether a replica of the group publishes that it counts in quorums. False for a peer
+    /// that is not connected.
     ///
     /// # Errors
     /// Fails if the memory does not fit.

@@ -2,16 +2,16 @@
 //!
 //! # Order of writes
 //! - The cut precedes the entries after it: an entry below the tail never changes.
-//! - A header precedes its payload. If the writes end between them, the slot has no entry, instead
-//!   of the earlier entry with another's payload.
+//! - A header precedes its payload. If writing stops between the two, the slot has no entry, rather
+//!   than the earlier entry with another entry's payload.
 //! - Entries precede the tail that covers them, and the tail precedes the decided count.
 //! - The stamp is last. A log with the new tail and the old stamp claims less than it contains,
-//!   which is safe. One with the new stamp and the old tail would claim to contain everything that
-//!   was decided.
-//! - Entries that a peer has delivered through a snapshot and not through its log are written
+//!   which is safe. A log with the new stamp and the old tail would claim to contain everything
+//!   that has been decided.
+//! - Entries that a peer has delivered through a snapshot rather than through its log are written
 //!   before the stamp, because the peer may have to pass them on to a child once it leads.
-//! - A decided count is sent to a peer only with the entries from that peer's delivered count on.
-//!   Otherwise the peer would deliver a dead entry of its own.
+//! - A decided count is sent to a peer only together with all entries after that peer's delivered
+//!   count. Otherwise the peer would deliver one of its own entries that was never decided.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
 //!
@@ -31,15 +31,15 @@ use crate::fabric::{Area, ErrorKind, Fabric, FabricError, Permissions, Region};
 use crate::ids::index_from_u32;
 use crate::memory::RowWriter;
 
-/// Most lists that one step posts to one peer's log.
+/// Maximum number of lists that one step posts to one peer's log.
 const LISTS_MAX: usize = 8;
 
 /// The followers to post to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
-    /// Those that lack entries.
+    /// Followers that lack entries.
     Entries,
-    /// Also those that lack only the newest decided count.
+    /// Also followers that lack only the newest decided count.
     All,
 }
 
@@ -82,7 +82,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Posts one list to a follower's log. Returns false if there was nothing to post, or no room.
+    /// Posts one list to a follower's log. Returns false if there was nothing to post or no room.
     fn stream<F: Fabric + Permissions, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -141,7 +141,7 @@ impl Common<'_> {
     }
 
     /// Adds entries to a list, from one log index up to another, as far as there is room. Returns
-    /// the log index that it reached.
+    /// the log index that the list reached.
     fn add_entries(
         &self,
         from: u64,
@@ -196,7 +196,7 @@ impl Common<'_> {
         let from = follow.sent;
         let to = self.add_entries(from, limit, posting, log)?;
         follow.sent = to;
-        // The follower's log equals the local one from its delivered count up to here.
+        // The follower's log equals the local log from its delivered count up to here.
         let known = log.decided()?.min(to).max(follow.decided_floor);
         let stamps = !follow.stamp_sent && to == leader.tail;
         if to == from && !stamps && known <= follow.decided_sent {

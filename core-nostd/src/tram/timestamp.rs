@@ -1,14 +1,14 @@
-//! Timestamps: the right to lead a group. A higher one deposes a lower one.
+//! Timestamps: the right to lead a group. A higher timestamp deposes a lower one.
 //!
-//! A timestamp contains a round, and the replica that chose it with its incarnation. So no two
-//! replicas choose the same timestamp, and a replica that lost its memory chooses none that it used
-//! before (TRM-5). Source: TRAM, section 5.1; Paxos' ballots.
+//! A timestamp contains a round, and the rank and incarnation of the replica that chose it.
+//! Therefore no two replicas choose the same timestamp, and a replica that has lost its memory
+//! chooses none that it used before (TRM-5). Source: TRAM, section 5.1; Paxos' ballots.
 //!
 //! Requirement: TRM-4.
 
 use crate::ids::Rank;
 
-/// The beginning of a replica's term as leader, in an order that all replicas agree on.
+/// The beginning of a replica's term as leader, in an order on which all replicas agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Timestamp(u64);
@@ -19,10 +19,10 @@ const INCARNATION_BITS: u32 = 16;
 const ROUND_MAX: u64 = (1 << (63 - RANK_BITS - INCARNATION_BITS)) - 1;
 
 impl Timestamp {
-    /// Before all others, without an owner.
+    /// Timestamp before all others, which has no owner.
     pub const NONE: Self = Self(0);
 
-    /// Creates the timestamp of a round, for one replica.
+    /// Creates the timestamp of a round for one replica.
     #[must_use]
     pub fn new(round: u64, incarnation: u16, rank: Rank) -> Self {
         let round = round.min(ROUND_MAX);
@@ -40,13 +40,13 @@ impl Timestamp {
         Self(cell)
     }
 
-    /// Returns the cell.
+    /// Returns the timestamp as the value of a cell.
     #[must_use]
     pub const fn cell(self) -> u64 {
         self.0
     }
 
-    /// Returns its round.
+    /// Returns the round.
     #[must_use]
     pub const fn round(self) -> u64 {
         self.0 >> (RANK_BITS + INCARNATION_BITS)

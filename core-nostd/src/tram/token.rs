@@ -12,9 +12,9 @@ use crate::fabric::Token;
 pub(super) enum Work {
     /// A list to a follower's log.
     Append,
-    /// A part of a peer's control line and headers.
+    /// A read of part of a peer's control line and headers.
     CopyHeaders,
-    /// A payload of a peer's log.
+    /// A read of a payload in a peer's log.
     CopyPayload,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Ticket {
     pub(super) link: LinkId,
     /// Lower bits of the campaign's number.
     pub(super) campaign: u32,
-    /// Lower bits of the number among the posts of that work.
+    /// Lower bits of the sequence number among the posts of that kind.
     pub(super) sequence: u32,
 }
 

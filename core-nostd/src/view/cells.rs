@@ -1,9 +1,9 @@
-//! The contents of the view protocol's cells. Each is one atomic number that only grows.
+//! The contents of the view protocol's cells. Each cell is one atomic number that only grows.
 //!
 //! An entry has its proposer in its highest bits, so a later leader's entry at the same index is a
-//! larger number. A list is therefore rewritten without ever shrinking a cell, and a reader that
-//! finds a newer proposer than the guard promised knows that it is reading in the middle of a
-//! rewrite.
+//! larger number. A list can therefore be rewritten without ever shrinking a cell, and a reader
+//! that finds a proposer newer than the one that the guard announced knows that a rewrite is in
+//! progress.
 //!
 //! Requirement: VIE-4.
 
@@ -18,7 +18,7 @@ use crate::ids::{NodeId, Rank};
 pub struct Ballot(pub u16);
 
 impl Ballot {
-    /// Returns the ballot of the leader of that rank.
+    /// Returns the ballot of the leader with that rank.
     #[must_use]
     pub const fn of(leader: Rank) -> Self {
         Self(leader.0.saturating_add(1))
@@ -30,14 +30,14 @@ impl Ballot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Accepted {
-    /// Ballot of its proposer.
+    /// Ballot of the proposer.
     pub ballot: Ballot,
-    /// Number of entries, from the first.
+    /// Number of entries, counted from the first.
     pub count: u16,
 }
 
-/// The cell that guards a member's proposals: its promise and the list that it accepted. Both are
-/// in one number, so no reader sees one without the other.
+/// The cell that guards a member's proposals: its promise and the list that it has accepted. Both
+/// are in one number, so no reader sees one without the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Stance {
@@ -48,7 +48,7 @@ pub struct Stance {
 }
 
 impl Stance {
-    /// Returns the cell.
+    /// Encodes the stance as a cell.
     #[must_use]
     pub fn encode(self) -> u64 {
         u64::from(self.promise.0) << 48 | encode_accepted(self.accepted)
@@ -66,14 +66,14 @@ impl Stance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Committed {
-    /// Whether the next view and its trims are decided.
+    /// Whether the next view and its trims have been decided.
     pub decided: bool,
-    /// List that is committed.
+    /// List that has been committed.
     pub accepted: Accepted,
 }
 
 impl Committed {
-    /// Returns the cell.
+    /// Encodes this as a cell.
     #[must_use]
     pub fn encode(self) -> u64 {
         u64::from(self.decided) << 63 | encode_accepted(self.accepted)
@@ -96,14 +96,14 @@ pub enum Change {
     Leave(Rank),
     /// A node joins.
     Join(NodeId),
-    /// A node that was to join does not.
+    /// A node that was to join does not join.
     Withdraw(NodeId),
     /// The list is complete, and the trims belong to it.
     Seal,
 }
 
 impl Change {
-    /// Returns the cell of this change under a ballot.
+    /// Encodes this change under a ballot as a cell.
     #[must_use]
     pub fn encode(self, ballot: Ballot) -> u64 {
         let (kind, what) = match self {
@@ -137,15 +137,15 @@ impl Change {
     }
 }
 
-/// Most requests of a member in one view.
+/// Maximum number of requests that a member can make in one view.
 pub(crate) const REQUESTS_MAX: u32 = 0x7fff;
 
-/// A member's request to admit a node. A later request of the same member replaces it.
+/// A member's request to admit a node. A later request by the same member replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JoinRequest {
-    /// Counts a member's requests, so that the cell grows.
+    /// Number of the member's requests, so that the cell grows.
     pub(crate) sequence: u32,
-    /// Whether the request was withdrawn.
+    /// Whether the request has been withdrawn.
     pub(crate) withdrawn: bool,
     pub(crate) node: NodeId,
 }
@@ -155,7 +155,7 @@ impl JoinRequest {
         u64::from(self.sequence) << 33 | u64::from(self.withdrawn) << 32 | u64::from(self.node.0)
     }
 
-    /// Decodes a cell; `None` if nothing was requested yet.
+    /// Decodes a cell, or returns `None` if nothing has been requested yet.
     pub(crate) fn decode(cell: u64) -> Option<Self> {
         let sequence = u32::try_from(cell >> 33).ok()?;
         if sequence == 0 {

@@ -1,4 +1,4 @@
-//! One member's part in the view changes of its group: the phases in their order.
+//! One member's part in the view changes of its group: the phases in order.
 //!
 //! Requirements: VIE-1, VIE-2, VIE-4, VIE-6.
 
@@ -42,10 +42,10 @@ impl core::error::Error for RequestError {}
 /// - *Getters*: [`ViewChange::status`], [`ViewChange::next_view`], [`ViewChange::trim`],
 ///   [`ViewChange::suspects`], [`ViewChange::leader`].
 ///
-/// After a step that returns a final status nothing more happens. The memory of the view may be
-/// freed once the fabric has nothing of it in flight, but not before every remaining member shows
-/// that it has installed the next view: until then, one of them may still have to read here that it
-/// was decided.
+/// Nothing more happens after a step that returns a final status. The memory of the view may be
+/// freed once the fabric has nothing of the view in flight, but not before every remaining member
+/// publishes that it has installed the next view: until then, one of them may still have to read
+/// from this member that the view has been decided.
 #[derive(Debug)]
 pub struct ViewChange<'v> {
     layout: &'v Layout<'v>,
@@ -57,7 +57,7 @@ pub struct ViewChange<'v> {
 impl<'v> ViewChange<'v> {
     /// Creates a view change over a layout with views, the state, one [`PeerState`] per member, and
     /// a list for as many members as the next view may have, which is at least as many as this view
-    /// has. Returns `None` if one of them does not fit.
+    /// has. Returns `None` if one of these does not fit.
     #[must_use]
     pub fn new(
         layout: &'v Layout<'v>,
@@ -71,7 +71,7 @@ impl<'v> ViewChange<'v> {
         if fits { Some(Self::over(layout, state, peers, next)) } else { None }
     }
 
-    /// Creates a view change over parts that were found to fit before.
+    /// Creates a view change over parts that have been found to fit before.
     pub(crate) const fn over(
         layout: &'v Layout<'v>,
         state: &'v mut ViewState,
@@ -101,35 +101,35 @@ impl<'v> ViewChange<'v> {
         self.state.status
     }
 
-    /// Records that the fabric can no longer reach a peer. The peer is suspected at the next step.
+    /// Records that the fabric can no longer reach a peer. The peer is suspected in the next step.
     pub fn peer_lost(&mut self, peer: Rank) {
         if let Some(peer) = self.peers.get_mut(peer.index()) {
             peer.lost = Some(Loss::Reported);
         }
     }
 
-    /// Records that a peer no longer accepts writes from this member: the peer suspects it. This
-    /// member halts at the next step, as if it had read the suspicion (VIE-3), unless the next view
-    /// is already decided.
+    /// Records that a peer no longer accepts writes from this member, which means that the peer
+    /// suspects it. This member halts in the next step, as if it had read the suspicion (VIE-3),
+    /// unless the next view has already been decided.
     pub fn denied_by(&mut self, peer: Rank) {
         if let Some(peer) = self.peers.get_mut(peer.index()) {
             peer.lost = Some(Loss::Denied);
         }
     }
 
-    /// Asks the group to continue without this member (VIE-9). If a change is already committed,
-    /// the request must be repeated in the next view.
+    /// Asks the group to continue without this member (VIE-9). If a change has already been
+    /// committed, the request must be repeated in the next view.
     pub fn leave<T: Table>(&mut self, table: &mut T) {
         table.publish(ViewColumn::Leaving, 1);
     }
 
     /// Asks the group to admit a node (VIE-10). The caller must have handed the node a snapshot,
     /// and must know that it is ready to accept memory. A later request replaces this one, so make
-    /// it only after the node is in the view or after this request was withdrawn. If a change is
-    /// already committed, the request must be repeated in the next view.
+    /// one only after the node has entered the view or this request has been withdrawn. If a change
+    /// has already been committed, the request must be repeated in the next view.
     ///
     /// # Errors
-    /// Fails if the node is in the view, or if this member has asked too often.
+    /// Fails if the node is in the view, or if this member has made too many requests.
     pub fn request_join<T: Table>(
         &mut self,
         table: &mut T,
@@ -161,20 +161,20 @@ impl<'v> ViewChange<'v> {
         Ok(())
     }
 
-    /// Returns the progress of this member.
+    /// Returns the progress of this member in the change.
     #[must_use]
     pub const fn status(&self) -> Status {
         self.state.status
     }
 
-    /// Returns the next view, once it is decided.
+    /// Returns the next view once it has been decided.
     #[must_use]
     pub fn next_view(&self) -> Option<NextView<'_>> {
         self.state.next_view(self.next)
     }
 
-    /// Returns the ragged trim of a subgroup, at which the view ends, once it is decided. `None`
-    /// before that, for a subgroup whose order has no end
+    /// Returns the ragged trim of a subgroup, the position at which the view ends, once it has been
+    /// decided. Returns `None` before that, for a subgroup whose order has no end
     /// ([`Delivery::Unordered`](crate::layout::Delivery)), and if no member of the subgroup is
     /// left.
     #[must_use]
@@ -217,8 +217,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Runs all phases up to the decision.
     fn agree(&mut self) {
         // A peer's last writes may become visible only now, together with the report that the peer
-        // is lost. A decision among them counts: without it, the member that leaves a group of two
-        // would halt for lack of a majority.
+        // is lost. A decision among these writes counts: without it, the member that leaves a group
+        // of two would halt for lack of a majority.
         if self.has_new_report() {
             self.learn();
             if self.state.status == Status::Decided || self.state.status.is_final() {

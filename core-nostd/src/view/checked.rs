@@ -1,8 +1,8 @@
 //! Cells of the view protocol with checks: their values in 48 bits.
 //!
 //! A word of suspicions has 64 flags and takes two cells. Each member adds one flag at a time, so a
-//! reader of both cells sees the state before or after a change of one of them. All other cells
-//! omit bits that are zero in every view.
+//! reader of both cells sees the state either before or after a change of one of them. All other
+//! cells omit bits that are zero in every view.
 //!
 //! Requirement: FLT-2.
 
@@ -18,7 +18,7 @@ pub(super) fn pack(column: ViewColumn, value: u64) -> u64 {
         // Promise and ballot, or decision and ballot; then the count, without the 16 zero bits
         // between.
         ViewColumn::Stance | ViewColumn::Committed => value >> HALF << 16 | value & 0xffff,
-        // 13 bits of ballot, 3 bits of kind, and the member or node.
+        // 13 bits for the ballot, 3 bits for the kind, and the member or node.
         ViewColumn::Entry(_) => value >> 48 << 35 | value & 0x7_ffff_ffff,
         ViewColumn::Heartbeat
         | ViewColumn::Leaving
@@ -52,14 +52,14 @@ pub(super) const fn halves(word: u64) -> [u64; 2] {
     [word & 0xffff_ffff, word >> HALF]
 }
 
-/// Joins two halves to a word.
+/// Joins two halves to form a word.
 pub(super) const fn joined([low, high]: [u64; 2]) -> u64 {
     low | high << HALF
 }
 
 /// Returns the value for a cell that fails its check. No step uses such a cell unless it changed in
-/// the middle of the step. The value then stands for a cell that is not yet written, or for one
-/// that no correct member shows, so the step takes back nothing that was promised.
+/// the middle of the step. The value then means a cell that has not been written yet, or one that
+/// no correct member publishes, so the step takes back nothing that was promised.
 pub(super) const fn unreadable(column: ViewColumn) -> u64 {
     match column {
         ViewColumn::Stance | ViewColumn::Suspicions(_) => u64::MAX,

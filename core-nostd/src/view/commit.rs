@@ -1,4 +1,4 @@
-//! Commitment of a list, and decision of the next view (VIE-5, VIE-6).
+//! Commitment of a list, and the decision on the next view (VIE-5, VIE-6).
 //!
 //! Requirements: VIE-1, VIE-4, VIE-9.
 
@@ -10,8 +10,8 @@ use crate::ids::Rank;
 use crate::layout::ViewColumn;
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// Performs the leader's part: takes over if it has not done so, then adds the pending changes,
-    /// then commits the list that every unsuspected member accepted, then seals it.
+    /// Performs the leader's part: takes over if this has not been done, then adds the pending
+    /// changes, then commits the list that every unsuspected member has accepted, then seals it.
     pub(super) fn lead(&mut self) {
         if !self.may_lead() {
             return;
@@ -41,13 +41,13 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.seal(count);
     }
 
-    /// Returns whether every unsuspected member accepted exactly this list, and they are a majority
-    /// of the view.
+    /// Returns whether every unsuspected member has accepted exactly this list, and these members
+    /// are a majority of the view.
     fn all_accepted(&self, list: Accepted) -> bool {
         self.unsuspected().all(|rank| self.stance(rank).accepted == list) && self.has_majority()
     }
 
-    /// Decides once every unsuspected member has accepted the sealed list. Each member detects that
+    /// Decides once every unsuspected member has accepted the sealed list. Each member detects this
     /// for itself.
     pub(super) fn decide(&mut self) {
         if self.own_is_sealed() && self.all_accepted(self.own_stance().accepted) {
@@ -55,20 +55,21 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Adopts a decision that an unsuspected member shows: that member may have moved on, and may
-    /// no longer answer anyone in this view. The decided list is exactly the one that it names, as
-    /// in its row. The local list counts only if it says the same, change by change and trim by
-    /// trim.
+    /// Adopts a decision that an unsuspected member publishes: that member may have moved on, and
+    /// may no longer answer anyone in this view. The decided list is exactly the list that the
+    /// member names, as it is in that member's row. The local list counts only if it says the same,
+    /// change by change and trim by trim.
     pub(super) fn learn(&mut self) {
         let own = self.state.rank;
         let knows = |rank: Rank| {
             let committed = self.committed(rank);
             if rank != own && committed.decided { Some((rank, committed.accepted)) } else { None }
         };
-        // A single read: it is enough by itself, and the owner's stance may still be in flight.
+        // A single read is enough, because the decision cell suffices by itself; the owner's stance
+        // may still be in flight.
         let Some((owner, list)) = self.unsuspected().find_map(knows) else { return };
         // The suspicions are read after the decision: the owner still suspects the members that it
-        // suspected when it decided. If this member is one of them, it is not in that view.
+        // suspected when it decided. If this member is among them, it is not in that view.
         if !self.shares_suspicions_of(owner) {
             return;
         }

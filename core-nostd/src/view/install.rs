@@ -27,7 +27,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         match self.deliver_under_trims() {
             Ok(true) => {}
             Ok(false) => return,
-            // The messages to be delivered here are decided, but no longer available.
+            // The messages to be delivered here have been decided, but are no longer available.
             Err(Misbehaved(rank)) => return self.halt(Halt::ChangedBy(rank)),
         }
         let installed = self.state.id.0.saturating_add(2);
@@ -55,8 +55,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         while let Some(subgroup) = self.layout.subgroup(id) {
             let is_here = subgroup.has_member(self.state.rank);
             if let (true, Some(trim)) = (is_here, self.own_trim(id)) {
-                // The trim was compared when it was accepted. If a row has changed since, the limit
-                // still keeps every read in range.
+                // The trim was compared when it was accepted. If a row has changed since then, the
+                // limit still keeps every read in range.
                 let trim = trim.min(self.host.received(id));
                 done &= self.host.deliver_to(id, trim)?;
             }
@@ -66,9 +66,9 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     }
 
     /// Returns whether all members of the next view have installed it or are lost. Until then a
-    /// leaving member is needed: in a group of two, the other could not continue without it
-    /// (VIE-9). If all members leave, each of them is needed too, because the last one would have
-    /// no majority.
+    /// leaving member is still needed: in a group of two, the other member could not continue
+    /// without it (VIE-9). If all members leave, each of them is needed too, because the last one
+    /// would have no majority.
     fn others_installed(&self, installed: u64) -> bool {
         self.ranks().zip(self.peers.iter()).all(|(rank, peer)| {
             !self.is_in_next(peer)

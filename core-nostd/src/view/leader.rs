@@ -1,4 +1,4 @@
-//! The leader of a change, and its conditions for leading (VIE-4).
+//! The leader of a change, and the conditions under which a member may lead (VIE-4).
 //!
 //! Requirement: VIE-5.
 
@@ -8,13 +8,14 @@ use super::table::{Host, Table};
 use crate::ids::Rank;
 use crate::layout::ViewColumn;
 
-/// The state of another member as seen by a leader.
+/// The state of another member, as seen by a leader.
 enum Place {
-    /// It follows this leader, or may still do so.
+    /// The member follows this leader, or may still do so.
     Here,
-    /// It suspects this member and follows a later leader.
+    /// The member suspects this member and follows a later leader.
     GoneOn,
-    /// No correct member can be in this state: it would neither follow nor ever be suspected.
+    /// No correct member can be in this state, in which it would neither follow nor ever be
+    /// suspected.
     Nowhere,
 }
 
@@ -33,7 +34,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Returns whether every unsuspected member follows this member, and they are a majority.
+    /// Returns whether every unsuspected member follows this member, and these members are a
+    /// majority.
     pub(super) fn may_lead(&mut self) -> bool {
         let own = self.state.rank;
         let mut follow = true;
@@ -63,10 +65,10 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         let shown = stance.accepted;
         if stance.promise > own || shown.ballot > Ballot::of(own) {
             // The suspicions are read after the stance: a member that turns to a later leader first
-            // publishes that it suspects this one.
+            // publishes that it suspects this member.
             return if self.shows_suspicion(owner, own) { Place::GoneOn } else { Place::Nowhere };
         }
-        // No member can have accepted more of this leader's list than there is.
+        // No member can have accepted more of this leader's list than exists.
         let too_much = shown.ballot == Ballot::of(own) && shown > accepted;
         if too_much { Place::Nowhere } else { Place::Here }
     }

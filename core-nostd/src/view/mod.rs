@@ -1,4 +1,4 @@
-//! Views: how a group agrees on its members, and on the ends of their messages (Spindle II-A; VIE).
+//! Views: how a group agrees on its members and on the ends of their messages (Spindle II-A; VIE).
 //!
 //! A view is an id and an ordered list of members. When a member fails, leaves or joins, the
 //! members of the current view agree on the next one and on its *trims*: for each subgroup, the
@@ -31,16 +31,16 @@
 //! [`Stance`]; to promise means to suspect all lower ranks, in the same cell. A leader proposes
 //! only once every member that it does not suspect has promised to accept nothing from its
 //! predecessors; these members must be a majority of the view. It starts from the latest list that
-//! any of them accepted. So a sealed list that a majority accepted under one ballot is part of
-//! every later list: there is one next view, with one set of trims. A member wedges before it first
-//! accepts, so no trim is below what any member delivered.
+//! any of them accepted. So a sealed list that a majority has accepted under one ballot is part of
+//! every later list: there is only one next view, with one set of trims. A member wedges before it
+//! first accepts, so no trim is below what any member delivered.
 //!
 //! # Rows that change during a step
-//! A member publishes while others read, in shared memory and wherever a device or another thread
-//! writes to the copies. Cells only grow, and a reader that sees a cell also sees everything that
-//! its owner published before it. The local row changes only in this member's own step. So the set
-//! of members that this member suspects, and whether the rest is a majority, is the same at each
-//! read until this member itself suspects another.
+//! A member publishes while others read, both in shared memory and wherever a device or another
+//! thread writes to the copies. Cells only grow, and a reader that sees a cell also sees everything
+//! that its owner published before it. The local row changes only in this member's own step.
+//! Therefore the set of members that this member suspects, and whether the remaining members are a
+//! majority, is the same at each read until this member itself suspects another member.
 //!
 //! | function | reads | why it is safe |
 //! |---|---|---|
@@ -56,10 +56,10 @@
 //! | `finish` | local cells; the `installed` cells of others | `installed` only grows. |
 //!
 //! Even a peer that publishes nonsense cannot make a step panic, loop, or read outside its row. A
-//! member that publishes something that no correct member can publish is suspected, so the others
-//! never simply wait for it. The exception is a fault that is detected too late. If the next view
-//! is already decided, or the local copy of a list is torn, this member halts and names the member
-//! that changed what it had published ([`Halt::ChangedBy`]).
+//! member that publishes something that no correct member can publish is suspected, so that the
+//! others never wait for it indefinitely. The exception is a fault that is detected too late. If
+//! the next view has already been decided, or the local copy of a list is torn, this member halts
+//! and names the member that changed what it had published ([`Halt::ChangedBy`]).
 //!
 //! Requirement: VIE-1.
 

@@ -1,14 +1,14 @@
-//! The list of changes: reading, accepting, taking over, and extending it (VIE-4, VIE-5).
+//! The list of changes: reading, accepting, taking over and extending it (VIE-4, VIE-5).
 //!
 //! A list is read only up to its guard, and only if every entry has the guard's ballot. A list is
-//! always accepted as a whole: a part of what a leader took over could be less than what was
-//! committed before it.
+//! always accepted as a whole, because a part of what a leader took over could be less than what
+//! had been committed before.
 //!
-//! The rows of others are live: a list may change while it is read. A leader's list only grows, and
-//! the list of a member that knows of a decision does not change. Any other member that rewrites
-//! its list follows a later leader, and therefore shows that it suspects this member. A list is
-//! read twice, once to check it and once to copy it. So the copy, which no other member writes, is
-//! read again before a stance announces it ([`ViewStep::adopt`]).
+//! Other members' rows are live: a list may change while it is read. A leader's list only grows,
+//! and the list of a member that knows of a decision does not change. Any other member that
+//! rewrites its list follows a later leader, and therefore publishes that it suspects this member.
+//! A list is read twice, once to check it and once to copy it. Therefore the copy, which no other
+//! member writes, is read again before a stance announces it ([`ViewStep::adopt`]).
 //!
 //! Requirements: DUR-6, DUR-12, VIE-1.
 
@@ -24,18 +24,19 @@ use crate::multicast::Misbehaved;
 /// next members.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ListShape {
-    /// Whether it ends with a seal.
+    /// Whether the list ends with a seal.
     pub(super) sealed: bool,
-    /// Joins in it, withdrawn or not.
+    /// Number of joins in the list, withdrawn or not.
     pub(super) joins: usize,
 }
 
 /// Reason why a list cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// The next view's memory is not ready, or the promise is not durable. It may be usable later.
+    /// The next view's memory is not ready, or the promise is not durable. The list may be usable
+    /// later.
     NotNow,
-    /// No correct member publishes this.
+    /// No correct member publishes this list.
     Wrong,
 }
 
@@ -86,9 +87,9 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Fills the list of the next view's members: the remaining ones in their old order, then the
     /// joining ones.
     ///
-    /// If no member stays, no node joins either: it would be left with members that may be gone
-    /// before it knows anything. The next view, in which nothing ever happens, then consists of the
-    /// leaving members, so that a majority of them can restart the group.
+    /// If no member stays, no node joins either, because it would be left with members that may
+    /// have exited before it knows anything. The next view, in which nothing ever happens, then
+    /// consists of the leaving members, so that a majority of them can restart the group.
     fn list_next(&mut self, owner: Rank, list: Accepted) -> Result<(), Unusable> {
         let members = self.layout.group().members;
         self.state.ends = self.peers.iter().all(|peer| peer.goes);
@@ -135,8 +136,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         !peer.goes || self.state.ends && peer.leaves
     }
 
-    /// Removes a node from the first `count` of the next members, and moves up the ones after it.
-    /// Returns false if it is not among them.
+    /// Removes a node from the first `count` of the next members, and moves up the nodes after it.
+    /// Returns false if the node is not among them.
     fn take_out(&mut self, node: NodeId, count: usize) -> bool {
         let mut found = false;
         let mut rest = self.next.get_mut(..count).unwrap_or(&mut []);
@@ -182,7 +183,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Accepts a leader's list if it is newer than the accepted one and can be accepted now.
     pub(super) fn follow(&mut self, leader: Rank) {
         // The suspicions are read after the stance: the leader still suspects the members that it
-        // suspected when it proposed this.
+        // suspected when it made this proposal.
         let Stance { promise, accepted: shown } = self.stance(leader);
         // No member suspects itself, so no member follows a leader of a higher rank than its own.
         if promise > leader || shown.ballot > Ballot::of(leader) {
@@ -196,7 +197,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Accepts the list that a row showed: wedges, copies the list and its sealed trims, and only
+    /// Accepts the list that a row shows: wedges, copies the list and its sealed trims, and only
     /// then publishes the acceptance.
     pub(super) fn accept_from(&mut self, owner: Rank, shown: Accepted) -> Result<(), Unusable> {
         if shown <= self.own_stance().accepted {
@@ -222,8 +223,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         sealed: bool,
     ) -> Option<ListShape> {
         let own = self.state.rank;
-        // A sealed list is never replaced by another: the local one says the same, and no other
-        // member writes it.
+        // A sealed list is never replaced with a different one, so the local list says the same,
+        // and no other member writes it.
         let (source, list) =
             if self.own_is_sealed() { (own, self.own_stance().accepted) } else { (owner, list) };
         let copied = self.copy_list(source, list, ballot).is_ok()
@@ -265,7 +266,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(shape)
     }
 
-    /// Returns whether the local list is sealed. A sealed list is never replaced by one that says
+    /// Returns whether the local list is sealed. A sealed list is never replaced with one that says
     /// something else.
     pub(super) fn own_is_sealed(&self) -> bool {
         let last = self.own_stance().accepted.count.checked_sub(1);
@@ -297,15 +298,17 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(())
     }
 
-    /// Takes over: starts from the latest list that an unsuspected member shows, and adds the
-    /// changes that are pending now. Does nothing if there is neither.
+    /// Takes over: starts from the latest list that an unsuspected member publishes, and adds the
+    /// changes that are pending now. Does nothing if there is neither such a list nor a pending
+    /// change.
     pub(super) fn take_over(&mut self) {
         let Some((source, found)) = self.latest() else { return };
         let ballot = Ballot::of(self.state.rank);
         let shape = match self.usable_list(source, found, ballot) {
             Ok(shape) => shape,
             Err(Unusable::NotNow) => return,
-            // Its owner now follows a later leader: the next step adopts the owner's suspicions.
+            // The list's owner now follows a later leader: the next step adopts the owner's
+            // suspicions.
             Err(Unusable::Wrong) if !self.shares_suspicions_of(source) => return,
             Err(Unusable::Wrong) => return self.suspect(source, Cause::Misbehaved),
         };
@@ -322,8 +325,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.publish_own(count);
     }
 
-    /// Returns the latest list that an unsuspected member shows, and that member. `None` while one
-    /// of them suspects a member that is not suspected here.
+    /// Returns the latest list that an unsuspected member publishes, and that member. Returns
+    /// `None` while one of these members suspects a member that is not suspected here.
     fn latest(&self) -> Option<(Rank, Accepted)> {
         let mut latest = (self.state.rank, self.own_stance().accepted);
         // bound: the members
@@ -348,7 +351,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 
     /// Adds the pending changes to the local list after `count` entries: suspected members,
     /// withdrawn joins, and, while the list is `open`, leaves and joins. Returns the new count. The
-    /// current list must be the one last read.
+    /// current list must be the list last read.
     pub(super) fn append_wanted(&mut self, count: u16, joins: usize, open: bool) -> u16 {
         let (mut count, mut joins) = (count, joins);
         // bound: the members
@@ -377,8 +380,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
                     joins = joins.saturating_add(1);
                     self.state.next_count = self.state.next_count.saturating_add(1);
                 }
-                // If the node began its join again at another member, that member's request is
-                // still open.
+                // If the node restarted its join at another member, that member's request is still
+                // open.
                 Some(Change::Join(_)) if request.withdrawn && !self.is_asked_for(request.node) => {
                     self.append(&mut count, Change::Withdraw(request.node));
                 }

@@ -1,5 +1,5 @@
-//! A member's state of a view change: plain numbers, lent. Values in the local row are not stored
-//! here again.
+//! A member's state for a view change: plain numbers, lent by the caller. Values in the local row
+//! are not stored here again.
 //!
 //! Requirements: HAL-1, VIE-1.
 
@@ -16,17 +16,18 @@ use crate::multicast::Unreadable;
 pub struct ViewOptions {
     /// Interval between this member's heartbeats.
     pub heartbeat_interval_ns: u64,
-    /// A peer whose heartbeat is overdue by this time is suspected. No upcall may take longer; any
-    /// number of consecutive upcalls may each take this long (VIE-2).
+    /// Time by which a heartbeat may be overdue before its sender is suspected. No upcall may take
+    /// longer; any number of consecutive upcalls may each take this long (VIE-2).
     pub failure_timeout_ns: u64,
-    /// The same for a peer that has not been seen in this view yet, because a joining node is still
-    /// transferring its state.
+    /// Corresponding time for a peer that has not been seen in this view yet, because a joining
+    /// node is still transferring its state.
     pub first_timeout_ns: u64,
-    /// Most members of a view; further joins wait. The caller lends memory for this many.
+    /// Maximum number of members in a view; further joins wait. The caller lends memory for this
+    /// number.
     pub members_max: usize,
-    /// Whether a next view needs a majority of the previous one (VIE-9). Without it, a group that a
-    /// network partition splits continues as two groups that do not know of each other, so switch
-    /// it off only for groups on one machine.
+    /// Whether a next view needs a majority of the previous one (VIE-9). If off, a group that is
+    /// split by a network partition continues as two groups that do not know of each other, so
+    /// switch it off only for groups on one machine.
     pub majority: bool,
 }
 
@@ -46,30 +47,30 @@ impl Default for ViewOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Cause {
-    /// It showed no heartbeat for the failure timeout.
+    /// The peer showed no heartbeat for the failure timeout.
     Silent,
-    /// The fabric reported it as lost.
+    /// The fabric reported the peer as lost.
     Lost,
-    /// A member that is not suspected suspects it.
+    /// A member that is not suspected suspects the peer.
     SuspectedBy(Rank),
-    /// Its own suspicions leave it without a majority, so it has halted.
+    /// The peer's own suspicions leave it without a majority, so it has halted.
     Halted,
-    /// It published something that no correct member can publish.
+    /// The peer published something that no correct member can publish.
     Misbehaved,
 }
 
-/// Reason why a member halted. It delivers nothing more, and the group continues without it, if at
-/// all.
+/// Reason why a member halted. The member delivers nothing more, and the group continues without
+/// it, if at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Halt {
-    /// The named member suspects it.
+    /// The named member suspects this member.
     SuspectedBy(Rank),
-    /// The members that it does not suspect are not a majority of the view (VIE-9).
+    /// The members that this member does not suspect are not a majority of the view (VIE-9).
     NoMajority,
     /// The named member changed something that it had published, which no correct member does: a
     /// message that it had sent, or a list while it was being copied. The data with which the other
-    /// members continue is no longer available here.
+    /// members continue is no longer available at this member.
     ChangedBy(Rank),
 }
 
@@ -92,22 +93,22 @@ impl core::fmt::Display for Halt {
 
 impl core::error::Error for Halt {}
 
-/// The progress of a member.
+/// The progress of a member in a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Status {
     /// The view continues unchanged.
     #[default]
     Steady,
-    /// The member wedged: a change is in progress.
+    /// The member has wedged: a change is in progress.
     Wedged,
-    /// The next view and its trims are decided; delivery up to them is in progress.
+    /// The next view and its trims have been decided; delivery up to the trims is in progress.
     Decided,
-    /// It installed the next view: its part in this one is over.
+    /// The member has installed the next view: its part in this view is over.
     Installed,
-    /// It left, and the others have installed the next view without it.
+    /// The member has left, and the others have installed the next view without it.
     Left,
-    /// It is out of the group.
+    /// The member is out of the group.
     Halted(Halt),
 }
 
@@ -123,27 +124,27 @@ impl Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NextView<'a> {
-    /// Id: one above the current view's.
+    /// Id of the view: one above the current view's.
     pub id: ViewId,
-    /// Members in rank order: the remaining ones in their old order, then the joining ones. If no
-    /// member stays, the leaving ones; the list is never empty (DUR-12).
+    /// Members in rank order: the remaining members in their old order, then the joining ones. If
+    /// no member stays, the leaving members; the list is never empty (DUR-12).
     pub members: &'a [NodeId],
 }
 
-/// A member's state of another member.
+/// A member's state for another member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PeerState {
-    /// Its heartbeat as last seen; `seen` is the time of the last change.
+    /// Peer's heartbeat as last seen; `seen` is the time of the last change.
     pub(crate) heartbeat: u64,
     pub(crate) seen: Time,
-    /// Loss that the fabric reported, or that its silence shows; it will be suspected at the next
-    /// step.
+    /// Loss that the fabric has reported, or that the peer's silence indicates; the peer will be
+    /// suspected in the next step.
     pub(crate) lost: Option<Loss>,
-    /// Consecutive steps in which one of its cells failed its check.
+    /// Number of consecutive steps in which one of the peer's cells failed its check.
     pub(crate) unreadable: Unreadable,
-    /// Scratch: whether the list being read removes it or lets it leave.
+    /// Scratch: whether the list being read removes the peer or lets it leave.
     pub(crate) goes: bool,
-    /// Scratch: whether that list lets it leave.
+    /// Scratch: whether that list lets the peer leave.
     pub(crate) leaves: bool,
 }
 
@@ -158,7 +159,8 @@ impl PeerState {
         leaves: false,
     };
 
-    /// Returns whether the fabric reported it as lost, or it was silent for too long.
+    /// Returns whether the fabric has reported the peer as lost, or the peer has been silent for
+    /// too long.
     #[must_use]
     pub const fn is_lost(&self) -> bool {
         self.lost.is_some()
@@ -170,14 +172,14 @@ impl PeerState {
 pub(crate) enum Loss {
     Silent,
     Reported,
-    /// It no longer accepts writes from this member: it suspects this member, and no row will show
-    /// that.
+    /// The peer no longer accepts writes from this member: it suspects this member, and no row will
+    /// show that.
     Denied,
-    /// It published something that no correct member can publish.
+    /// The peer published something that no correct member can publish.
     Misbehaved,
 }
 
-/// A member's state of the change itself.
+/// A member's state for the change itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewState {
     pub(crate) id: ViewId,
@@ -195,7 +197,7 @@ pub struct ViewState {
 }
 
 impl ViewState {
-    /// Creates the state of the member of that rank at the start of a view.
+    /// Creates the state of the member with that rank at the start of a view.
     #[must_use]
     pub const fn new(id: ViewId, rank: Rank, options: ViewOptions) -> Self {
         Self {
@@ -211,13 +213,14 @@ impl ViewState {
         }
     }
 
-    /// Returns the progress of the member.
+    /// Returns the progress of the member in the view.
     #[must_use]
     pub const fn status(&self) -> Status {
         self.status
     }
 
-    /// See [`ViewChange::next_view`](super::ViewChange::next_view); `next` is the lent list.
+    /// Returns the next view, as [`ViewChange::next_view`](super::ViewChange::next_view) does;
+    /// `next` is the lent list.
     pub(crate) fn next_view<'n>(&self, next: &'n [NodeId]) -> Option<NextView<'n>> {
         match self.status {
             Status::Installed | Status::Left => {
@@ -233,13 +236,13 @@ impl ViewState {
         table.load(self.rank, ViewColumn::Suspicions(word)) & flag != 0
     }
 
-    /// See [`ViewChange::leader`](super::ViewChange::leader).
+    /// Returns the leader of a change, as [`ViewChange::leader`](super::ViewChange::leader) does.
     pub(crate) fn leader(&self, table: &impl Table, layout: &Layout<'_>) -> Rank {
         let count = u16_from_index(layout.members()).unwrap_or(u16::MAX);
         (0..count).map(Rank).find(|rank| !self.suspects(table, *rank)).unwrap_or(self.rank)
     }
 
-    /// Publishes a heartbeat if one is due, and returns whether it did.
+    /// Publishes a heartbeat if one is due, and returns whether it published one.
     pub(crate) fn beat(&mut self, now: Time, table: &mut impl Table) -> bool {
         let is_due = now.since(self.last_heartbeat) >= self.options.heartbeat_interval_ns;
         if is_due {
@@ -269,7 +272,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         (0..count).map(Rank)
     }
 
-    /// Returns the members that are not suspected, this member included.
+    /// Returns the members that are not suspected, including this member.
     pub(crate) fn unsuspected(&self) -> impl Iterator<Item = Rank> {
         self.ranks().filter(|rank| !self.suspects(*rank))
     }
@@ -282,7 +285,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.stance(self.state.rank)
     }
 
-    /// Loads a cell that guards others of its row: everything read after this is at least as new.
+    /// Loads a cell that guards other cells of its row: everything read after this is at least as
+    /// new.
     pub(crate) fn guard(&self, owner: Rank, column: ViewColumn) -> u64 {
         let guard = self.table.load(owner, column);
         if owner != self.state.rank {
@@ -322,7 +326,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             return true;
         }
         let left = self.ranks().filter(|rank| !self.shows_suspicion(owner, *rank));
-        // `fold` instead of `count`, whose sum might overflow as far as the compiler can tell.
+        // `fold` is used instead of `count`, whose sum might overflow as far as the compiler can
+        // tell.
         self.is_majority(left.fold(0, |count: usize, _| count.saturating_add(1)))
     }
 
@@ -343,7 +348,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     pub(crate) fn flags_of_word(&self, word: u16) -> u64 {
         let first = usize::from(word).saturating_mul(FLAGS_PER_WORD);
         let count = u64_from_index(self.layout.members().saturating_sub(first));
-        // With 64 or more members left, all flags of the word belong to members.
+        // If 64 or more members are left, all flags of the word belong to members.
         let behind = u32::try_from(count).ok().and_then(|count| 1_u64.checked_shl(count));
         behind.unwrap_or(0).wrapping_sub(1)
     }

@@ -1,13 +1,14 @@
-//! Detection of failed members: heartbeats, reports, and spreading suspicion (VIE-2, VIE-3).
+//! Detection of failed members: heartbeats, reports, and the spreading of suspicions (VIE-2,
+//! VIE-3).
 //!
 //! Suspicion is monotone: once a member suspects another, it reads nothing more from that member's
-//! row. New suspicions are adopted in rank order, and none from the row of a suspected member. So
+//! row. New suspicions are adopted in rank order, but never from the row of a suspected member. So
 //! if two members suspect each other, a reader of both rows drops the one with the higher rank.
 //! Suspicions are also ignored if a row suspects so many members that its owner has no majority:
 //! that owner has halted, and is itself suspected. Before the current leader is suspected, the list
-//! that its row shows is accepted. Safety does not depend on that, because whatever a majority
-//! accepted is found without it. But with it, a successor finds more of the proposals and has less
-//! to propose again.
+//! that its row shows is accepted. Safety does not depend on this step, because everything that a
+//! majority has accepted is found without it. But it lets a successor find more of the proposals,
+//! so that the successor has less to propose again.
 //!
 //! Requirement: FLT-1.
 
@@ -26,9 +27,9 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Reads the heartbeats of the other members, and marks those that have been silent for too
     /// long.
     ///
-    /// A member that was itself stopped has read no heartbeats meanwhile, so the time that it
+    /// A member that was itself stopped has read no heartbeats in the meantime, so the time that it
     /// missed is not counted against the others, except for a quarter of the timeout. A member that
-    /// is silent through several consecutive long upcalls is therefore still detected.
+    /// is silent during several consecutive long upcalls is therefore still detected.
     pub(super) fn watch(&mut self) {
         let options = self.state.options;
         let missed = self.now.since(self.state.last_step);
@@ -41,14 +42,14 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             if rank == self.state.rank || self.suspects(rank) {
                 continue;
             }
-            // The installed view is read before the heartbeat: a member that shows that it is in
-            // the view has already shown its first heartbeat.
+            // The installed view is read before the heartbeat: a member that publishes that it is
+            // in the view has already published its first heartbeat.
             let installed = self.guard(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
             let timeout =
                 if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
-            // A member that has installed the next view is active there and publishes its
-            // heartbeats there. It has shown before that the view is decided.
+            // A member that has installed the next view is active in that view and publishes its
+            // heartbeats there. It has published before that the view has been decided.
             let gone_on =
                 installed > self.state.id.0.saturating_add(1) && self.committed(rank).decided;
             let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
@@ -65,7 +66,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Returns whether the fabric reported the loss of a peer that is not suspected yet.
+    /// Returns whether the fabric has reported the loss of a peer that is not suspected yet.
     pub(super) fn has_new_report(&self) -> bool {
         // The reports are checked first, so that a steady view reads no cells for this.
         self.ranks().any(|rank| {
@@ -75,8 +76,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         })
     }
 
-    /// Adopts new suspicions, this member's and those of others, in rank order. Halts if one of
-    /// them is of this member, or if too few members are left.
+    /// Adopts new suspicions, this member's and those of others, in rank order. Halts if this
+    /// member is among the suspected, or if too few members are left.
     pub(super) fn spread(&mut self) {
         // bound: the members
         for rank in self.ranks() {
@@ -88,8 +89,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
                     Loss::Silent => self.suspect(rank, Cause::Silent),
                     Loss::Reported => self.suspect(rank, Cause::Lost),
                     Loss::Misbehaved => self.suspect(rank, Cause::Misbehaved),
-                    // Suspecting the members that cut this one off would take down the first member
-                    // that reads the suspicion.
+                    // Suspecting the members that cut this member off would take down the first
+                    // member that reads the suspicion.
                     Loss::Denied => self.halt(Halt::SuspectedBy(rank)),
                 }
             } else {
@@ -115,8 +116,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             if new & !self.flags_of_word(word) != 0 {
                 return self.suspect(owner, Cause::Misbehaved);
             }
-            // The owner says itself that it is out of the group. Adopting its suspicions would take
-            // out all the others.
+            // The owner's row itself shows that the owner is out of the group. Adopting its
+            // suspicions would remove all the others.
             if !self.shows_majority(owner) {
                 return self.suspect(owner, Cause::Halted);
             }
@@ -131,8 +132,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Returns whether this member suspects everyone whom `owner` suspects. Only then is a leader's
-    /// proposal accepted, because it was made without those members.
+    /// Returns whether this member suspects everyone whom `owner` suspects. Only if so is a
+    /// leader's proposal accepted, because the proposal was made without those members.
     pub(super) fn shares_suspicions_of(&self, owner: Rank) -> bool {
         (0..self.words()).all(|word| {
             let column = ViewColumn::Suspicions(word);

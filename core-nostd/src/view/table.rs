@@ -1,5 +1,5 @@
 //! The two narrow interfaces of the view protocol: the table that it reads and writes, and the node
-//! that it asks for services.
+//! whose services it requests.
 //!
 //! Requirements: FLT-2, VIE-1, VIE-2.
 
@@ -14,11 +14,11 @@ use crate::multicast::Misbehaved;
 
 /// The view columns of all rows, as seen by one member.
 ///
-/// An implementation keeps two promises. A reader that sees a published cell and then calls
-/// [`Host::observe`] sees everything that its owner published before. A cell that does not exist
-/// reads as zero.
+/// An implementation keeps two promises. First, a reader that sees a published cell and then calls
+/// [`Host::observe`] sees everything that the cell's owner published before. Second, a cell that
+/// does not exist reads as zero.
 pub trait Table {
-    /// Loads a cell of a member's row; in the local row, the last published value.
+    /// Loads a cell of a member's row; for the local row, returns the last published value.
     fn load(&self, owner: Rank, column: ViewColumn) -> u64;
 
     /// Publishes a cell of the local row.
@@ -27,7 +27,8 @@ pub trait Table {
 
 /// The services that the view protocol needs from the rest of its node.
 pub trait Host {
-    /// Returns the received frontier of a subgroup. It does not change after [`Host::wedge`].
+    /// Returns the received frontier of a subgroup. The frontier does not change after
+    /// [`Host::wedge`].
     fn received(&self, subgroup: SubgroupId) -> Frontier;
 
     /// Returns the delivered frontier of a subgroup.
@@ -36,20 +37,20 @@ pub trait Host {
     /// Stops receiving in this view, in all subgroups (VIE-6).
     fn wedge(&mut self);
 
-    /// Makes the memory of the next view ready, and returns true once peers may write to it
-    /// (VIE-11). It is called again until it returns true. If the view differs from the previous
+    /// Prepares the memory of the next view, and returns true once peers may write to it (VIE-11).
+    /// The call is repeated until it returns true. If the view differs from that of the previous
     /// request, the earlier view will never be installed.
     fn prepare(&mut self, next: NextView<'_>) -> bool;
 
     /// Makes durable what this member is about to promise by its echo of a sealed list (DUR-6): the
     /// next view and the list's ballot, and in each of its logged subgroups all messages received
-    /// up to the trim. Returns true once all of that is durable; it is called again until then. If
-    /// the promise differs from the previous request, this member never echoes the earlier one: the
-    /// new one replaces it, and log records beyond the new trim are removed.
+    /// up to the trim. Returns true once all of this is durable; the call is repeated until then.
+    /// If the promise differs from the previous request, this member never echoes the earlier one:
+    /// the new one replaces it, and log records beyond the new trim are removed.
     ///
     /// # Errors
-    /// The returned member changed messages that were received from it. Later messages can never
-    /// become durable here.
+    /// Returns the member that changed messages after they were received from it. Later messages
+    /// can never become durable here.
     fn promise(
         &mut self,
         _next: NextView<'_>,
@@ -59,17 +60,17 @@ pub trait Host {
         Ok(true)
     }
 
-    /// Delivers a subgroup up to its trim, and returns true once that is done. It is called again
+    /// Delivers a subgroup up to its trim, and returns true once that is done. The call is repeated
     /// until then.
     ///
     /// # Errors
-    /// The returned member changed messages that were received from it. Later messages can never be
-    /// delivered here.
+    /// Returns the member that changed messages after they were received from it. Later messages
+    /// can never be delivered here.
     fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved>;
 
-    /// Called after a guard in a peer's row (`Stance`, `Committed` or `Installed`) is observed, and
-    /// before the data that it guards is read (HAL-1). It does nothing if a [`Table`] keeps its
-    /// first promise without it.
+    /// Called after a guard in a peer's row (`Stance`, `Committed` or `Installed`) has been
+    /// observed, and before the data that it guards is read (HAL-1). It does nothing if a [`Table`]
+    /// keeps its first promise without this call.
     fn observe(&self) {}
 
     /// Stops traffic with a peer in both directions, and reads nothing more from its row (VIE-3).
@@ -79,20 +80,21 @@ pub trait Host {
 /// The view columns in the rows of a layout.
 #[derive(Debug)]
 pub struct RowTable<'m> {
-    /// Columns at the end of every row, whose length therefore determines where they begin.
+    /// Columns at the end of every row; the length of a row therefore determines where they begin.
     block: Option<ViewBlock>,
     checks: Checks,
     own: Rank,
     rows: &'m [Row<'m>],
     row: RowWriter<'m>,
-    /// Counts publications, so that the table's owner knows whether there is something to post.
+    /// Number of publications, from which the table's owner knows whether there is something to
+    /// post.
     version: u64,
-    /// Counts heartbeats separately, because they are frequent and guard nothing.
+    /// Number of heartbeats, counted separately because they are frequent and guard nothing.
     heartbeats: u64,
 }
 
 impl<'m> RowTable<'m> {
-    /// Creates the table over all rows in rank order, the local row included. Each row must be as
+    /// Creates the table over all rows in rank order, including the local row. Each row must be as
     /// long as the layout says; otherwise its cells would not be where its owner has them.
     #[must_use]
     pub const fn new(
@@ -105,7 +107,7 @@ impl<'m> RowTable<'m> {
         Self { block, checks, own, rows, row, version: 0, heartbeats: 0 }
     }
 
-    /// Returns the number of cells that were published through this table, without heartbeats.
+    /// Returns the number of publications through this table, excluding heartbeats.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
@@ -117,8 +119,8 @@ impl<'m> RowTable<'m> {
         self.heartbeats
     }
 
-    /// Returns the offset of a column in a row of `row_bytes` bytes. It has the same cost in every
-    /// view; it is computed several times per member in each check of the view.
+    /// Returns the offset of a column in a row of `row_bytes` bytes. The cost is the same in every
+    /// view; the offset is computed several times per member in each check of the view.
     fn offset(&self, row_bytes: usize, column: ViewColumn) -> Option<usize> {
         let block = self.block.as_ref()?;
         row_bytes.checked_sub(block.bytes())?.checked_add(block.offset(column)?)
@@ -131,7 +133,8 @@ impl<'m> RowTable<'m> {
 }
 
 impl<'m> RowTable<'m> {
-    /// Returns whether every cell of a member's row passes its check. Always true without checks.
+    /// Returns whether every cell of a member's row passes its check. Always true if checks are
+    /// off.
     pub(crate) fn is_readable(&self, owner: Rank) -> bool {
         if !self.checks.is_on() {
             return true;
@@ -158,7 +161,7 @@ impl<'m> RowTable<'m> {
         row.cell(self.offset(row.bytes(), column)?.checked_add(behind)?).ok()
     }
 
-    /// Returns the value of a column with checks, or `None` if it fails its check.
+    /// Returns the value of a column with checks, or `None` if the column fails its check.
     fn load_checked(&self, owner: Rank, column: ViewColumn) -> Option<u64> {
         let read = |behind| match self.cell(owner, column, behind) {
             Some(cell) if owner == self.own => Some(self.checks.own(cell.load())),

@@ -1,10 +1,10 @@
-//! The end of a view: the ragged trim, one position in each ordered subgroup, which is the minimum
+//! The end of a view: the ragged trim, which is one position in each ordered subgroup, the minimum
 //! of the survivors' final counts (VIE-6).
 //!
 //! The leader sets all trims at once and seals the list with them, so that they are agreed upon
 //! together with the next view. If instead each subgroup's lowest member set its trim, two members
-//! of a subgroup that suspect each other could each set one and deliver under it before the rest of
-//! the view had decided between them.
+//! of a subgroup that suspect each other could each set a trim and deliver under it before the rest
+//! of the view had decided between them.
 //!
 //! Requirements: DUR-6, VIE-8.
 
@@ -19,13 +19,13 @@ use crate::layout::{Layout, Subgroup, ViewColumn};
 /// Cell value of a subgroup without surviving members: its state is lost (VIE-10).
 const NO_SURVIVOR: u64 = u64::MAX;
 
-/// A member that accepted but shows no final count, or an impossible one.
+/// A member that has accepted but publishes no final count, or an impossible one.
 struct ImpossibleCountOf(Rank);
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Sets the trims and seals the local list, whose first `count` entries are committed: every
-    /// unsuspected member accepted them. Does not seal before this member's memory of the next view
-    /// is ready and its promise durable. The list must be the one last read.
+    /// unsuspected member has accepted them. Does not seal before this member's memory for the next
+    /// view is ready and its promise durable. The list must be the list last read.
     pub(super) fn seal(&mut self, count: u16) {
         let mut id = SubgroupId::ZERO;
         // bound: the subgroups
@@ -37,7 +37,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
                     self.table.publish(ViewColumn::Trim(id), cell);
                 }
                 Ok(_) => {}
-                // Not sealed: the trims are set again without that member.
+                // The list is not sealed: the trims are set again without that member.
                 Err(ImpossibleCountOf(rank)) => return self.suspect(rank, Cause::Misbehaved),
             }
             id = id.next();
@@ -51,8 +51,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     }
 
     /// Returns the cell of a subgroup's trim, from the final counts of its unsuspected members.
-    /// Each count was published before its owner accepted anything. None is below what was
-    /// delivered here, because its owner had shown that much before.
+    /// Each count was published before its owner accepted anything. No count is below what has been
+    /// delivered here, because its owner had published at least that much before.
     fn trim_of(&self, id: SubgroupId, subgroup: &Subgroup<'_>) -> Result<u64, ImpossibleCountOf> {
         if !is_trimmed(subgroup) {
             return Ok(1);
@@ -74,8 +74,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(trim.map_or(NO_SURVIVOR, |trim| trim.saturating_add(1)))
     }
 
-    /// Checks the trims of a sealed list. Each must be set, and in a subgroup of this member it
-    /// must be neither below what was delivered here nor above what was received here.
+    /// Checks the trims of a sealed list. Each must be set. In this member's subgroups, none may be
+    /// below what has been delivered here or above what has been received here.
     pub(super) fn check_trims(&self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
         // bound: the subgroups
@@ -117,8 +117,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         true
     }
 
-    /// Copies the trims of a list that is adopted. The copied values are the ones that were checked
-    /// here.
+    /// Copies the trims of a list that is being adopted. The copied values are the ones that were
+    /// checked here.
     pub(super) fn copy_trims(&mut self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
         // bound: the subgroups
@@ -133,14 +133,15 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(())
     }
 
-    /// Returns the trim that was accepted here; `None` if the subgroup has no trim or no survivor.
+    /// Returns the trim that has been accepted here, or `None` if the subgroup has no trim or no
+    /// survivor.
     pub(super) fn own_trim(&self, id: SubgroupId) -> Option<Frontier> {
         trim_in(self.table, self.layout, self.state.rank, id)
     }
 }
 
 impl ViewState {
-    /// See [`ViewChange::trim`](super::ViewChange::trim).
+    /// Returns the trim of a subgroup, as [`ViewChange::trim`](super::ViewChange::trim) does.
     pub(crate) fn trim(
         &self,
         table: &impl Table,
@@ -156,7 +157,7 @@ impl ViewState {
     }
 }
 
-/// Returns the trim of a subgroup in a member's row; `None` if the subgroup has no trim or no
+/// Returns the trim of a subgroup in a member's row, or `None` if the subgroup has no trim or no
 /// survivor.
 pub(super) fn trim_in(
     table: &impl Table,

@@ -7,13 +7,13 @@ use super::table::{Host, Table};
 use crate::ids::{Frontier, Rank, SubgroupId};
 use crate::layout::{Delivery, Subgroup, ViewColumn};
 
-/// Largest frontier that a correct member can show; see
+/// Largest frontier that a correct member can publish; see
 /// [`Order::round_limit`](crate::multicast::Order).
 pub(super) const FRONTIER_MAX: u64 = u64::MAX >> 2;
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Stops receiving, then publishes the received frontiers. This is done once, before anything
-    /// is accepted, so any later delivery of other members is based on at most these frontiers.
+    /// is accepted, so any later delivery by other members is based on at most these frontiers.
     pub(super) fn wedge(&mut self) {
         if self.state.status != Status::Steady {
             return;
@@ -32,8 +32,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Returns the final count of a member in a subgroup, if it shows one, or an error if the count
-    /// is impossible.
+    /// Returns the final count of a member in a subgroup, if the member publishes one, or an error
+    /// if the count is impossible.
     pub(super) fn final_count(
         &self,
         owner: Rank,
@@ -47,11 +47,11 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     }
 }
 
-/// A count that no correct member shows.
+/// A count that no correct member publishes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ImpossibleCount;
 
-/// Returns whether a subgroup has a trim: only ordered ones do (DEL-3).
+/// Returns whether a subgroup has a trim: only ordered subgroups have one (DEL-3).
 pub(super) fn is_trimmed(subgroup: &Subgroup<'_>) -> bool {
     subgroup.delivery == Delivery::Ordered
 }

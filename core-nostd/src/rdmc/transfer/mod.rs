@@ -24,23 +24,24 @@
 //!    destination depends on that number. The application then provides memory for the message, and
 //!    the block is copied there, in pieces, whenever there is nothing else to post. One block per
 //!    message is copied, as in the paper. Every other block's number is its index, for comparison.
-//! 4. The fabric reports the length of the last block; all others have the group's block size. So a
-//!    receiver knows the message's length when it has the last block, and requests memory for whole
-//!    blocks. In a pipeline, a message of one block is sent as two, the second of which is empty:
-//!    see `lengths`.
+//! 4. The fabric reports the length of the last block; all others have the group's block size. A
+//!    receiver therefore knows the message's length only when it has the last block, and requests
+//!    memory for whole blocks. In a pipeline, a message of one block is sent as two blocks, the
+//!    second of which is empty: see `lengths`.
 //!
 //! # Invariants
 //! - Messages are completed in the order in which they were sent, whole, and once (RDM-5).
-//! - A receive is posted before its notice, and no block is sent without a notice (RDM-4).
-//! - A group ends once, for all: the first failure that a member learns of stays in its `failed`
-//!   cell and is posted to all (RDM-6). A member that has confirmed a close leaves the failures of
-//!   others to the root.
+//! - A receive is posted before its notice, and no block is sent before the notice has arrived
+//!   (RDM-4).
+//! - A group ends once, for all members: the first failure that a member learns of stays in its
+//!   `failed` cell and is posted to all (RDM-6). A member that has confirmed a close leaves other
+//!   members' failures to the root.
 //! - Memory: one lent bit per block, plus constant state.
 //!
 //! # One group, one channel
-//! Blocks of a peer fill receives in order, so two groups of one view must not share the path
+//! Blocks from a peer fill receives in order, so two groups in one view must not share the path
 //! between two members. Each has its own [channel](crate::fabric::Channel), as each of the paper's
-//! groups has its own queue pairs. A group that is over closes its channel.
+//! groups has its own queue pairs. A group that has ended closes its channel.
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.1, 4.2, and 4.6 "Recovery From Failure".
 

@@ -10,11 +10,12 @@ use crate::fabric::{Area, Blocks, FabricError, Token};
 use crate::ids::{Rank, Step};
 use crate::rdmc::Hop;
 
-/// Steps of a schedule that a call examines at most, so that idle steps do not make it long.
+/// Maximum number of steps of a schedule that a call examines, so that idle steps do not make the
+/// call long.
 const STEPS_MAX: u32 = 64;
 
 impl BlockGroup<'_> {
-    /// Sends blocks that have arrived here and are awaited by a peer, up to the window.
+    /// Sends blocks that have arrived here and that a peer awaits, up to the window.
     pub(super) fn post_sends<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         // bound: STEPS_MAX
         for _ in 0..STEPS_MAX {
@@ -54,7 +55,7 @@ impl BlockGroup<'_> {
         let source = if message.staged.is_some_and(|staged| staged.block == hop.block) {
             self.setup.staging
         } else if length == 0 {
-            // Its place may be after the end of the message.
+            // The block's place may be after the end of the message.
             message.area
         } else {
             message.place_of(hop.block, self.setup.block_bytes)
@@ -73,13 +74,13 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Returns whether a peer has said that it is ready for its block of this step.
+    /// Returns whether a peer has published that it is ready for its block of this step.
     fn is_ready(&self, peer: Rank, step: Step, is_first: bool) -> bool {
         let ready = self.cell_of(peer, Name::Ready);
         ready >= self.count_of(step) || (is_first && ready >= self.count_of_first())
     }
 
-    /// Posts receives up to the window, and a notice for each.
+    /// Posts receives up to the window, and one notice per receive.
     pub(super) fn post_receives<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         // bound: STEPS_MAX
         for _ in 0..STEPS_MAX {
@@ -168,7 +169,7 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Posts the notice to the peer whose block may come now. Returns false if it must be retried
+    /// Posts the notice to the peer whose block may now come. Returns false if this must be retried
     /// before anything else.
     fn post_owed<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) -> bool {
         let Some(peer) = self.owed else { return true };
@@ -185,13 +186,14 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Returns the value of `ready` when all receives up to this step of the message are posted.
+    /// Returns the value of `ready` once all receives up to this step of the message have been
+    /// posted.
     fn count_of(&self, step: Step) -> u64 {
         self.count_of_first().saturating_add(step.0).saturating_add(1)
     }
 
-    /// Returns the value of `ready` when only the first receive is posted, whichever step that will
-    /// be.
+    /// Returns the value of `ready` once only the first receive has been posted, whichever step
+    /// that receive belongs to.
     fn count_of_first(&self) -> u64 {
         self.base.saturating_add(1)
     }

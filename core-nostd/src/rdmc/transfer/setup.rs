@@ -1,5 +1,5 @@
-//! The description of a group, the same at every member except for the memory; it is checked before
-//! anything is posted.
+//! The description of a group. It is the same at every member except for the memory, and is checked
+//! before anything is posted.
 //!
 //! Requirement: RDM-5.
 
@@ -24,17 +24,17 @@ pub(super) const fn step_of(token: Token) -> Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Window {
-    /// Most receives that are posted and not filled. With one, the port is idle until its notice
-    /// arrives; with three, an early block may delay one that is not early
+    /// Maximum number of receives that have been posted but not filled. With one, the port is idle
+    /// until its notice arrives; with three, an early block may delay one that is not early
     /// (`docs/lab-notes/slow-links.md`).
     pub receives: u16,
-    /// Most sends that are posted and not completed. Two keep the port busy; with more, a block of
-    /// a later step may share it with one of an earlier step.
+    /// Maximum number of sends that have been posted but not completed. Two keep the port busy;
+    /// with more, a block of a later step may share the port with a block of an earlier step.
     pub sends: u16,
 }
 
 impl Default for Window {
-    /// Returns a window of two each.
+    /// Returns a window of two receives and two sends.
     fn default() -> Self {
         Self { receives: 2, sends: 2 }
     }
@@ -43,7 +43,7 @@ impl Default for Window {
 /// One member's description of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'m> {
-    /// View at the fabric.
+    /// View that the group belongs to, as the fabric knows it.
     pub view: ViewId,
     /// Channel of the group in the view; no other group uses it.
     pub channel: Channel,
@@ -51,7 +51,7 @@ pub struct Setup<'m> {
     pub members: &'m [Rank],
     /// Algorithm of the schedule.
     pub algorithm: Algorithm,
-    /// Bytes of every block except a message's last.
+    /// Size in bytes of every block except a message's last.
     pub block_bytes: usize,
     /// Offset of the group's cells in every row, a multiple of a cache line.
     pub cells: usize,
@@ -69,14 +69,14 @@ pub struct Setup<'m> {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum OpenError {
-    /// The list of members is empty or too long, names a member twice, or names one that is not in
-    /// the view.
+    /// The list of members is empty or too long, lists a member twice, or contains a rank that is
+    /// not in the view.
     Members = 1,
     /// This node is not on the list.
     NotMember = 2,
     /// The algorithm does not fit the members.
     Schedule = 3,
-    /// A block has no bytes, or more than the fabric accepts.
+    /// The block size is zero, or larger than the fabric accepts.
     BlockBytes = 4,
     /// A window is zero, or larger than the fabric accepts for one peer.
     Window = 5,

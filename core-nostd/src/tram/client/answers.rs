@@ -1,4 +1,5 @@
-//! Answers to a client's messages: those that it waits for, and those that have arrived.
+//! Answers to a client's messages: the answers that the client waits for, and those that have
+//! arrived.
 //!
 //! Requirement: TRM-7.
 
@@ -15,12 +16,12 @@ use crate::tram::shape::{modulo, taken_row};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Answers {
-    /// One from each destination.
+    /// One answer from each destination.
     #[default]
     OneOfEach,
-    /// The leader's from each destination.
+    /// The leader's answer from each destination.
     Leaders,
-    /// Those of all connected replicas of all destinations.
+    /// The answers of all connected replicas of all destinations.
     All,
 }
 
@@ -29,26 +30,26 @@ pub enum Answers {
 pub struct Answered {
     /// Its name.
     pub id: MessageId,
-    /// Groups that it was for.
+    /// Destination groups of the message.
     pub destinations: Destinations,
 }
 
 /// A group's answer to a message.
 enum Answer {
-    /// No replica has delivered it, as far as is known.
+    /// No replica has delivered the message, as far as is known.
     Silence,
-    /// A replica has delivered it, but that is not enough.
+    /// A replica has delivered the message, but more answers are needed.
     Some,
     Enough,
 }
 
 impl Client<'_> {
-    /// Returns the oldest message whose answers have arrived and that was not returned yet. Its
-    /// replies can be read with [`Client::replies`] until the next call.
+    /// Returns the oldest message whose answers have arrived and that has not been returned yet.
+    /// Its replies can be read with [`Client::replies`] until the next call.
     pub fn poll(&mut self) -> Option<Answered> {
         let limits = self.overlay.limits();
         self.answered = self.answered.checked_sub(1)?;
-        // bound: a window: no more messages are taken than it has
+        // bound: a window: no more messages are accepted than it has
         for number in self.released..self.next {
             let index = modulo(number, limits.client_window);
             let message = self.messages.at_mut(index);
@@ -62,8 +63,8 @@ impl Client<'_> {
         None
     }
 
-    /// Calls `each` with every reply to a message: the replica that has delivered it, its answer,
-    /// and whether it leads its group now.
+    /// Calls `each` with every reply to a message: the replica that has delivered the message, its
+    /// answer, and whether it leads its group now.
     pub fn replies<M: Memory>(
         &self,
         answered: &Answered,
@@ -97,15 +98,15 @@ impl Client<'_> {
         }
     }
 
-    /// Looks for answers, beginning with the oldest message. Messages that are ordered first at the
-    /// same group are delivered in their order. So if no replica has replied to one, no replica has
-    /// replied to a later one.
+    /// Looks for answers, beginning with the oldest message. Messages that the same group orders
+    /// first are delivered in their order. So if no replica has replied to one of them, no replica
+    /// has replied to a later one.
     pub(super) fn look_for_answers<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
         // bound: the groups of the overlay
         for group in self.groups.iter_mut() {
             group.silent = Destinations::default();
         }
-        // bound: a window: no more messages are taken than it has
+        // bound: a window: no more messages are accepted than it has
         for number in self.released..self.next {
             let index = modulo(number, self.overlay.limits().client_window);
             if self.messages.at(index).is_answered {
@@ -122,8 +123,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Looks for the answers to one message. Returns the groups without a reply to it, or to an
-    /// earlier message that was ordered first at the same group.
+    /// Looks for the answers to one message. Returns the groups that have not replied to it, or to
+    /// an earlier message that the same group orders first.
     fn look_for_answers_to<M: Memory>(
         &mut self,
         index: usize,
@@ -181,7 +182,7 @@ impl Client<'_> {
         })
     }
 
-    /// Returns whether a replica shows that it leads its group.
+    /// Returns whether a replica publishes that it leads its group.
     fn leads<M: Memory>(&self, link: LinkId, memory: &M) -> Result<bool, Halt> {
         match memory.link(link) {
             None => Ok(false),

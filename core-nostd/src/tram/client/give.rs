@@ -1,13 +1,13 @@
 //! How a client gives the bodies of long messages, if entries refer to payloads (TRM-9): over its
 //! own connections, to each replica of each group that orders them.
 //!
-//! A body is posted before the slot of its message. It replaces another body once the replica has
-//! replied to that one's message. A slow replica is given the body too, as long as the client has
-//! it. Once another message takes its place here, the replica is told that the body no longer
-//! comes, so that it can ask its leader without waiting for it.
+//! A body is posted before the slot of its message. It replaces an earlier body once the replica
+//! has replied to the earlier body's message. A slow replica is given the body too, as long as the
+//! client has it. Once another message takes its place at the client, the replica is told that the
+//! body will no longer come, so that it can ask its leader without waiting for the client.
 //!
-//! A step gives a bounded number of bytes. So the first bodies are in flight while the next ones
-//! are copied into their rows, and answers are read in between.
+//! A step gives a bounded number of bytes. The first bodies are therefore in flight while the next
+//! ones are copied into their rows, and answers are read in between.
 
 use super::{Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region, WRITES_MAX};
@@ -20,10 +20,11 @@ use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
 use crate::tram::shape::{Shape, feed_row, modulo};
 
-/// Bytes of a name in a client's row: the message and its owner.
+/// Size in bytes of a name in a client's row: the message and its owner.
 const NAME_BYTES: usize = 16;
 
-/// Bytes of bodies after which a step gives no more: about what a port sends in a few microseconds.
+/// Number of body bytes after which a step gives no more: about what a port sends in a few
+/// microseconds.
 const STEP_BYTES: u64 = 16 << 10;
 
 impl Client<'_> {
@@ -56,8 +57,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Returns whether a replica needs the body of a message: it has not passed the message yet,
-    /// which it may have done with a body carried by its leader.
+    /// Returns whether a replica needs the body of a message: it has not passed the message yet, as
+    /// it may have done with a body carried by its leader.
     fn is_due<M: Memory>(
         &self,
         message: &MessageState,
@@ -75,8 +76,8 @@ impl Client<'_> {
         Ok(reply.is_none_or(|reply| reply.number != message.number))
     }
 
-    /// Tells a replica which bodies no longer come. This lands after the bodies that were given, so
-    /// a replica that reads it has them.
+    /// Tells a replica which bodies will no longer come. This notice lands after the bodies that
+    /// were given, so a replica that reads it has them.
     fn give_up<F: Fabric, M: Memory>(
         &mut self,
         link: LinkId,
@@ -99,7 +100,8 @@ impl Client<'_> {
     }
 
     /// Posts as many bodies as fit in one list, because a separate post for each would cost more
-    /// than a short body. The names follow all bodies of the list. Returns false if none was given.
+    /// than a short body. The names follow all bodies of the list. Returns false if no body was
+    /// given.
     fn give_list<F: Fabric, M: Memory>(
         &mut self,
         link: LinkId,
@@ -119,7 +121,7 @@ impl Client<'_> {
             let index = modulo(number, shape.client_window());
             let message = *self.messages.at(index);
             if self.is_due(&message, link, replica, shape, memory)? {
-                // One write for this body, and one for each name.
+                // One write is for this body, and one for each name.
                 let writes = numbers.len().saturating_add(2);
                 if bytes >= STEP_BYTES
                     || posting.room() < writes
@@ -155,7 +157,8 @@ impl Client<'_> {
         if numbers.is_empty() {
             return Ok(false);
         }
-        // A refused list does not count, so that other replicas can be given bodies meanwhile.
+        // A refused list does not count, so that other replicas can be given bodies in the
+        // meantime.
         self.given_bytes = bytes;
         let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
         self.progress.lists = self.progress.lists.saturating_add(1);

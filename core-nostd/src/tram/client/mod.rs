@@ -1,15 +1,16 @@
 //! A client: a process that is not a replica and multicasts messages to sets of groups.
 //!
-//! A message goes to all replicas of the lowest group that reaches its destinations, each in its
-//! own ring. If a leader fails, the other replicas still have the message, so the client sends
-//! nothing twice. Replicas of the destinations reply when they deliver.
+//! A message goes to all replicas of the lowest group that reaches all its destinations, into a
+//! separate ring at each replica. If a leader fails, the other replicas still have the message, so
+//! the client sends nothing twice. Replicas of the destinations reply when they deliver.
 //!
 //! Messages with the same lowest common ancestor are delivered in the order in which they were
 //! multicast. There is no such order between messages with different ancestors, unless the client
-//! waits for the answer to the first (TRM-7).
+//! waits for the answer to the first message (TRM-7).
 //!
 //! # Invariants
-//! - At most a window of messages is unanswered, and each has a slot of lent memory until then.
+//! - At most a window of messages is unanswered. Each has a slot of lent memory until it is
+//!   answered.
 //! - An ordinal is never given to two messages.
 //!
 //! Source: TRAM, section 5.2 (Algorithm 1).
@@ -38,23 +39,23 @@ use crate::ids::{ClientNumber, GroupId, Ordinal, Time, ViewId, index_from_u32};
 pub struct ClientOptions {
     /// Its number.
     pub number: ClientNumber,
-    /// Incarnation of this client: higher than any earlier one under this number.
+    /// Incarnation of this client: higher than any earlier incarnation with the same number.
     pub incarnation: u32,
 }
 
-/// A client's state of one group. One per group is lent to the client.
+/// A client's state for one group. The caller lends one per group to the client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GroupState {
-    /// Ordinal of the next message that is ordered there first.
+    /// Ordinal of the next message that this group orders first.
     next: Ordinal,
     shape: Option<Shape>,
-    /// During the search for answers: groups that have delivered none of the messages ordered here
-    /// first, from the message just examined on.
+    /// During the search for answers: the groups that have delivered none of the messages that this
+    /// group orders first, starting with the message just examined.
     silent: Destinations,
 }
 
-/// A client's state of one message in flight. One for each message of the window is lent to the
-/// client.
+/// A client's state for one message in flight. The caller lends one per message of the window to
+/// the client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessageState {
     number: u64,
@@ -68,23 +69,23 @@ pub struct MessageState {
     answers: Answers,
 }
 
-/// A client's state of one link. One per link is lent to the client.
+/// A client's state for one link. The caller lends one per link to the client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientLink {
     replica: Option<ReplicaId>,
     attached: Attached,
     stored: Ordinal,
     posted: Ordinal,
-    /// Number from which on bodies have not been given yet.
+    /// Number of the first message whose body has not been given yet.
     given: u64,
-    /// Number below which bodies no longer come; `given_up_told` is the value that the replica was
-    /// told.
+    /// Number below which bodies will no longer come; `given_up_told` is the value that the replica
+    /// was told.
     given_up: u64,
     given_up_told: u64,
     /// Lowest number that the next message to be stored can have.
     number: u64,
-    /// Whether the replica is told that nothing more comes. This follows everything that was
-    /// multicast there.
+    /// Whether the replica has been told that nothing more will come. This notice follows
+    /// everything that was multicast to it.
     shows_leaving: bool,
 }
 
@@ -98,27 +99,27 @@ pub struct Client<'s> {
     state: Places<'s, ClientLink>,
     groups: Places<'s, GroupState>,
     messages: Places<'s, MessageState>,
-    /// Payloads of the messages in flight, one after another.
+    /// Payloads of the messages in flight, stored consecutively.
     payloads: &'s mut [u8],
     /// Number of the next message.
     next: u64,
     /// All messages below this number have been answered and returned to the caller.
     released: u64,
-    /// All messages from this number on are for the same groups.
+    /// Number since which all messages are for the same groups.
     alike_from: u64,
-    /// Number of messages that are answered and not yet returned to the caller.
+    /// Number of messages that have been answered but not yet returned to the caller.
     answered: u64,
     is_leaving: bool,
     is_closed: bool,
-    /// Bytes of bodies given in this step.
+    /// Number of body bytes given in this step.
     given_bytes: u64,
     progress: Progress,
 }
 
 impl<'s> Client<'s> {
     /// Opens a client over lent state: one [`ClientLink`] per replica of the overlay, one
-    /// [`GroupState`] per group, one [`MessageState`] for each message of the client's window, and
-    /// room for as many payloads of maximum length.
+    /// [`GroupState`] per group, one [`MessageState`] per message of the client's window, and room
+    /// for the same number of payloads of maximum length.
     ///
     /// # Errors
     /// Fails if the number is not below the overlay's limit, the lent state is too small, or the
@@ -221,21 +222,21 @@ impl<'s> Client<'s> {
         self.state.at(link).attached.stage
     }
 
-    /// Returns its links.
+    /// Returns the client's links.
     #[must_use]
     pub const fn links(&self) -> ClientLinks<'s> {
         self.links
     }
 
-    /// Returns the number of messages that are unanswered, or answered and not yet returned to the
+    /// Returns the number of messages that are unanswered, or answered but not yet returned to the
     /// caller.
     #[must_use]
     pub const fn under_way(&self) -> u64 {
         self.next.saturating_sub(self.released)
     }
 
-    /// Returns whether the groups have closed this client: it was away for longer than the lease,
-    /// or another client has its number.
+    /// Returns whether the groups have closed this client: it was disconnected for longer than the
+    /// lease, or another client has its number.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.is_closed
@@ -271,8 +272,8 @@ impl<'s> Client<'s> {
     }
 
     /// Returns all links, beginning with a different one for each client. If all clients began with
-    /// the same replica, their long messages would wait for its port while the ports of others were
-    /// idle.
+    /// the same replica, their long messages would wait for its port while the other replicas'
+    /// ports were idle.
     fn links_in_turn(&self) -> impl Iterator<Item = LinkId> + use<> {
         let count = self.links.count();
         let before = u32::from(self.options.number.0).saturating_mul(u32::from(count));
@@ -281,14 +282,15 @@ impl<'s> Client<'s> {
         (first..count).chain(0..first).map(LinkId)
     }
 
-    /// Announces that no more messages come. Further steps still send the messages that were
-    /// multicast. The groups close this client once they have taken them.
+    /// Announces that no more messages will come. Further steps still send the messages that have
+    /// been multicast. The groups close this client once they have taken those messages.
     pub const fn leave(&mut self) {
         self.is_leaving = true;
     }
 
-    /// Returns whether each group that orders messages of this client has taken them all and shows
-    /// that the client is closed. A group without a connected replica has shown nothing.
+    /// Returns whether each group that orders this client's messages has taken them all and
+    /// publishes that the client is closed. A group without a connected replica has published
+    /// nothing.
     ///
     /// # Errors
     /// Fails if the memory does not fit.
@@ -364,5 +366,5 @@ impl<'s> Client<'s> {
     }
 }
 
-/// Most events taken in a step.
+/// Maximum number of events taken in a step.
 const EVENTS_MAX: usize = 1024;

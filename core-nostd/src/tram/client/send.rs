@@ -22,7 +22,7 @@ use crate::tram::shape::{Shape, feed_row, modulo, taken_row};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum SendError {
-    /// A window of messages is unanswered. Try again after the next answer.
+    /// A window of messages is unanswered. Retry after the next answer.
     Full = 1,
     /// The message is longer than the overlay's limit.
     TooLong = 2,
@@ -52,7 +52,7 @@ impl Client<'_> {
     /// Accepts a message for a set of groups. The next step sends it.
     ///
     /// # Errors
-    /// See [`SendError`]. In that case nothing was sent.
+    /// Fails as described at [`SendError`]. In that case nothing has been sent.
     pub fn multicast(
         &mut self,
         destinations: Destinations,
@@ -82,8 +82,8 @@ impl Client<'_> {
         let index = modulo(number, limits.client_window);
         let ordinal = self.groups.at(first).next;
         let place = self.payload_mut(index, length).ok_or(SendError::TooLong)?;
-        // bound: the bytes of a message. The code does not use `copy_from_slice`, because here the
-        // compiler sees at every optimisation level that nothing can panic.
+        // bound: the bytes of a message. The code does not use `copy_from_slice`, because with this
+        // loop the compiler can prove at every optimisation level that nothing panics.
         for (to, from) in place.iter_mut().zip(payload) {
             *to = *from;
         }
@@ -142,8 +142,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Stores one message. A message that is already answered is left out, because its group has
-    /// it. Returns false if the body of a reference must be given first.
+    /// Stores one message. A message that has been answered is omitted, because its group has it.
+    /// Returns false if the body of a reference must be given first.
     fn store_one(
         &mut self,
         group: GroupId,
@@ -176,10 +176,10 @@ impl Client<'_> {
         Ok(true)
     }
 
-    /// Returns the index of the message that is stored next for a replica, if it is not answered
-    /// yet. The messages for one group have ascending ordinals.
+    /// Returns the index of the next message to store for a replica, if that message has not been
+    /// answered yet. The messages for one group have ascending ordinals.
     fn find(&self, group: GroupId, state: &mut ClientLink) -> Option<usize> {
-        // bound: a window: no more messages are taken than it has
+        // bound: a window: no more messages are accepted than it has
         for number in state.number.max(self.released)..self.next {
             let index = modulo(number, self.overlay.limits().client_window);
             let message = self.messages.at(index);
@@ -191,7 +191,7 @@ impl Client<'_> {
         None
     }
 
-    /// Returns how many of this client's messages a replica has taken.
+    /// Returns the number of this client's messages that a replica has taken.
     fn taken(&self, theirs: Row<'_>) -> Result<Ordinal, Halt> {
         let opened = theirs.cell(taken_row::OPENED)?.load();
         if opened >> 1 != u64::from(self.options.incarnation) {
@@ -200,7 +200,7 @@ impl Client<'_> {
         Ok(Ordinal(theirs.cell(taken_row::TAKEN)?.load()))
     }
 
-    /// Tells the replica that nothing more comes, once all multicast messages are posted.
+    /// Tells the replica that nothing more will come, once all multicast messages have been posted.
     fn show_leaving(&mut self, link: LinkId, row: RowWriter<'_>) -> Result<(), Halt> {
         if !self.is_leaving {
             return Ok(());
