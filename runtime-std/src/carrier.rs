@@ -20,7 +20,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// All fabrics, in the order in which they are explained.
+    /// All fabrics, in the order in which the documentation explains them.
     pub const ALL: [Self; 3] = [Self::SharedMemory, Self::Tcp, Self::Verbs];
 
     /// Returns whether all processes are on one host, where they meet in a folder, without
@@ -51,7 +51,7 @@ impl std::fmt::Display for Carrier {
     }
 }
 
-/// A name that belongs to no fabric.
+/// The error for a name that belongs to no fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown fabric; use shm, tcp or verbs")]
 pub struct NoSuchCarrier;

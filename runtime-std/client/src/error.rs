@@ -1,11 +1,11 @@
-//! Errors of a client: one enum per operation.
+//! The errors of a client, with one enum per operation.
 
 use std::time::Duration;
 
 use tramontane_control::HostAddress;
 use tramontane_control::client_messages::ClientRefusal;
 
-/// Reasons why addresses of members cannot be used.
+/// The reasons why members' addresses cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
@@ -20,20 +20,20 @@ pub enum AddressError {
     Malformed(String),
 }
 
-/// Reasons why a client could not connect to a member.
+/// The reasons why a client could not connect to a member.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// No address was given.
     #[error("no member address is given; give one or more")]
     NoAddress,
-    /// The connection would be unencrypted and leave this machine.
+    /// The connection would leave this machine unencrypted.
     #[error(
         "{0} is not on this machine, and no key is given; give the group's key, or allow \
          unencrypted connections"
     )]
     KeyNeeded(HostAddress),
-    /// The name is too long, or has characters that cannot be displayed.
+    /// The name is too long, or contains characters that cannot be displayed.
     #[error(
         "the client's name is longer than 64 bytes, or has control characters; choose a different \
          name"
@@ -42,7 +42,7 @@ pub enum OpenError {
     /// No member accepted the client in time.
     #[error("no member accepted this client within {waited:?}; the last problem was: {why}")]
     NoMember {
-        /// Time since the first attempt.
+        /// The time since the first attempt.
         waited: Duration,
         /// The problem at the last address.
         why: String,
@@ -53,33 +53,33 @@ pub enum OpenError {
     /// The group refuses this client.
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
-    /// The subgroup is a reserved one, and a view has closed it.
+    /// The subgroup is reserved, and a view has closed it.
     #[error("the subgroup has been closed; reopen it, or follow a different subgroup")]
     Closed,
-    /// The application's state is longer than a client accepts.
+    /// The application's state exceeds the size that a client accepts.
     #[error("the application's state is longer than {0} bytes; reduce the application's state")]
     StateTooLarge(usize),
-    /// The system has no thread or descriptor left.
+    /// The system has no thread or descriptor available.
     #[error("cannot start a client: {0}; raise the limits of this process (ulimit -n, -u)")]
     System(String),
 }
 
-/// Reasons why a line was not published, or why its outcome is unknown.
+/// The reasons why a line was not published, or why its outcome is unknown.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The line is longer than the group accepts.
+    /// The line exceeds the length that the group accepts.
     #[error(
         "a line of {bytes} bytes exceeds the limit of {limit}; send shorter lines, or raise \
          message_max"
     )]
     TooLong {
-        /// Length of the line in bytes.
+        /// The length of the line in bytes.
         bytes: usize,
-        /// Maximum length in bytes.
+        /// The maximum length in bytes.
         limit: usize,
     },
-    /// The maximum number of lines is in flight.
+    /// The maximum number of lines is already in flight.
     #[error("too many lines are in flight; wait until there is room")]
     Full,
     /// The time limit has passed. The line is still in flight.
@@ -88,13 +88,13 @@ pub enum PublishError {
     /// The group no longer accepts this client. See [`ClientRefusal::LeaseOver`].
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
-    /// No member has accepted this client for longer than the group remembers it.
+    /// No member has accepted this client for longer than the group remembers a client.
     #[error(
         "no member accepted this client within {waited:?}, so the group has forgotten it, and \
          unacknowledged lines may have been delivered; the last problem was: {why}"
     )]
     NoMember {
-        /// Time since the last member was lost.
+        /// The time since the last member was lost.
         waited: Duration,
         /// The problem at the last address.
         why: String,
@@ -105,17 +105,17 @@ pub enum PublishError {
          as a new client, and wait for a level that survives such a loss"
     )]
     Lost {
-        /// Number of the first lost line.
+        /// The number of the first lost line.
         from: u64,
-        /// Number of the first line after the lost ones.
+        /// The number of the line after the last lost one.
         to: u64,
     },
-    /// The publisher was closed.
+    /// The publisher has been closed.
     #[error("the publisher has been closed; open a new one")]
     Closed,
 }
 
-/// Reasons why a subscriber gets no more messages.
+/// The reasons why a subscriber receives no more messages.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {

@@ -1,36 +1,37 @@
-//! The order that a subscriber has received, and whether a member has the same one (EXT-3). This
-//! decides the position at which the subscriber resumes, and the events that report it.
+//! The order that a subscriber has received, and the comparison of that order with a member's
+//! (EXT-3). The result decides the position at which the subscriber resumes, and the events that
+//! report it.
 //!
 //! # Invariants
-//! - The digests of the last [`RECENT_MAX`] positions are kept; before those, the digest of each
-//!   [`STRIDE`]th position, at most [`OLDER_MAX`] of them.
+//! - The digests of the last [`RECENT_MAX`] positions are kept. Of earlier positions, the digest of
+//!   every [`STRIDE`]th is kept, up to [`OLDER_MAX`] of them.
 
 use std::collections::VecDeque;
 
 use tramontane_control::client_messages::{COMPARED_MAX, Compared, Position, PublishedMessage};
 
-/// Number of the last positions, whose digests are all kept: 1 MiB.
+/// The number of recent positions whose digests are all kept: 1 MiB.
 const RECENT_MAX: usize = 1 << 16;
 
-/// Distance between the earlier positions that are kept.
+/// The distance between the earlier positions that are kept.
 const STRIDE: u64 = 1 << 10;
 
-/// Maximum number of earlier positions kept: 1 MiB, for 64 million messages.
+/// The maximum number of earlier positions kept: 1 MiB, enough for 64 million messages.
 const OLDER_MAX: usize = 1 << 16;
 
-/// The part of an order that was received.
+/// The part of an order that has been received.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     /// The newest view of any member that sent a part of the order.
     view: u64,
     older: VecDeque<Position>,
-    /// The later positions, without a gap; the last is the next one.
+    /// The recent positions, without a gap. The last one is the next position to be received.
     recent: VecDeque<Position>,
 }
 
 impl History {
-    /// Returns an order that begins at a position, with some earlier positions, or `None` if they
-    /// are not in ascending order.
+    /// Returns an order that begins at a position, with some earlier positions. Returns `None` if
+    /// they are not in ascending order.
     pub(crate) fn begin_at(begin: Position, earlier: Vec<Position>, view: u64) -> Option<Self> {
         let all = earlier.iter().chain([&begin]);
         let rises = all.is_sorted_by(|one, next| one.place < next.place);
@@ -68,35 +69,35 @@ impl History {
         self.older.len() + self.recent.len()
     }
 
-    /// Returns a known position, counted from the oldest.
+    /// Returns a known position by its index, counted from the oldest.
     fn get(&self, index: usize) -> Position {
         let recent = || self.recent.get(index - self.older.len()).copied();
         self.older.get(index).copied().or_else(recent).unwrap_or_default()
     }
 
-    /// Returns the index of the first position at this place or later.
+    /// Returns the index of the first position at or after this place.
     fn index_from(&self, place: u64) -> usize {
         let before = |position: &Position| position.place < place;
         self.older.partition_point(before) + self.recent.partition_point(before)
     }
 }
 
-/// The comparison of a member's order with the one received.
+/// The result of comparing a member's order with the one received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The member has the same order, or no longer knows any of what was received.
+    /// The member has the same order, or no longer knows any part of the received one.
     Same,
-    /// The member has another order, from some position on.
+    /// The member's order differs, starting at some position.
     Changed {
         /// The first position that may differ.
         from: u64,
     },
-    /// The member has received less than this subscriber; the rest may still reach it.
+    /// The member has received less than this subscriber, but the rest may still reach it.
     Behind {
-        /// End of the member's order.
+        /// The end of the member's order.
         from: u64,
-        /// Whether the member's order is a prefix of the received one, in the same view, so that
-        /// the rest will reach it.
+        /// Whether the member's order is a prefix of the received one in the same view, so that the
+        /// rest will reach the member.
         is_same_group: bool,
     },
 }
@@ -107,11 +108,11 @@ pub(crate) struct Search<'h> {
     history: &'h History,
     /// The last position known to be equal.
     same: Option<usize>,
-    /// First position known to differ; all later ones differ too.
+    /// The first position known to differ. All later ones differ too.
     other: usize,
-    /// First position that the member does not have yet.
+    /// The first position that the member does not have yet.
     beyond: usize,
-    /// First position about which the member knows anything.
+    /// The first position about which the member knows anything.
     known: usize,
     asked: Vec<usize>,
 }
@@ -146,7 +147,7 @@ impl<'h> Search<'h> {
         }
         let (count, most) = (high - low, COMPARED_MAX);
         let step = count.div_ceil(most);
-        // The last position is asked first: if it is equal, no further request is needed.
+        // The last position is asked about first: if it is equal, no further request is needed.
         self.asked = (low..high).rev().step_by(step).collect();
         None
     }
@@ -177,7 +178,7 @@ impl<'h> Search<'h> {
         if self.beyond >= all {
             return Verdict::Same;
         }
-        // A message delivered in one view is present in the next.
+        // A message that was delivered in one view is also present in the next.
         if view > self.history.view {
             return Verdict::Changed { from };
         }
@@ -199,7 +200,7 @@ mod tests {
     struct OrderModel {
         positions: Vec<Position>,
         view: u64,
-        /// First position that it knows.
+        /// The first position that the member knows.
         first: u64,
     }
 
@@ -251,8 +252,8 @@ mod tests {
     }
 
     proptest! {
-        /// If the member knows all its positions, the position found is the first that differs,
-        /// whatever the orders are.
+        /// If the member knows all positions of the history, the position found is the first that
+        /// differs, whatever the orders are.
         #[test]
         fn first_changed_place_is_exact(
             common in prop::collection::vec(any::<u8>(), 0..300),
@@ -275,8 +276,8 @@ mod tests {
                 let is_same_group = view == 2 && from > 0;
                 prop_assert_eq!(verdict, Verdict::Behind { from, is_same_group });
             }
-            // A member that knows only its last positions is never mistaken for one with the same
-            // order, and the position that results is not too late.
+            // A member that knows only recent positions is never mistaken for one with the same
+            // order, and the resulting position is not too late.
             let member = OrderModel { first, ..member };
             match judge(&history, &member).0 {
                 Verdict::Changed { from: at } | Verdict::Behind { from: at, .. } => {
@@ -287,7 +288,8 @@ mod tests {
         }
     }
 
-    /// A subscriber that has received nothing yet, at a re-formed group that has less than before.
+    /// A subscriber that has not received anything yet connects to a re-formed group whose order is
+    /// shorter.
     #[test]
     fn shorter_order_is_distinguished_by_earlier_positions() {
         let old = OrderModel::of(&[1; 50], 2, 0);
@@ -295,7 +297,7 @@ mod tests {
         let history = History::begin_at(old.end(), earlier, 2).expect("they rise");
         let changed = |from| (Verdict::Changed { from }, 2);
         assert_eq!(judge(&history, &OrderModel::of(&[2; 5], 1, 0)), changed(0));
-        // The messages after position 2 are unknown: this may be another group.
+        // The messages after position 2 are unknown, so this may be a different group.
         let forked = OrderModel::of(&[[1; 3], [2; 3]].concat(), 2, 0);
         let behind = Verdict::Behind { from: 2, is_same_group: false };
         assert_eq!(judge(&history, &forked).0, behind);

@@ -1,18 +1,18 @@
-//! Publishes to a group of Tramontane, and subscribes to it, without being a member.
+//! Publishes to a Tramontane group, and subscribes to it, without being a member.
 //!
 //! A client connects to any member of a group with a subgroup that accepts clients (`clients =
-//! true` in the group file): over a Unix socket, or over TCP with the group's key. It has the
-//! addresses of several members, and connects to another one if its member dies, stops or leaves.
+//! true` in the group file), over a Unix socket, or over TCP with the group's key. It has the
+//! addresses of several members, and connects to another one if its member fails, stops or leaves.
 //!
 //! - A [`Publisher`] numbers its lines. When it connects to another member, it resends the lines
 //!   that have not reached its [`Level`]. The group delivers each line once, in the publisher's
-//!   order, and in one order with all messages of members and other clients.
-//! - A [`Subscriber`] gets each message with its position, from a given position or from now on. At
-//!   another member it resumes at the next position. If messages are lost, [`Event::Gap`] says
-//!   which; if the group's history differs from the received one, [`Event::Changed`] says from
-//!   which position on. A subscriber that [follows](Subscriber::follow) first receives the
-//!   application's state, and also learns of views and of clients that end: it knows what a member
-//!   knows.
+//!   order, and in one order with all messages from members and other clients.
+//! - A [`Subscriber`] receives each message with its position, starting at a given position or with
+//!   the next message. When it connects to another member, it resumes at the next position. If
+//!   messages are lost, [`Event::Gap`] says which; if the group's history differs from the received
+//!   one, [`Event::Changed`] says at which position the difference starts. A subscriber that
+//!   [follows](Subscriber::follow) first receives the application's state. It also learns of views,
+//!   and of clients that end, so it knows everything that a member knows.
 //! - [`query`] asks for the status of the group.
 //!
 //! ```no_run
@@ -34,14 +34,15 @@
 //! ```
 //!
 //! # Async programs
-//! Each publisher and subscriber has a thread for its input and output. So no runtime is needed or
-//! imposed: a [`Receipt`] is a future, [`Publisher::room`] returns one, and
+//! Each publisher and subscriber has a thread for its input and output. So it needs no async
+//! runtime, but works with any: a [`Receipt`] is a future, [`Publisher::room`] returns one, and
 //! [`Subscriber::poll_next`] is the basis for a stream.
 //!
 //! # How long a client is remembered
-//! The group remembers a client while a member hears it, and for its lease afterwards (a minute,
-//! unless the group file says otherwise). A client that reconnects later gets
-//! [`LeaseOver`](ClientRefusal::LeaseOver): its unacknowledged lines may have been delivered.
+//! The group remembers a client as long as a member hears from it, and then for the duration of its
+//! lease (one minute, unless the group file says otherwise). A client that reconnects later
+//! receives [`LeaseOver`](ClientRefusal::LeaseOver): its unacknowledged lines may have been
+//! delivered.
 
 mod error;
 mod history;
@@ -64,7 +65,7 @@ pub use tramontane_control::client_messages::{
 };
 pub use tramontane_control::{Address, KeyError, SharedKey};
 
-/// The guide's page: its example is compiled with the other doc tests.
+/// The page of the guide, whose example is compiled with the other doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/operators/clients.md")]
 mod guide {}

@@ -1,4 +1,4 @@
-//! The members that a client may use, and the route from one to the next.
+//! The members that a client may use, and the client's route from one to the next.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -12,13 +12,13 @@ use tramontane_control::{
 
 use crate::error::{AddressError, OpenError};
 
-/// Time limit of one attempt at one address.
+/// Time limit for one attempt at one address.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Pause between two rounds of all addresses.
+/// The pause between two rounds through all addresses.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 
-/// Default time limit until the first member accepts a client.
+/// The default time limit for the first member to accept a client.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The members of a group that a client may connect to, and the client's name there.
@@ -48,8 +48,8 @@ impl Members {
         }
     }
 
-    /// Parses addresses: `10.9.0.1:7000`, `alpha.example:7000`, or the path of a Unix socket, with
-    /// or without the prefix `unix:`.
+    /// Parses addresses such as `10.9.0.1:7000`, `alpha.example:7000`, or the path of a Unix
+    /// socket, with or without the prefix `unix:`.
     ///
     /// # Errors
     /// [`AddressError`].
@@ -72,13 +72,13 @@ impl Members {
         Self { key: Some(key), ..self }
     }
 
-    /// Allows unencrypted connections to addresses of other machines.
+    /// Allows unencrypted connections to addresses on other machines.
     #[must_use]
     pub fn allow_clear(self) -> Self {
         Self { allows_clear: true, ..self }
     }
 
-    /// Sets the group's name, so that another group at an address is detected.
+    /// Sets the group's name, so that a different group at an address is detected.
     #[must_use]
     pub fn group(self, group: &str) -> Self {
         Self { group: group.to_owned(), ..self }
@@ -90,13 +90,13 @@ impl Members {
         Self { subgroup: subgroup.to_owned(), ..self }
     }
 
-    /// Sets the client's name for people, at most 64 bytes. The members' status and logs show it.
+    /// Sets the client's name, which members use in their status and logs. At most 64 bytes.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// Sets the time limit until a member accepts the client. The default is 10 s.
+    /// Sets the time limit for a member to accept the client. The default is 10 s.
     #[must_use]
     pub fn time_limit(self, time_limit: Duration) -> Self {
         Self { time_limit, ..self }
@@ -129,23 +129,23 @@ impl Members {
 /// The result of an attempt.
 pub(crate) enum Attempt {
     Session(Box<QueuedSession>),
-    /// The attempt failed, but the next address may succeed. `was_last` says that all addresses
+    /// The attempt failed, but the next address may succeed. `was_last` is true if all addresses
     /// have been tried.
     Failed {
         was_last: bool,
     },
 }
 
-/// The route from one member to the next.
+/// A client's route from one member to the next.
 #[derive(Debug)]
 pub(crate) struct Route {
     members: Members,
     next: usize,
     /// The problem at the last address.
     why: String,
-    /// Number of successive addresses at which retrying cannot help.
+    /// The number of successive addresses at which retrying cannot help.
     hopeless: usize,
-    /// Time from which no member has accepted the client.
+    /// The time since when no member has accepted the client.
     since: Instant,
 }
 
@@ -187,7 +187,7 @@ impl Route {
         self.hopeless = 0;
     }
 
-    /// Records that a member did not do what was requested.
+    /// Records that a member did not do what it was asked to do.
     pub(crate) fn failed(&mut self, why: &str) {
         why.clone_into(&mut self.why);
         self.hopeless = 0;
@@ -206,12 +206,12 @@ impl Route {
     }
 
     /// Returns the problem if retrying cannot help at any address, because each has a process with
-    /// another key or another program.
+    /// a different key or program.
     pub(crate) fn is_hopeless(&self) -> Option<&str> {
         (self.hopeless >= self.members.addresses.len()).then_some(&self.why)
     }
 
-    /// Returns the time since the last member accepted the client, and the problem at the last
+    /// Returns the time since a member last accepted the client, and the problem at the last
     /// address.
     pub(crate) fn waited(&self) -> (Duration, &str) {
         (self.since.elapsed(), &self.why)

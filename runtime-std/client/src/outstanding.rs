@@ -1,18 +1,19 @@
-//! The lines of a publisher that have not reached their level: those to be sent, and to be resent.
+//! The lines of a publisher that have not reached their level, including those that are still to be
+//! sent or resent.
 //!
 //! # Invariants
 //! - Ordinals have no gaps, and a line is removed only once it has reached the level.
-//! - The lines sent in a session start at the ordinal that the member requests, without gaps.
+//! - The lines sent in a session start at the ordinal that the member requests, and have no gaps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tramontane_control::client_messages::{Level, Reached};
 
-/// Maximum number of lines that have not reached their level.
+/// The maximum number of lines that have not reached their level.
 const LINES_MAX: usize = 4_096;
 
-/// Maximum number of their bytes; a single line may be longer.
+/// The maximum total size of these lines, in bytes. A single line may be longer.
 const BYTES_MAX: usize = 4 << 20;
 
 /// Lines that have not reached their level.
@@ -21,14 +22,14 @@ pub(crate) struct Outstanding {
     level: Level,
     lines: VecDeque<Arc<[u8]>>,
     bytes: usize,
-    /// Ordinal of the first of these lines.
+    /// The ordinal of the first of these lines.
     first: u64,
-    /// Ordinal of the next line to send in the current session.
+    /// The ordinal of the next line to send in the current session.
     next: u64,
     reached: Reached,
 }
 
-/// Lines that the group had delivered and has lost: see
+/// Lines that the group had delivered but has lost. See
 /// [`PublishError::Lost`](crate::PublishError::Lost).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostLines {
@@ -76,7 +77,7 @@ impl Outstanding {
         &self.reached
     }
 
-    /// Begins a session: lines below `next` were delivered.
+    /// Begins a session in which the lines below `next` have already been delivered.
     pub(crate) fn attach(&mut self, next: u64) -> Result<(), LostLines> {
         if next < self.first {
             return Err(LostLines { from: next, to: self.first });
@@ -86,7 +87,7 @@ impl Outstanding {
         Ok(())
     }
 
-    /// Takes a member's report. A member that reports less than another before is behind it.
+    /// Handles a member's report. A member that reports less than an earlier one lags behind it.
     pub(crate) fn reach(&mut self, reached: &Reached) {
         let end = self.end();
         let most = |known: u64, heard: u64| known.max(heard.min(end));
@@ -105,8 +106,8 @@ impl Outstanding {
         self.next = self.next.max(self.first);
     }
 
-    /// Returns the ordinal of the next line to send, and the next lines within both limits, but at
-    /// least one.
+    /// Returns the ordinal of the next line to send, and as many of the next lines as fit into both
+    /// limits, but at least one.
     pub(crate) fn take(&mut self, lines_max: usize, bytes_max: usize) -> (u64, Vec<Arc<[u8]>>) {
         let first = self.next;
         let skipped = usize::try_from(first - self.first).unwrap_or(usize::MAX);
@@ -153,7 +154,7 @@ mod tests {
         lines.reach(&Reached { durable_majority: 9, ..delivered(9) });
         assert!(lines.is_empty());
         assert_eq!(lines.reached().durable_majority, 4, "no more than there is");
-        // The group has forgotten lines that it had reported, and no member has them.
+        // The group has forgotten lines that it had reported, and no member has them any longer.
         assert_eq!(lines.attach(3), Err(LostLines { from: 3, to: 4 }));
     }
 
@@ -170,12 +171,13 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever members report, and however often the client moves, it sends without gaps
-        /// within a session, and no line is removed before it was delivered.
+        /// Whatever members report, and however often the client moves, the client sends without
+        /// gaps within a session, and no line is removed before it has been delivered.
         #[test]
         fn nothing_is_left_out(deeds in prop::collection::vec((0..4_u8, 0..9_u64), 0..100)) {
             let mut lines = Outstanding::new(Level::Delivered);
-            // The group's state: the number of delivered lines, and of those in flight.
+            // The group's state: the number of lines delivered, and the number delivered or in
+            // flight.
             let (mut group, mut on_its_way, mut added) = (0, 0, 0_u64);
             lines.attach(0).expect("nothing is lost");
             for (deed, number) in deeds {
@@ -197,7 +199,7 @@ mod tests {
                         lines.reach(&delivered(group));
                     }
                     _ => {
-                        // Lines in flight to the member are lost with it.
+                        // Lines in flight to the member are lost together with it.
                         on_its_way = group;
                         lines.attach(group).expect("nothing is lost");
                     }

@@ -1,4 +1,4 @@
-//! Publishing: the handle, and the receipts of lines.
+//! The publishing side: the handle, and the receipts for lines.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,14 +19,14 @@ use crate::shared::Shared;
 /// Options of a publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherOptions {
-    /// Level that lines must reach; until then they are kept and resent.
+    /// The level that lines must reach. Until then, they are kept and resent.
     pub level: Level,
-    /// The client's id; `None` for a random one. No other client of the group may use it.
+    /// The client's id, which no other client of the group may use. If `None`, a random id is used.
     pub id: Option<ClientId>,
 }
 
-/// Publishes lines, each once. Any number of threads may share it. Dropping it ends it: lines that
-/// have not reached their level may or may not be delivered.
+/// Publishes lines, each exactly once. Any number of threads may share a publisher. When it is
+/// dropped, it ends, and lines that have not reached their level may or may not be delivered.
 #[derive(Debug)]
 pub struct Publisher {
     shared: Arc<Shared<Publishing>>,
@@ -35,7 +35,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Opens a publisher at the first member that accepts this client.
+    /// Connects a publisher to the first member that accepts this client.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -79,18 +79,19 @@ impl Publisher {
         self.shared.with(|state| state.line_max).unwrap_or(0)
     }
 
-    /// Publishes a line. Waits while the maximum number of lines is in flight.
+    /// Publishes a line. Blocks while the maximum number of lines is in flight.
     ///
     /// # Errors
-    /// [`PublishError`]; the line was not published in that case.
+    /// Returns [`PublishError`]; in that case, the line has not been published.
     pub fn publish(&self, line: &[u8]) -> Result<Receipt, PublishError> {
         self.publish_within(line, Duration::MAX)
     }
 
-    /// Publishes a line. Waits at most `timeout` while the maximum number of lines is in flight.
+    /// Publishes a line. Blocks for at most `timeout` while the maximum number of lines is in
+    /// flight.
     ///
     /// # Errors
-    /// [`PublishError::Full`], in addition to those of [`publish`](Self::publish).
+    /// Returns [`PublishError::Full`], in addition to the errors of [`publish`](Self::publish).
     pub fn publish_within(&self, line: &[u8], timeout: Duration) -> Result<Receipt, PublishError> {
         let added = self.shared.wait(timeout, |state| match state.try_add(line) {
             Err(PublishError::Full) => None,
@@ -102,7 +103,7 @@ impl Publisher {
     /// Publishes a line if there is room for it now.
     ///
     /// # Errors
-    /// [`PublishError::Full`], in addition to those of [`publish`](Self::publish).
+    /// Returns [`PublishError::Full`], in addition to the errors of [`publish`](Self::publish).
     pub fn try_publish(&self, line: &[u8]) -> Result<Receipt, PublishError> {
         self.receipt(self.shared.with(|state| state.try_add(line)))
     }
@@ -113,8 +114,8 @@ impl Publisher {
         Ok(Receipt { shared: Arc::clone(&self.shared), ordinal })
     }
 
-    /// Waits for room for a line of `bytes` bytes, in async programs.
-    /// [`try_publish`](Self::try_publish) then accepts it, unless another task was faster.
+    /// Waits for room for a line of `bytes` bytes in async programs.
+    /// [`try_publish`](Self::try_publish) then accepts the line, unless another task was faster.
     #[must_use]
     pub const fn room(&self, bytes: usize) -> Room<'_> {
         Room { publisher: self, bytes }
@@ -126,7 +127,7 @@ impl Publisher {
         self.shared.with(|state| *state.lines.reached())
     }
 
-    /// Waits at most `timeout` until all lines have reached their level.
+    /// Waits, for at most `timeout`, until all lines have reached their level.
     ///
     /// # Errors
     /// [`PublishError`].
@@ -137,11 +138,12 @@ impl Publisher {
         reached.unwrap_or(Err(PublishError::TimeUp))
     }
 
-    /// Waits at most `timeout` until all lines have reached their level, and then ends: the group
-    /// forgets the client at once.
+    /// Waits, for at most `timeout`, until all lines have reached their level. Then ends, so that
+    /// the group forgets the client at once.
     ///
     /// # Errors
-    /// [`PublishError`]; lines may be in flight then, but the publisher has still ended.
+    /// Returns [`PublishError`]. In that case lines may be in flight, but the publisher has still
+    /// ended.
     pub fn close(self, timeout: Duration) -> Result<(), PublishError> {
         self.wait(timeout)
     }
@@ -172,7 +174,7 @@ impl Publishing {
     }
 }
 
-/// The receipt of a line. As a future, it completes once the line has reached the publisher's
+/// The receipt for a line. As a future, it completes once the line has reached the publisher's
 /// level.
 #[derive(Clone, Debug)]
 pub struct Receipt {
@@ -181,7 +183,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Returns the line's number among all lines of its publisher, from zero.
+    /// Returns the line's number among all lines of its publisher, starting at zero.
     #[must_use]
     pub const fn ordinal(&self) -> u64 {
         self.ordinal
@@ -193,10 +195,10 @@ impl Receipt {
         self.shared.with(|state| state.lines.reached().at(level) > self.ordinal)
     }
 
-    /// Waits at most `timeout` until the line has reached the publisher's level.
+    /// Waits, for at most `timeout`, until the line has reached the publisher's level.
     ///
     /// # Errors
-    /// [`PublishError`]. After [`PublishError::TimeUp`], `wait` may be called again.
+    /// Returns [`PublishError`]. After [`PublishError::TimeUp`], `wait` may be called again.
     pub fn wait(&self, timeout: Duration) -> Result<(), PublishError> {
         let reached = self.shared.wait(timeout, |state| self.outcome(state));
         reached.unwrap_or(Err(PublishError::TimeUp))
@@ -218,7 +220,7 @@ impl Future for Receipt {
     }
 }
 
-/// A future that waits for room: see [`Publisher::room`].
+/// A future that waits for room. See [`Publisher::room`].
 #[derive(Debug)]
 pub struct Room<'p> {
     publisher: &'p Publisher,

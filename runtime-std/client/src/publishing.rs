@@ -16,19 +16,19 @@ use crate::members::{Attempt, Route};
 use crate::outstanding::{LostLines, Outstanding};
 use crate::shared::Shared;
 
-/// Maximum bytes of lines in one request, and of lines waiting for the system.
+/// The maximum size in bytes of the lines in one request, and of the lines waiting for the system.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Maximum length of a reply to a publisher.
+/// The maximum length of a reply to a publisher.
 const REPLY_MAX: usize = 1 << 10;
 
-/// The state that a publisher's thread and its callers share.
+/// The state shared by a publisher's thread and its callers.
 #[derive(Debug)]
 pub(crate) struct Publishing {
     pub(crate) lines: Outstanding,
     /// The maximum length of a line, once a member has reported it.
     pub(crate) line_max: Option<usize>,
-    /// Whether the first member was found, once that is known.
+    /// Whether the first member has been found, once that is known.
     pub(crate) opened: Option<Result<(), OpenError>>,
     /// The reason why the publisher has ended.
     pub(crate) ended: Option<PublishError>,
@@ -36,9 +36,9 @@ pub(crate) struct Publishing {
 
 /// The reason why a session ended.
 enum SessionEnd {
-    /// The member was lost; another may take over.
+    /// The member was lost, but another may take over.
     Lost(String),
-    /// The publisher was closed.
+    /// The publisher has been closed.
     Closed,
     Failed(PublishError),
     Refused(ClientRefusal),
@@ -56,12 +56,12 @@ pub(crate) struct Publishes {
     pub(crate) route: Route,
     pub(crate) life: ClientLife,
     pub(crate) level: Level,
-    /// Time for which the group remembers the client.
+    /// The time for which the group remembers the client.
     pub(crate) lease: Option<Duration>,
 }
 
 impl Publishes {
-    /// Publishes until it is closed, or cannot continue.
+    /// Publishes until the publisher is closed or cannot continue.
     pub(crate) fn run(mut self) {
         let ended = loop {
             let mut session = match self.route.attempt(&self.shared.stop) {
@@ -110,7 +110,7 @@ impl Publishes {
         }
     }
 
-    /// Returns the reason to try no further member, or `None` to continue.
+    /// Returns the reason why no further member should be tried, or `None` to continue.
     fn give_up(&self) -> Option<PublishError> {
         if self.shared.is_stopped() {
             return Some(PublishError::Closed);
@@ -121,7 +121,7 @@ impl Publishes {
         is_over.then(|| PublishError::NoMember { waited, why: why.to_owned() })
     }
 
-    /// Runs one session with one member.
+    /// Runs a session with one member.
     fn serve(&mut self, session: &mut QueuedSession) -> SessionEnd {
         let served = self.attach(session).and_then(|()| {
             loop {
@@ -148,7 +148,7 @@ impl Publishes {
                         return self.attached(next, line_max, lease_ms);
                     }
                     Some(ClientReply::Refused(why)) => return Err(SessionEnd::Refused(why)),
-                    // The group has to attach the client first.
+                    // The group must attach the client first.
                     Some(ClientReply::Alive) => continue,
                     _ => return Err(SessionError::Malformed.into()),
                 }
@@ -229,11 +229,11 @@ impl Publishes {
         }
     }
 
-    /// Announces the client's end if it has nothing in flight, so that the group need not remember
-    /// it.
+    /// Announces the client's end if the client has nothing in flight, so that the group need not
+    /// remember it.
     fn close(&self, session: &mut QueuedSession) -> SessionEnd {
         if self.shared.with(|state| state.lines.is_empty()) {
-            // If this does not arrive, the lease expires anyway.
+            // If this message does not arrive, the lease expires anyway.
             let _ = session.put(&encode(&ClientRequest::End));
             let _ = session.flush();
         }

@@ -1,4 +1,4 @@
-//! Asking a member for its status.
+//! Asks a member for its status.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::error::OpenError;
 use crate::members::{Attempt, Members, Route};
 use crate::publishing::wait;
 
-/// Maximum length of an answer: a view of 1024 members, and names.
+/// The maximum length of an answer: a view of 1024 members, and names.
 const ANSWER_MAX: usize = 64 << 10;
 
 /// Returns the answer of the first member that responds.

@@ -1,5 +1,5 @@
-//! The state that a client's thread shares with the program's threads, and waiting for it to
-//! change, in blocking and async calls.
+//! The state that a client's thread shares with the program's threads, which can wait for it to
+//! change in blocking and async calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_control::Wakeup;
 
-/// State that the client's thread changes.
+/// The state that the client's thread changes.
 #[derive(Debug)]
 pub(crate) struct Shared<S> {
     state: Mutex<State<S>>,
@@ -16,7 +16,7 @@ pub(crate) struct Shared<S> {
     /// Wakes the thread.
     wakeup: Wakeup,
     is_asleep: AtomicBool,
-    /// Whether the thread is to end.
+    /// Whether the thread should end.
     pub(crate) stop: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ impl<S> Shared<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
-        // A panic leaves no partial change in here.
+        // A panic leaves no partial change here.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,7 +58,7 @@ impl<S> Shared<S> {
         result
     }
 
-    /// Waits at most `timeout` until `look` returns a value.
+    /// Waits, for at most `timeout`, until `look` returns a value.
     pub(crate) fn wait<T>(
         &self,
         timeout: Duration,
@@ -108,13 +108,13 @@ impl<S> Shared<S> {
         self.wakeup.ring();
     }
 
-    /// Returns whether the thread is to end.
+    /// Returns whether the thread should end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// Returns the wakeup that the thread waits for in addition to its session. It is woken from
-    /// now on; it still has to check for earlier changes.
+    /// Returns the wakeup that the thread waits for in addition to its session. From then on,
+    /// changes wake the thread, but it must still check for earlier ones.
     pub(crate) fn fall_asleep(&self) -> Wakeup {
         self.wakeup.take();
         self.is_asleep.store(true, Ordering::SeqCst);

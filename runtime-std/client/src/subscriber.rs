@@ -1,4 +1,4 @@
-//! Subscribing: the handle, and its events.
+//! The subscribing side: the handle, and its events.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,60 +12,62 @@ use crate::members::{Members, Route};
 use crate::shared::Shared;
 use crate::subscribing::{Subscribes, Subscribing, Wanted};
 
-/// An event of a subscriber. One that does not [follow](Subscriber::follow) gets messages and gaps.
+/// An event of a subscriber. A subscriber that does not [follow](Subscriber::follow) receives only
+/// messages, gaps, changes and closures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// The next message.
     Message(Received),
-    /// Messages that none of the members asked still has.
+    /// Messages that no member has any longer, of those that were asked.
     Gap {
-        /// Position of the first missing message.
+        /// The position of the first missing message.
         from: u64,
-        /// First position that is available.
+        /// The first position that is available again.
         to: u64,
     },
-    /// The group's history differs from the one that this subscriber received: all members were
-    /// lost before their deliveries were durable, or the group was formed again. All events
-    /// received before this one, from that position on, are no longer part of the order. The next
-    /// event is the order's message at that position, or, for a subscriber that follows, the state.
+    /// The group's history differs from the one that this subscriber received, because all members
+    /// were lost before their deliveries were durable, or because the group was formed again.
+    /// Events received earlier, at or after that position, are no longer part of the order. The
+    /// next event is the order's message at that position or, for a subscriber that follows, the
+    /// state.
     Changed {
-        /// The first position that differs. It is exact if it is among the last 65,536 that were
-        /// received. Otherwise it may be up to 1,024 positions too early, or more if the member has
-        /// not been present for that long.
+        /// The first position that differs. It is exact if it is among the last 65,536 received
+        /// positions. Otherwise it may be up to 1,024 positions too early, or more if the member
+        /// has not been in the group for that long.
         from: u64,
     },
-    /// The application's state at a member, before the message at that position: the first event of
-    /// a subscriber that follows. It is sent again, instead of a gap, if no member has all the
-    /// messages in between.
+    /// The application's state at a member, before the message at that position. This is the first
+    /// event of a subscriber that follows. The state is sent again, instead of a gap, if no member
+    /// has all the messages in between.
     State {
-        /// Position of the next message.
+        /// The position of the next message.
         place: u64,
         /// The application's snapshot.
         state: Vec<u8>,
     },
     /// A view has begun.
     View(ViewBegun),
-    /// The group has forgotten a client: the client or its lease has ended.
+    /// The group has forgotten a client, because the client has ended or its lease has expired.
     Forgotten(ClientId),
-    /// A view has closed the subgroup, which is a reserved one. All messages delivered before have
-    /// been received, and this is the last event; after it, [`OpenError::Closed`] is returned.
+    /// A view has closed the subgroup, which is reserved. All messages delivered earlier have been
+    /// received, and this is the last event; later calls return [`OpenError::Closed`].
     Closed,
 }
 
 /// A received message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Sequence position: the number of messages of the subgroup that were delivered before it
-    /// since the group began.
+    /// The message's sequence position, that is, the number of earlier messages delivered in the
+    /// subgroup since the group began.
     pub place: u64,
-    /// View in which it was delivered.
+    /// The view in which the message was delivered.
     pub view: u64,
-    /// Position among the messages of that view; numbers may be skipped.
+    /// The position among the messages of that view. Numbers may be skipped.
     pub place_in_view: u64,
-    /// Node that sent it, for itself or for a client.
+    /// The node that sent the message, for itself or for a client.
     pub sender: u32,
-    /// Client that published it; `None` if the node did.
+    /// The client that published the message; `None` if the node did.
     pub client: Option<ClientId>,
     /// Message content.
     pub payload: Vec<u8>,
@@ -80,9 +82,10 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// Finds a member, and subscribes from a position, or from now on if `from` is `None`. For a
-    /// logged subgroup it receives messages that are durable at a majority, which no crash takes
-    /// back; for any other, messages that are delivered.
+    /// Finds a member, and subscribes from a position, or from the next message if `from` is
+    /// `None`. In a logged subgroup, the subscriber receives messages that are durable at a
+    /// majority, which no crash can undo; in any other subgroup, it receives messages that have
+    /// been delivered.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -98,11 +101,11 @@ impl Subscriber {
         Self::open_as(members, Wanted::Messages { level: Some(level) }, from)
     }
 
-    /// Finds a member, and follows the subgroup like a joining member: it receives the
-    /// application's state ([`Event::State`]), and then every message, with the views and the ends
-    /// of clients between them. All members report these between the same messages.
+    /// Finds a member, and follows the subgroup as a joining member does. The subscriber receives
+    /// the application's state ([`Event::State`]), and then every message, with the views and the
+    /// ends of clients between messages. All members report these between the same messages.
     ///
-    /// A state, a view or the end of a client may be reported twice without a message between.
+    /// A state, a view or the end of a client may be reported twice if no message comes in between.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -143,7 +146,7 @@ impl Subscriber {
         self.begin.0
     }
 
-    /// Returns the level that its messages have reached.
+    /// Returns the level that the subscriber's messages have reached.
     #[must_use]
     pub const fn level(&self) -> Level {
         self.begin.1
@@ -152,24 +155,24 @@ impl Subscriber {
     /// Waits for the next event.
     ///
     /// # Errors
-    /// [`SubscribeError::Open`], if no member accepts the subscriber any longer.
+    /// Returns [`SubscribeError::Open`] if no member accepts the subscriber any longer.
     #[allow(clippy::should_implement_trait, reason = "an iterator would have to end or to panic")]
     pub fn next(&mut self) -> Result<Event, SubscribeError> {
         self.next_within(Duration::MAX)
     }
 
-    /// Waits at most `timeout` for the next event.
+    /// Waits for the next event, for at most `timeout`.
     ///
     /// # Errors
-    /// [`SubscribeError`]. After [`SubscribeError::TimeUp`] more events may arrive.
+    /// Returns [`SubscribeError`]. After [`SubscribeError::TimeUp`], more events may arrive.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Event, SubscribeError> {
         let taken = self.shared.wait(timeout, Self::take_from);
         self.shared.wake_thread();
         taken.unwrap_or(Err(SubscribeError::TimeUp))
     }
 
-    /// Polls for the next event in async programs. Once it has returned an error, it returns that
-    /// error again.
+    /// Polls for the next event in async programs. After it has returned an error, it keeps
+    /// returning that error.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, SubscribeError>> {
         let taken = self.shared.poll(context, Self::take_from);
         self.shared.wake_thread();

@@ -17,27 +17,27 @@ use crate::publishing::wait;
 use crate::shared::Shared;
 use crate::subscriber::{Event, Received};
 
-/// Bytes of messages waiting for the program, above which no more are read.
+/// The number of message bytes waiting for the program above which no more are read.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// Maximum length of a reply: a large message and its header.
+/// The maximum length of a reply: a large message and its header.
 const REPLY_MAX: usize = (256 << 20) + (128 << 10);
 
-/// Maximum length of a state that is accepted.
+/// The maximum length of a state.
 const STATE_MAX: usize = 256 << 20;
 
-/// Maximum length of an answer to a comparison.
+/// The maximum length of an answer to a comparison.
 const COMPARED_BYTES_MAX: usize = 4 << 10;
 
-/// Memory per message in addition to its bytes.
+/// The memory used per message, in addition to its bytes.
 const EVENT_COST: usize = 64;
 
-/// The state that a subscriber's thread and its callers share.
+/// The state shared by a subscriber's thread and its callers.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribing {
     pub(crate) events: VecDeque<Event>,
     bytes: usize,
-    /// Whether the first member was found, once that is known, with the first position and the
+    /// Whether the first member has been found, once that is known; with the first position and the
     /// level.
     pub(crate) opened: Option<Result<(u64, Level), OpenError>>,
     /// The reason why no more messages arrive.
@@ -91,12 +91,12 @@ impl From<SessionError> for SessionEnd {
     }
 }
 
-/// The content that a subscriber wants.
+/// The content that a subscriber asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted {
-    /// Messages that have reached a level; `None` lets the member choose it.
+    /// Messages that have reached a level. If `None`, the member chooses the level.
     Messages { level: Option<Level> },
-    /// The state, and all events of members after it.
+    /// The state, and all later events of members.
     All,
 }
 
@@ -107,18 +107,19 @@ pub(crate) struct Subscribes {
     pub(crate) wanted: Wanted,
     /// The next position, once known.
     pub(crate) next: Option<u64>,
-    /// The received order. A member must have the same order for the subscriber to resume there.
+    /// The received order. The subscriber resumes at a member only if that member has the same
+    /// order.
     pub(crate) history: Option<History>,
-    /// End of the last member's order, if that is a prefix of the received one.
+    /// The end of the last member's order, if that order is a prefix of the received one.
     pub(crate) behind: Option<u64>,
     /// The received part of an incomplete state.
     pub(crate) state: Vec<u8>,
-    /// Whether a member has ever accepted it.
+    /// Whether any member has ever accepted the subscriber.
     pub(crate) was_taken: bool,
 }
 
 impl Subscribes {
-    /// Receives messages until it is dropped, or no member can be found.
+    /// Receives messages until the subscriber is dropped, or no member can be found.
     pub(crate) fn run(mut self) {
         loop {
             let end = match self.route.attempt(&self.shared.stop) {
@@ -140,7 +141,8 @@ impl Subscribes {
                     self.route.refused(why);
                     self.route.pause();
                 }
-                // The subscriber resumes where it was, as far as the messages are still available.
+                // The subscriber resumes at its old position, as far as the messages are still
+                // available.
                 Some(SessionEnd::Refused(ClientRefusal::TooSlow)) => {
                     self.route.lost("this subscriber was too slow");
                 }
@@ -157,7 +159,7 @@ impl Subscribes {
             }
             if let Some(error) = self.give_up() {
                 let Some(from) = self.behind.take() else { return self.end(error) };
-                // No member has had the rest for that long, so this is another group.
+                // No member has had the rest for that long, so this is a different group.
                 self.changed(from);
                 self.route.taken();
             }
@@ -171,8 +173,8 @@ impl Subscribes {
         });
     }
 
-    /// Returns the reason to try no further member, or `None` to continue. A member that once
-    /// accepted the subscriber may return.
+    /// Returns the reason why no further member should be tried, or `None` to continue. A member
+    /// that once accepted the subscriber may return.
     fn give_up(&self) -> Option<OpenError> {
         let (waited, why) = self.route.waited();
         match self.route.is_hopeless() {
@@ -184,7 +186,7 @@ impl Subscribes {
         }
     }
 
-    /// Runs one session with one member.
+    /// Runs a session with one member.
     fn serve(&mut self, session: &mut QueuedSession) -> SessionEnd {
         match self.subscribe(session) {
             Ok(()) => SessionEnd::Closed,
@@ -197,7 +199,7 @@ impl Subscribes {
         let (target, from) = (self.route.members().target(), self.next);
         let request = match self.wanted {
             Wanted::Messages { level } => ClientRequest::Subscribe { target, from, level },
-            // Without a history, it needs the state.
+            // Without a history, the subscriber needs the state.
             Wanted::All => {
                 let from = from.filter(|_| self.history.is_some());
                 ClientRequest::Follow { target, from }
@@ -214,7 +216,7 @@ impl Subscribes {
             }
             session.flush()?;
             if !self.shared.with(|state| state.has_room()) {
-                // The member may have sent something meanwhile.
+                // The member may have sent something in the meantime.
                 heard = Instant::now();
                 wait_for_room(&wakeup);
                 continue;
@@ -232,8 +234,8 @@ impl Subscribes {
         }
     }
 
-    /// Compares the member's order with the received one. If it differs, the subscriber reports
-    /// that, and resumes at the first position that differs.
+    /// Compares the member's order with the received one. If the orders differ, the subscriber
+    /// reports that, and resumes at the first position that differs.
     fn compare(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
         self.behind = None;
         let Some(history) = &self.history else { return Ok(()) };
@@ -292,7 +294,7 @@ impl Subscribes {
         }
     }
 
-    /// Reports that the group's order differs from a position on.
+    /// Reports that the group's order differs, starting at a position.
     fn changed(&mut self, from: u64) {
         (self.next, self.history) = (Some(from), None);
         self.tell(Event::Changed { from });
@@ -382,7 +384,8 @@ impl Subscribes {
         Ok(())
     }
 
-    /// Begins to follow at a position: that of the state, if there is one; otherwise where it was.
+    /// Begins to follow at a position: that of the state, if there is one, or otherwise the
+    /// subscriber's old position.
     fn begin_at(&mut self, position: Position, has_state: bool) -> Result<(), SessionEnd> {
         let goes_on = self.next == Some(position.place);
         if !has_state && !goes_on {
@@ -398,7 +401,7 @@ impl Subscribes {
         Ok(())
     }
 
-    /// Takes messages, which must follow without a gap from the next position.
+    /// Takes messages, which must follow the next position without a gap.
     fn take(&mut self, messages: &[PublishedMessage<'_>]) -> Result<(), SessionEnd> {
         let mut next = self.next.ok_or(SessionError::Malformed)?;
         let mut events = Vec::with_capacity(messages.len());

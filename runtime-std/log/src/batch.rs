@@ -1,4 +1,4 @@
-//! A batch being filled: the records that become durable with one write and one sync.
+//! A batch being filled. Its records become durable with one write and one sync.
 
 use tramontane_core::ids::ViewId;
 
@@ -8,7 +8,7 @@ use crate::format::{BLOCK_BYTES, round_up};
 use crate::mark::{BatchKind, MARK_BYTES, Mark, Role, SegmentKey};
 use crate::record::{Record, Sequence, extent, put_record, record_bytes, seal_record};
 
-/// Records waiting to be written. Its memory is reused.
+/// Records waiting to be written. The memory of a batch is reused.
 ///
 /// The sequences of the records are consecutive, and their views never decrease.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// Makes an empty batch.
+    /// Creates an empty batch.
     #[must_use]
     pub fn new() -> Self {
         let (first, views) = (Sequence::ZERO, (ViewId::ZERO, ViewId::ZERO));
@@ -44,7 +44,7 @@ impl Batch {
         self.put(record)
     }
 
-    /// Adds a record whose sequence is higher than those of the others.
+    /// Adds a record whose sequence must be higher than those of the others.
     pub(crate) fn push_repair(&mut self, record: &Record<'_>) -> Result<(), PushError> {
         if self.count > 0 && record.sequence < self.next {
             return Err(PushError::OutOfOrder { expected: self.next, given: record.sequence });
@@ -77,37 +77,37 @@ impl Batch {
         self.count
     }
 
-    /// Returns whether it has no records.
+    /// Returns whether the batch has no records.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns the sequence of its first record.
+    /// Returns the sequence of the first record.
     #[must_use]
     pub const fn first(&self) -> Sequence {
         self.first
     }
 
-    /// Returns the sequence that its next record must have, or `None` if it is empty.
+    /// Returns the sequence that the next record must have, or `None` if the batch is empty.
     #[must_use]
     pub fn next(&self) -> Option<Sequence> {
         (self.count > 0).then_some(self.next)
     }
 
-    /// Returns the view of its last record.
+    /// Returns the view of the last record.
     #[must_use]
     pub const fn last_view(&self) -> ViewId {
         self.views.1
     }
 
-    /// Returns the bytes that it takes on disk: whole blocks.
+    /// Returns the number of bytes that the batch takes on disk, in whole blocks.
     #[must_use]
     pub fn disk_bytes(&self) -> usize {
         round_up(self.bytes.len() + MARK_BYTES, BLOCK_BYTES)
     }
 
-    /// Returns the bytes that it would take with one more message of that length.
+    /// Returns the number of bytes that the batch would take with one more message of that length.
     #[must_use]
     pub fn disk_bytes_with(&self, message: usize) -> usize {
         round_up(self.bytes.len() + record_bytes(message) + MARK_BYTES, BLOCK_BYTES)
@@ -119,7 +119,7 @@ impl Batch {
         self.count = 0;
     }
 
-    /// Returns the batch as written to a segment: its mark and its bytes.
+    /// Returns the batch in the form written to a segment: its mark and its bytes.
     pub(crate) fn seal(
         &mut self,
         kind: BatchKind,
@@ -145,7 +145,7 @@ impl Batch {
     }
 }
 
-/// Makes a batch without records, which says that the records from a sequence on are void.
+/// Creates a batch without records, which says that all records from a sequence onwards are void.
 pub(crate) fn cut_batch(sequence: Sequence) -> Batch {
     Batch { first: sequence, ..Batch::new() }
 }

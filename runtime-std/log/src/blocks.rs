@@ -1,10 +1,12 @@
-//! Bytes aligned to a block in memory, so that a layer can write them to the disk without copying.
+//! Bytes that are aligned to a block in memory, so that a layer can write them to the disk without
+//! copying.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::format::BLOCK_BYTES;
 
-/// A vector of bytes that begins at a multiple of [`BLOCK_BYTES`] in memory, however it grows.
+/// A vector of bytes that begins at a multiple of [`BLOCK_BYTES`] in memory, even after it has
+/// grown.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     /// The bytes, preceded by unused padding.
@@ -13,7 +15,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Makes a vector of `length` zeros.
+    /// Creates a vector of `length` zeros.
     pub(crate) fn zeroed(length: usize) -> Self {
         let mut blocks = Self::default();
         blocks.resize(length, 0);
@@ -34,8 +36,8 @@ impl Blocks {
         self.bytes.truncate(self.begin + length);
     }
 
-    /// Reallocates with room for `more` bytes, keeping the alignment. A vector that grows by itself
-    /// would begin at any address.
+    /// Reallocates with room for `more` bytes, keeping the alignment. An ordinary vector that grows
+    /// may begin at any address.
     fn make_room(&mut self, more: usize) {
         if self.bytes.capacity() - self.bytes.len() >= more {
             return;

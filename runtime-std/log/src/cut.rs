@@ -1,12 +1,12 @@
-//! Cutting the end of a log: records that the group continued without.
+//! Cuts the end of a log: records that the group continued without.
 //!
-//! Nothing is overwritten. A batch says that all records from a sequence on are void, and the next
-//! records reuse those sequences. Before that, the cut records are set aside in a separate file:
-//! the group never ordered them, but someone may want to inspect them. They never become part of
-//! the log again.
+//! Nothing is overwritten. A batch says that all records from a sequence onwards are void, and the
+//! next records reuse those sequences. Before that, the records to be cut are set aside in a
+//! separate file: the group never ordered them, but somebody may want to inspect them. They never
+//! become part of the log again.
 //!
-//! A snapshot contains cut records permanently. So snapshots are taken only of records that are
-//! durable at a majority, and a cut below one is refused.
+//! Records in a snapshot could not be cut any more. Therefore, snapshots are taken only of records
+//! that are durable at a majority, and a cut below a snapshot is refused.
 
 use std::io;
 
@@ -20,15 +20,15 @@ use crate::record::{Record, Sequence, record_at};
 use crate::scan::{find_batches, sound_records};
 use crate::segment::SegmentHeader;
 
-/// Prefix of the names of files with records that were set aside.
+/// The prefix of the names of files with records that were set aside.
 const NAME: &str = "aside-";
 
-/// Size at which a batch of such a file is written.
+/// The size at which a batch of such a file is written.
 const BATCH_BYTES: usize = 1 << 20;
 
 impl<L: FileLayer> Log<L> {
-    /// Sets aside the records from a sequence on, and cuts the log there. Returns the name of the
-    /// file with these records, if there are any.
+    /// Sets aside the records from a sequence onwards, and cuts the log there. Returns the name of
+    /// the file with these records, if there are any.
     pub fn cut(&mut self, next: Sequence) -> Result<Option<String>, CutError> {
         let (first, end) = (self.first(), self.end());
         if next < first || next > end {
@@ -58,7 +58,7 @@ impl<L: FileLayer> Log<L> {
         Ok(names)
     }
 
-    /// Reads the intact records of such a file.
+    /// Reads the intact records of a file of records that were set aside.
     pub fn read_aside(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Kinds of damage to the bytes of a log, and their locations.
+//! The kinds of damage to the bytes of a log, and their locations.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use crate::record::Sequence;
 /// A damaged part of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Name of the file in the log's folder.
+    /// The name of the file in the log's folder.
     pub file: String,
-    /// Offset in the file at which the damage begins, in bytes.
+    /// The offset in the file at which the damage begins, in bytes.
     pub offset: u64,
     /// The damaged item.
     pub what: Damaged,
@@ -19,9 +19,9 @@ pub struct Damage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damaged {
-    /// The header of a segment. The log knows its correct content.
+    /// The header of a segment, whose correct content the log knows.
     SegmentHeader,
-    /// A mark of a batch, or its padding. The log knows its correct content.
+    /// A mark of a batch, or the batch's padding. The log knows the correct content.
     Mark,
     /// Blocks between two batches that belong to neither.
     Blocks,
@@ -29,9 +29,9 @@ pub enum Damaged {
     Segment,
     /// Records, from the first up to but excluding the end. A peer has them.
     Records {
-        /// First damaged record.
+        /// The first damaged record.
         first: Sequence,
-        /// Record after the last damaged one.
+        /// The record after the last damaged one.
         end: Sequence,
     },
     /// The snapshot. A peer has one.

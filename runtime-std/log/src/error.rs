@@ -1,4 +1,5 @@
-//! Errors of a log: one enum per operation. Each text is one line that says what to do next.
+//! The errors of a log, with one enum per operation. Each text is one line that says what to do
+//! next.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,11 +10,11 @@ use tramontane_core::ids::ViewId;
 use crate::damage::Damage;
 use crate::record::Sequence;
 
-/// Reasons why a log could not be opened.
+/// The reasons why a log could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no log, and creating one was not allowed.
+    /// There is no log, and the caller did not allow one to be created.
     #[error("{} has no log; check the path", path.display())]
     NoLog {
         /// The folder.
@@ -46,9 +47,9 @@ pub enum OpenError {
     OtherGroup {
         /// The folder.
         path: PathBuf,
-        /// Owner of the log.
+        /// The owner of the log.
         found: String,
-        /// Owner that was requested.
+        /// The requested owner.
         wanted: String,
     },
     /// A newer version of this program wrote the log.
@@ -58,9 +59,9 @@ pub enum OpenError {
         path: PathBuf,
         /// The file.
         file: String,
-        /// Format of the file.
+        /// The format of the file.
         found: u32,
-        /// Newest known format.
+        /// The newest known format.
         known: u32,
     },
     /// Both copies of the metadata are damaged.
@@ -75,36 +76,36 @@ pub enum OpenError {
         /// The folder.
         path: PathBuf,
     },
-    /// The data that was read could not be made durable.
+    /// The data that has been read could not be made durable.
     #[error("cannot sync {}/{file}: {source}; {}", path.display(), remedy(source, "replace the disk, or restore the file, before this member starts again"))]
     Sync {
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// Error of the system.
+        /// The error reported by the system.
         source: io::Error,
     },
     /// Another error of the operating system.
     #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "check the disk and the folder's permissions"))]
     Io {
-        /// Action that failed.
+        /// The action that failed.
         action: &'static str,
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// Error of the system.
+        /// The error reported by the system.
         source: io::Error,
     },
 }
 
-/// Reasons why nothing more can become durable. Every error except [`WriteError::OutOfOrder`] makes
-/// the log unusable: the process must end as if it had crashed, and open the log again.
+/// The reasons why nothing more can become durable. Every error except [`WriteError::OutOfOrder`]
+/// makes the log unusable: the process must end as if it had crashed, and reopen the log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The records do not follow the existing ones. Nothing was changed.
+    /// The records do not follow the existing ones. Nothing has been changed.
     #[error("record {given} was added where {expected} was expected; please report this")]
     OutOfOrder {
         /// Expected sequence.
@@ -118,7 +119,7 @@ pub enum WriteError {
         /// The folder.
         path: PathBuf,
     },
-    /// The disk is full. Durable records are kept.
+    /// The disk is full. Records that are already durable are kept.
     #[error("no space is left on the disk of {}; free some space, and start this member again", path.display())]
     NoSpace {
         /// The folder.
@@ -131,19 +132,19 @@ pub enum WriteError {
         path: PathBuf,
         /// The file.
         file: String,
-        /// Error of the system.
+        /// The error reported by the system.
         source: io::Error,
     },
     /// Another error of the operating system.
     #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "check the disk, and start this member again"))]
     Io {
-        /// Action that failed.
+        /// The action that failed.
         action: &'static str,
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// Error of the system.
+        /// The error reported by the system.
         source: io::Error,
     },
     /// An earlier write or sync failed.
@@ -154,14 +155,14 @@ pub enum WriteError {
     },
 }
 
-/// Reasons why the beginning of a log was not discarded.
+/// The reasons why the beginning of a log was not discarded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LetGoError {
     /// No snapshot covers the records to be discarded.
     #[error("no snapshot covers the records before {wanted}; take a snapshot first")]
     NoSnapshot {
-        /// Sequence up to which the log was to be discarded.
+        /// The sequence up to which the log was to be discarded.
         wanted: Sequence,
     },
     /// Writing failed.
@@ -169,7 +170,7 @@ pub enum LetGoError {
     Write(#[from] WriteError),
 }
 
-/// Reasons why records were not set aside and cut.
+/// The reasons why records were not set aside and cut.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CutError {
@@ -178,11 +179,11 @@ pub enum CutError {
         "the log has records {first} to {end}, and cannot be cut at {wanted}; please report this"
     )]
     OutOfRange {
-        /// First record of the log.
+        /// The first record of the log.
         first: Sequence,
-        /// Sequence after its last record.
+        /// The sequence after the log's last record.
         end: Sequence,
-        /// Sequence at which the log was to be cut.
+        /// The sequence at which the log was to be cut.
         wanted: Sequence,
     },
     /// The snapshot contains records that would become void.
@@ -191,9 +192,9 @@ pub enum CutError {
          first"
     )]
     BelowSnapshot {
-        /// Sequence of the snapshot.
+        /// The sequence of the snapshot.
         snapshot: Sequence,
-        /// Sequence at which the log was to be cut.
+        /// The sequence at which the log was to be cut.
         wanted: Sequence,
     },
     /// Writing failed.
@@ -204,11 +205,11 @@ pub enum CutError {
     Read(#[from] ReadError),
 }
 
-/// Reasons why a record was not replaced.
+/// The reasons why a record was not replaced.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplaceError {
-    /// The record is not damaged. Nothing was changed.
+    /// The record is not damaged. Nothing has been changed.
     #[error("record {0} is not damaged; replace only records that a scrub has reported")]
     NotDamaged(Sequence),
     /// The records are out of order.
@@ -219,19 +220,19 @@ pub enum ReplaceError {
     Write(#[from] WriteError),
 }
 
-/// Reasons why a record was not read.
+/// The reasons why a record was not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The record is before the first one of the log, or has not been written yet.
+    /// The record precedes the first one of the log, or has not been written yet.
     #[error(
         "the log has records {first} to {end}, but not {wanted}; ask for one of these, or use a \
          snapshot"
     )]
     OutOfRange {
-        /// First record of the log.
+        /// The first record of the log.
         first: Sequence,
-        /// Sequence after its last record.
+        /// The sequence after the log's last record.
         end: Sequence,
         /// Requested record.
         wanted: Sequence,
@@ -263,12 +264,12 @@ pub enum ReadError {
         path: PathBuf,
         /// The file.
         file: String,
-        /// Error of the system.
+        /// The error reported by the system.
         source: io::Error,
     },
 }
 
-/// Reasons why a record was not added to a batch.
+/// The reasons why a record was not added to a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
@@ -283,15 +284,15 @@ pub enum PushError {
     /// The record's view is older than that of the previous record.
     #[error("a record of view {given} was added after one of view {last}; please report this")]
     ViewFell {
-        /// View of the previous record.
+        /// The view of the previous record.
         last: ViewId,
-        /// View of the given record.
+        /// The view of the given record.
         given: ViewId,
     },
     /// The message is too large for a record.
     #[error("a message of {bytes} bytes is too large for a log; send it in parts")]
     TooLarge {
-        /// Length of the message, in bytes.
+        /// The length of the message, in bytes.
         bytes: usize,
     },
     /// The batch accepts no more records until it is written.
@@ -312,7 +313,8 @@ fn is_full(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(Errno::NOSPC.raw_os_error())
 }
 
-/// Returns the remedy for an error of the system: too many open files are not a fault of the disk.
+/// Returns the remedy for a system error. Too many open files, for example, are not the disk's
+/// fault.
 fn remedy(error: &io::Error, usual: &'static str) -> &'static str {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::MFILE | Errno::NFILE) => {
@@ -327,11 +329,11 @@ fn is_read_only(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Value of [`At::action`] for syncing a file or the folder.
+/// The value of [`At::action`] for syncing a file or the folder.
 pub(crate) const SYNC: &str = "sync";
 
 impl At<'_> {
-    /// Returns the error of opening a log.
+    /// Returns the error for a log that could not be opened.
     pub(crate) fn open_error(self, source: io::Error) -> OpenError {
         let (path, file) = (self.path.to_owned(), self.file.to_owned());
         match source {
@@ -342,7 +344,7 @@ impl At<'_> {
         }
     }
 
-    /// Returns the error of an open log.
+    /// Returns the error for a failed write to an open log.
     pub(crate) fn write_error(self, source: io::Error) -> WriteError {
         let (path, file) = (self.path.to_owned(), self.file.to_owned());
         match source {
@@ -352,25 +354,25 @@ impl At<'_> {
         }
     }
 
-    /// Returns the error of a read.
+    /// Returns the error for a failed read.
     pub(crate) fn read_error(self, source: io::Error) -> ReadError {
         ReadError::Io { path: self.path.to_owned(), file: self.file.to_owned(), source }
     }
 }
 
-/// Reasons why a log was not scrubbed.
+/// The reasons why a log was not scrubbed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScrubError {
     /// Reading failed.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Repairs from the log itself could not be written.
+    /// Repairs made from the log itself could not be written.
     #[error("{} parts of the log are damaged, and repairing them failed: {source}", damage.len())]
     Mend {
-        /// The damage found.
+        /// The damage that was found.
         damage: Vec<Damage>,
-        /// Reason why the repairs failed.
+        /// The reason why the repairs failed.
         source: WriteError,
     },
 }

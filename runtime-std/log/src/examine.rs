@@ -1,10 +1,10 @@
-//! Reading a whole log: its records, its damage, and its end.
+//! Reads a whole log: its records, its damage, and its end.
 //!
-//! Both a start and a scrub do this; nothing is changed here.
+//! Used both at a start and for a scrub. Nothing is changed here.
 //!
 //! # Invariants
-//! - A torn last batch is left out, unless it is known to have been durable. Any other batch
-//!   counts, and its damaged records are listed.
+//! - A torn last batch is dropped, unless it is known to have been durable. Any other batch is
+//!   kept, and its damaged records are listed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,23 +25,23 @@ use crate::snapshot::{self, SnapshotPlace};
 pub(crate) struct Examined {
     pub(crate) index: Index,
     pub(crate) damage: Vec<Damage>,
-    /// Size of each segment in bytes, by its number.
+    /// The size of each segment in bytes, by segment number.
     pub(crate) segments: BTreeMap<u64, u64>,
     /// Files that may become segments.
     pub(crate) spares: Vec<String>,
     /// Files that are no longer needed.
     pub(crate) leftovers: Vec<String>,
-    /// Repairs that the log itself makes possible.
+    /// Repairs that can be made from the log itself.
     pub(crate) mends: Vec<Mend>,
     /// The segment that is being written.
     pub(crate) tail: Option<FoundTail>,
     /// The newest intact snapshot.
     pub(crate) snapshot: Option<SnapshotPlace>,
-    /// Whether a last batch was left out.
+    /// Whether a torn last batch was dropped.
     pub(crate) is_torn: bool,
-    /// Number of the next segment.
+    /// The number of the next segment.
     pub(crate) next_segment: u64,
-    /// Total size of the batches, in bytes.
+    /// The total size of the batches, in bytes.
     pub(crate) batch_bytes: u64,
     pub(crate) batches: u64,
 }
@@ -50,13 +50,13 @@ pub(crate) struct Examined {
 #[derive(Debug)]
 pub(crate) struct FoundTail {
     pub(crate) number: u64,
-    /// Offset of the next batch.
+    /// The offset of the next batch.
     pub(crate) used: u64,
     /// The last batch, if it is completely intact.
     pub(crate) last: Option<Mend>,
 }
 
-/// Correct bytes for an offset of a segment.
+/// The correct bytes for an offset of a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Mend {
     pub(crate) segment: u64,
@@ -64,15 +64,15 @@ pub(crate) struct Mend {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reasons why a log cannot be examined.
+/// The reasons why a log cannot be examined.
 #[derive(Debug)]
 pub(crate) enum ExamineError {
     Io { file: String, source: io::Error },
     Newer { file: String, found: u32 },
 }
 
-/// Reads a whole log with that metadata. Records before `durable` are known to have been durable,
-/// so a batch of them is never torn.
+/// Reads a whole log that has the given metadata. Records before `durable` are known to have been
+/// durable, so a batch that contains such records is never torn.
 pub(crate) fn examine<L: FileLayer>(
     layer: &L,
     content: &Content,
@@ -104,8 +104,8 @@ struct Reading {
     found: Examined,
     is_begun: bool,
     last_number: Option<u64>,
-    /// A torn batch at the end of the data read so far. If more data follows, it is void or damaged
-    /// instead.
+    /// A torn batch at the end of the data read so far. If more data follows, the batch is void or
+    /// damaged instead.
     torn: Option<(u64, FoundBatch)>,
 }
 
@@ -153,7 +153,7 @@ impl Reading {
         };
         let mut batches = find_batches(bytes, BLOCK_BYTES, key);
         if header.is_none() && batches.batches.is_empty() {
-            // Either the segment was never used, or it is completely damaged: the following
+            // Either the segment was never used, or it is completely damaged; the following
             // segments show which.
             return Ok(());
         }
@@ -182,8 +182,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Returns whether a last batch was never durable. One batch is one sync: either all of it or
-    /// none was durable.
+    /// Returns whether a last batch was never durable. A batch is written with one sync, so either
+    /// all of it was durable or nothing.
     fn is_torn(&self, batch: &FoundBatch) -> bool {
         let was_durable = batch.mark.kind == BatchKind::Records && batch.mark.first < self.durable;
         batch.is_torn() && !was_durable
@@ -216,8 +216,8 @@ impl Reading {
         });
         let first = header.map(|header| header.first).or(by_batch);
         if let Some((segment, torn)) = self.torn.take() {
-            // The log continued after it: the batch was void if other records have its sequences,
-            // otherwise it is damaged.
+            // The log continued after the batch. The batch was void if other records have its
+            // sequences; otherwise it is damaged.
             if first.is_none_or(|first| first > torn.mark.first) {
                 self.batch(segment, &torn, SegmentKey { log: self.log, number: segment });
             }
@@ -279,7 +279,7 @@ impl Reading {
     fn end(&mut self) {
         let found = &mut self.found;
         found.is_torn = self.torn.is_some();
-        // A segment after the last used one was created but never written.
+        // A segment after the last used one has been created but never written to.
         let unused = found.segments.split_off(&found.next_segment);
         found.leftovers.extend(unused.into_keys().map(segment_name));
         for (first, end, place) in found.index.bad() {

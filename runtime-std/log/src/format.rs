@@ -1,25 +1,26 @@
 //! Features common to all files of a log: blocks, checksums, and the file prefix.
 //!
 //! # Invariants
-//! - A file begins with a prefix: eight bytes that identify its kind, the format's version, and a
-//!   checksum of both that no later version will change. So a newer format is distinguished from
-//!   damage.
+//! - A file begins with a prefix. It consists of eight bytes that identify the kind of file, the
+//!   version of the format, and a checksum of both, which no later version will change. So a newer
+//!   format can be distinguished from damage.
 //! - Integers are little-endian.
-//! - A checksum is XXH3 with 64 bits. Within a segment, its seed is derived from the log, the
-//!   segment's number and the incarnation that wrote it. One incarnation writes each offset of a
-//!   segment at most once, so data of an earlier incarnation, or of an earlier segment in a
-//!   recycled file, never passes.
+//! - A checksum is a 64-bit XXH3 hash. Within a segment, its seed is derived from the log, the
+//!   segment's number and the incarnation that wrote the data. One incarnation writes each offset
+//!   of a segment at most once, so data of an earlier incarnation, or of an earlier segment in a
+//!   recycled file, never passes as valid.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The format that this version writes.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Alignment of everything that is synced separately, so that no later write touches a block that
-/// was reported durable, and a recycled file is written without being read.
+/// The alignment of everything that is synced separately. It ensures that no later write touches a
+/// block that has been reported as durable, and that a recycled file can be written without being
+/// read.
 pub(crate) const BLOCK_BYTES: usize = 4096;
 
-/// Bytes of a prefix.
+/// The size of a prefix, in bytes.
 pub(crate) const PREFIX_BYTES: usize = 16;
 
 /// Rounds `bytes` up to a multiple of `unit`.
@@ -35,7 +36,7 @@ impl Seed {
     /// The seed for files that are not recycled.
     pub(crate) const PLAIN: Self = Self(0);
 
-    /// Returns the seed for data that an incarnation of a log writes to a segment.
+    /// Returns the seed for data that one incarnation of a log writes to a segment.
     pub(crate) fn of(log: u64, segment: u64, incarnation: u64) -> Self {
         let mut bytes = [0; 24];
         put(&mut bytes, 0, log);
@@ -65,19 +66,19 @@ pub(crate) fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Reads an eight-byte integer; returns zero beyond the end.
+/// Reads an eight-byte integer. Returns zero beyond the end.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
     found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Reads a four-byte integer; returns zero beyond the end.
+/// Reads a four-byte integer. Returns zero beyond the end.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
     found.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Reads a two-byte integer; returns zero beyond the end.
+/// Reads a two-byte integer. Returns zero beyond the end.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     let found = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
     found.map_or(0, |bytes| u16::from_le_bytes(*bytes))
@@ -112,7 +113,7 @@ pub(crate) enum Prefix {
     Damaged,
 }
 
-/// Writes the prefix of a file of that kind.
+/// Writes the prefix for a file of that kind.
 pub(crate) fn put_prefix(bytes: &mut [u8], kind: FileKind) {
     put_prefix_of(bytes, kind, FORMAT_VERSION);
 }

@@ -1,10 +1,11 @@
-//! Group commit: a thread makes all records that were appended since its last sync durable, with
-//! one write and one sync (DUR-3).
+//! Group commit: a thread makes all records appended since its last sync durable, with one write
+//! and one sync (DUR-3).
 //!
 //! # Invariants
-//! - The thread never waits for more records. Records appended during a sync share the next one.
-//! - Appending does not wait for the disk. It fails once the bounded memory is full; then the
-//!   caller delivers no more until there is room, which slows down the senders.
+//! - The thread never waits for more records. All records appended during a sync share the next
+//!   one.
+//! - Appending does not wait for the disk. It fails once the bounded memory is full; the caller
+//!   must then stop delivering until there is room, which slows down the senders.
 //! - After a failed write or sync the thread ends, and no more records are accepted.
 
 use std::fmt;
@@ -22,7 +23,8 @@ use crate::record::{Record, Sequence};
 /// The limits of a group commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupCommitOptions {
-    /// Bytes that may wait for the disk. A single larger message is still accepted, by itself.
+    /// The number of bytes that may wait for the disk. A single larger message is still accepted if
+    /// nothing else is waiting.
     pub waiting_bytes_max: usize,
 }
 
@@ -32,11 +34,11 @@ impl Default for GroupCommitOptions {
     }
 }
 
-/// Reasons why a record was not appended.
+/// The reasons why a record was not appended.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
-    /// The bounded memory is full: append the record again once more is durable.
+    /// The bounded memory is full. Append the record again once more records are durable.
     #[error("the log's memory is full; append the record again once more records are durable")]
     Full,
     /// The record is out of order or too large.
@@ -47,7 +49,7 @@ pub enum AppendError {
     Stopped(Arc<WriteError>),
 }
 
-/// The records that wait for the disk.
+/// The records that are waiting for the disk.
 struct Waiting {
     batch: Batch,
     next: Sequence,
@@ -85,7 +87,7 @@ impl<L: FileLayer> Shared<L> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits waiting records until the end, on the thread.
+    /// Commits waiting records until the end. Runs on the thread.
     fn commit_all(&self, mut became_durable: impl FnMut(Sequence)) {
         let mut batch = Batch::new();
         loop {
@@ -120,8 +122,8 @@ impl<L: FileLayer> Shared<L> {
 }
 
 impl<L: FileLayer + 'static> GroupCommit<L> {
-    /// Starts the thread, which calls `became_durable` after each sync with the new frontier, and
-    /// once with the last frontier when nothing more can become durable.
+    /// Starts the thread. It calls `became_durable` with the new frontier after each sync, and once
+    /// more with the last frontier when nothing more can become durable.
     pub fn start(
         log: Log<L>,
         options: GroupCommitOptions,
@@ -147,7 +149,8 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         Ok(Self { shared, options, thread: Some(thread) })
     }
 
-    /// Appends a record. It is copied, and becomes durable together with all waiting records.
+    /// Appends a record. The record is copied, and becomes durable together with all other waiting
+    /// records.
     pub fn append(&self, record: &Record<'_>) -> Result<(), AppendError> {
         let mut waiting = self.shared.waiting();
         if let Some(failed) = &waiting.failed {
@@ -174,13 +177,13 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         Ok(())
     }
 
-    /// Returns the durable frontier: all records before it are durable here.
+    /// Returns the durable frontier. All records before it are durable in this log.
     #[must_use]
     pub fn durable(&self) -> Sequence {
         Sequence(self.shared.durable.load(Ordering::Acquire))
     }
 
-    /// Returns the number of bytes that wait for the disk, without those being written.
+    /// Returns the number of bytes waiting for the disk, excluding those being written.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         let waiting = self.shared.waiting();
@@ -205,8 +208,8 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         self.shared.waiting().failed.clone()
     }
 
-    /// Waits at most `timeout` until all records before a sequence are durable. Returns whether
-    /// they are.
+    /// Waits, for at most `timeout`, until all records before a sequence are durable. Returns
+    /// whether they are.
     pub fn wait_durable(&self, end: Sequence, timeout: Duration) -> Result<bool, AppendError> {
         let is_waiting = |waiting: &mut Waiting| self.durable() < end && waiting.failed.is_none();
         let waited =
@@ -219,13 +222,13 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         }
     }
 
-    /// Calls `work` with the log between two commits: to read, to install a snapshot, or to discard
-    /// records. Waiting records are not in the log yet.
+    /// Calls `work` with the log between two commits, for example to read, to install a snapshot,
+    /// or to discard records. Waiting records are not in the log yet.
     pub fn with_log<R>(&self, work: impl FnOnce(&mut Log<L>) -> R) -> R {
         work(&mut self.shared.log())
     }
 
-    /// Commits the waiting records, and ends. Returns the error if that failed.
+    /// Commits the waiting records, and ends the thread. Returns the error if the commit fails.
     pub fn end(mut self) -> Result<(), AppendError> {
         self.join();
         self.failure().map_or(Ok(()), |failed| Err(AppendError::Stopped(failed)))
@@ -235,7 +238,8 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         self.shared.waiting().is_ending = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // If the caller's function panicked, the thread has ended, and nothing more is durable.
+            // If the caller's function panicked, the thread has ended, and nothing more becomes
+            // durable.
             let _ = thread.join();
         }
     }

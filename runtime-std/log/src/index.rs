@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - Entries do not overlap, and sequences in a gap between two entries are damaged.
-//! - A batch whose first sequence is before the end makes the earlier records from there on void: a
-//!   cut holds even if the batch that announces it is damaged.
+//! - If the first sequence of a batch is before the end, existing records with this and later
+//!   sequences are void. So a cut takes effect even if the batch that announces it is damaged.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,8 @@ pub(crate) struct BadPlace {
     pub(crate) offset: u64,
 }
 
-/// A batch whose records, from the first up to but excluding the end, belong to the log.
+/// A batch some or all of whose records, from the first up to but excluding the end, belong to the
+/// log.
 #[derive(Clone, Copy, Debug)]
 struct IndexEntry {
     end: Sequence,
@@ -38,14 +39,14 @@ pub(crate) struct Index {
     base: Sequence,
     end: Sequence,
     entries: VecDeque<IndexEntry>,
-    /// Damaged records: the first of each range, and its end.
+    /// Damaged records: the first record of each range, and the range's end.
     bad: BTreeMap<Sequence, (Sequence, BadPlace)>,
-    /// Damaged records that were replaced, with the repair batch that has them.
+    /// Damaged records that have been replaced, with the repair batch that contains them.
     repaired: BTreeMap<Sequence, BatchPlace>,
 }
 
 impl Index {
-    /// Makes an empty index that continues at that sequence.
+    /// Creates an empty index that continues at that sequence.
     pub(crate) fn starting_at(base: Sequence) -> Self {
         Self { base, end: base, ..Self::default() }
     }
@@ -63,8 +64,8 @@ impl Index {
         self.end = first;
     }
 
-    /// Continues the log at that sequence: existing records from there on are void, and missing
-    /// ones before it are damaged at that location.
+    /// Continues the log at that sequence: existing records at or after it become void, and missing
+    /// ones before it count as damaged at that location.
     pub(crate) fn go_on_at(&mut self, next: Sequence, place: BadPlace) {
         self.cut(next);
         if next > self.end {
@@ -81,7 +82,7 @@ impl Index {
         self.entries.push_back(IndexEntry { end: self.end, place });
     }
 
-    /// Makes existing records from a sequence on void.
+    /// Makes all existing records from a sequence onwards void.
     pub(crate) fn cut(&mut self, next: Sequence) {
         if next >= self.end {
             return;
@@ -118,7 +119,7 @@ impl Index {
         }
     }
 
-    /// Replaces damaged records by the intact copies in a repair.
+    /// Replaces damaged records with the intact copies in a repair.
     pub(crate) fn repair(&mut self, sequences: &[Sequence], place: BatchPlace) {
         for sequence in sequences {
             let Some((first, end, bad)) = self.bad_range(*sequence) else { continue };
@@ -144,7 +145,8 @@ impl Index {
         self.bad.iter().map(|(first, (end, place))| (*first, *end, *place))
     }
 
-    /// Returns the batch that has a record, and the sequence after the last valid one there.
+    /// Returns the batch that contains a record, and the sequence after the batch's last valid
+    /// record.
     pub(crate) fn find(&self, sequence: Sequence) -> Option<(BatchPlace, Sequence)> {
         if let Some(place) = self.repaired.get(&sequence) {
             return Some((*place, sequence.plus(1)));
@@ -154,7 +156,7 @@ impl Index {
         (sequence < entry.end).then_some((entry.place, entry.end))
     }
 
-    /// Returns the total bytes of the batches that begin at a sequence or later.
+    /// Returns the total size in bytes of the batches that begin at or after a sequence.
     pub(crate) fn bytes_from(&self, sequence: Sequence) -> u64 {
         let behind =
             self.entries.iter().rev().take_while(|entry| entry.place.mark.first >= sequence);

@@ -1,6 +1,7 @@
-//! The durable log of one subgroup: its member's deliveries, on disk (DUR-1 to DUR-9).
+//! The durable log of one subgroup, in which a member keeps its deliveries on disk (DUR-1 to
+//! DUR-9).
 //!
-//! Begin with [`Log::open`]:
+//! Start with [`Log::open`]:
 //!
 //! ```
 //! use tramontane_core::ids::{NodeId, Place, ViewId};
@@ -48,22 +49,25 @@
 //!
 //! # Guarantees
 //! - **Order on disk.** A batch is one write and one sync. It carries two equal marks, one at its
-//!   beginning and one at its end, and begins at a new block: no write touches a block that was
-//!   reported durable.
+//!   beginning and one at its end. Each batch begins at a new block, so no write touches a block
+//!   that has been reported as durable.
 //! - **Durable means synced.** [`Log::end`] never exceeds the records for which a sync has
-//!   returned, including the folder's sync for a new file. A failed sync makes the log unusable.
-//!   The next process rewrites the last batch before it reports the batch as durable.
-//! - **Recovery.** A last batch without its trailer is torn and left out, unless its owner noted
-//!   that it was durable ([`Noted`]). All other damage is reported, and damaged records are never
-//!   served: a peer has them ([`Log::replace`]). If both marks of the last batch are damaged, the
-//!   log ends before it: only the note and the peers then know that it once had more ([`Fit`]).
+//!   returned, including the sync of the folder after a file has been created. A failed sync makes
+//!   the log unusable. The next process rewrites the last batch before it reports the batch as
+//!   durable.
+//! - **Recovery.** A last batch without its trailer is torn and therefore dropped, unless its owner
+//!   has noted that it was durable ([`Noted`]). All other damage is reported, and damaged records
+//!   are never served: peers have intact copies ([`Log::replace`]). If both marks of the last batch
+//!   are damaged, the log ends before that batch: only the note and the peers then know that the
+//!   log once had more ([`Fit`]).
 //! - **No old data returns.** The seed of every checksum contains the log, the segment and the
-//!   incarnation. So the earlier content of a recycled file, and remains of a torn batch after the
-//!   end, never pass.
-//! - **Bounded disk.** A snapshot allows the log below it to be discarded; its segments are reused.
+//!   incarnation. So the earlier content of a recycled file, and the remains of a torn batch after
+//!   the end, never pass as valid.
+//! - **Bounded disk space.** A snapshot allows the log before it to be discarded, and its segments
+//!   to be reused.
 //!
-//! The meaning of a record's position and view, the members that form a majority, and the state for
-//! a restart are the concern of the runtime and the core.
+//! The runtime and the core are responsible for the meaning of a record's position and view, for
+//! the members that form a majority, and for the state used in a restart.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! An open log: commits, and the segments that they are written to.
+//! An open log, with its commits and the segments to which they are written.
 //!
 //! # Invariants
-//! - [`Log::commit`] returns once the batch is durable. It costs one write and one sync, and
-//!   occasionally a new segment.
+//! - [`Log::commit`] returns once the batch is durable. It costs one write and one sync and,
+//!   occasionally, a new segment.
 //! - After a failed write or sync the log accepts nothing more. Durable records are kept.
-//! - Only one batch at a time is not yet durable. So only the last one of a log can be torn.
+//! - At most one batch at a time is not yet durable, so only the last batch of a log can be torn.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,20 @@ use crate::record::{Record, Sequence};
 use crate::segment::{SegmentHeader, segment_name, spare_name};
 use crate::snapshot::{self, SnapshotPlace, SnapshotWriter, WrittenSnapshot};
 
-/// Default size of segments, in bytes.
+/// The default size of segments, in bytes.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
 
-/// Default number of discarded segments kept for reuse.
+/// The default number of discarded segments kept for reuse.
 pub const SPARES_MAX_DEFAULT: usize = 2;
 
-/// A log's use of its disk.
+/// Options for a log's use of its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Size of new segments, in bytes. A larger batch gets a separate segment.
+    /// The size of new segments, in bytes. A larger batch gets a segment of its own.
     pub segment_bytes: u64,
-    /// Number of discarded segments kept for reuse.
+    /// The number of discarded segments kept for reuse.
     pub spares_max: usize,
-    /// The owner's note of the log, if there is one.
+    /// The owner's note about the log, if there is one.
     pub noted: Option<Noted>,
 }
 
@@ -50,14 +50,14 @@ pub struct Log<L: FileLayer> {
     pub(crate) metadata: Metadata<L>,
     pub(crate) options: Options,
     pub(crate) index: Index,
-    /// Size of each segment in bytes, by its number.
+    /// The size of each segment in bytes, by segment number.
     pub(crate) segments: BTreeMap<u64, u64>,
     pub(crate) spares: Vec<String>,
     pub(crate) next_segment: u64,
     pub(crate) tail: Option<Tail<L::File>>,
     pub(crate) snapshot: Option<SnapshotPlace>,
     pub(crate) has_failed: bool,
-    /// Held for as long as the log is open.
+    /// Held as long as the log is open.
     pub(crate) _lock: Option<L::Lock>,
 }
 
@@ -88,13 +88,13 @@ impl<L: FileLayer> Log<L> {
         self.index.end()
     }
 
-    /// Returns the number of times that it was opened for writing.
+    /// Returns the number of times that the log has been opened for writing.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.metadata.content.incarnation
     }
 
-    /// Returns the note that its owner may store now.
+    /// Returns the note that the log's owner may store now.
     #[must_use]
     pub fn note(&self) -> Noted {
         let content = &self.metadata.content;
@@ -107,27 +107,28 @@ impl<L: FileLayer> Log<L> {
         self.snapshot
     }
 
-    /// Returns the number of its segments, and their total bytes.
+    /// Returns the number of segments, and their total size in bytes.
     #[must_use]
     pub fn segments(&self) -> (usize, u64) {
         (self.segments.len(), self.segments.values().sum())
     }
 
-    /// Returns the total bytes of the batches that begin at a sequence or later.
+    /// Returns the total size in bytes of the batches that begin at or after a sequence.
     #[must_use]
     pub fn bytes_from(&self, sequence: Sequence) -> u64 {
         self.index.bytes_from(sequence)
     }
 
-    /// Returns the ranges of damaged records, each from its first up to but excluding its end.
+    /// Returns the ranges of damaged records, each from its first record up to but excluding its
+    /// end.
     pub fn damaged(&self) -> impl Iterator<Item = (Sequence, Sequence)> + '_ {
         self.index.bad().map(|(first, end, _)| (first, end))
     }
 
     /// Makes a batch durable, and empties it. Returns the new end of the log.
     ///
-    /// After an error it is unknown whether the batch is on disk: the process must end as if it had
-    /// crashed. Only [`WriteError::OutOfOrder`] changes nothing.
+    /// After an error, it is unknown whether the batch is on disk, so the process must end as if it
+    /// had crashed. Only [`WriteError::OutOfOrder`] changes nothing.
     pub fn commit(&mut self, batch: &mut Batch) -> Result<Sequence, WriteError> {
         if batch.is_empty() {
             return Ok(self.end());
@@ -142,7 +143,7 @@ impl<L: FileLayer> Log<L> {
         Ok(self.end())
     }
 
-    /// Replaces damaged records by a peer's, in the order of their sequences.
+    /// Replaces damaged records with a peer's copies, in the order of their sequences.
     pub fn replace(&mut self, records: &[Record<'_>]) -> Result<(), ReplaceError> {
         let good = records.iter().find(|record| self.index.bad_range(record.sequence).is_none());
         if let Some(good) = good {
@@ -166,12 +167,12 @@ impl<L: FileLayer> Log<L> {
         self.metadata.content.values.get(name).map(Vec::as_slice)
     }
 
-    /// Returns all names of values.
+    /// Returns the names of all values.
     pub fn value_names(&self) -> impl Iterator<Item = &str> {
         self.metadata.content.values.keys().map(String::as_str)
     }
 
-    /// Makes named values durable, all or none; `None` removes one.
+    /// Makes named values durable, either all or none of them. `None` removes a value.
     pub fn set_values(&mut self, values: &[(&str, Option<&[u8]>)]) -> Result<(), WriteError> {
         self.writable()?;
         for (name, value) in values {
@@ -185,7 +186,7 @@ impl<L: FileLayer> Log<L> {
     }
 
     /// Begins a snapshot of the state after all records before a sequence. The log can be written
-    /// meanwhile.
+    /// to in the meantime.
     pub fn write_snapshot(
         &self,
         sequence: Sequence,
@@ -198,8 +199,8 @@ impl<L: FileLayer> Log<L> {
         SnapshotWriter::begin(self.layer.clone(), self.metadata.content.log, sequence, view)
     }
 
-    /// Makes a written snapshot the log's own. If it is beyond the end, as for a joining member,
-    /// the log continues there, without records.
+    /// Makes a written snapshot the log's own. If the snapshot is beyond the log's end, as on a
+    /// joining member, the log continues after it, without the records in between.
     pub fn install_snapshot(&mut self, written: WrittenSnapshot) -> Result<(), WriteError> {
         self.writable()?;
         let installed = snapshot::install(&self.layer, &written);
@@ -211,7 +212,7 @@ impl<L: FileLayer> Log<L> {
         Ok(())
     }
 
-    /// Discards the records before a sequence. A snapshot must reach that sequence.
+    /// Discards the records before a sequence. There must be a snapshot that reaches that sequence.
     pub fn let_go_below(&mut self, sequence: Sequence) -> Result<(), LetGoError> {
         self.writable()?;
         if self.snapshot.is_none_or(|snapshot| snapshot.sequence < sequence) {
@@ -225,15 +226,15 @@ impl<L: FileLayer> Log<L> {
         Ok(())
     }
 
-    /// Continues at a sequence beyond the end, without any record.
+    /// Continues at a sequence beyond the end, without the records in between.
     fn restart_at(&mut self, sequence: Sequence) -> Result<(), WriteError> {
         self.index = Index::starting_at(sequence);
         self.tail = None;
         self.forget_segments()
     }
 
-    /// Discards segments without served records: the new beginning of the log is made durable
-    /// first, so that remains after a crash are known to be void.
+    /// Discards segments without served records. The new beginning of the log is made durable
+    /// first, so that segments left over after a crash are known to be void.
     fn forget_segments(&mut self) -> Result<(), WriteError> {
         let tail = self.tail.as_ref().map_or(self.next_segment, |tail| tail.number);
         let first = self.index.first_segment().map_or(tail, |first| first.min(tail));
@@ -294,8 +295,8 @@ impl<L: FileLayer> Log<L> {
         Ok(place)
     }
 
-    /// Makes a new segment for a batch of `bytes` bytes. Its name is durable afterwards; its header
-    /// becomes durable with the batch.
+    /// Creates a new segment for a batch of `bytes` bytes. Its name is durable when this returns;
+    /// its header becomes durable with the batch.
     fn next_segment(&mut self, bytes: u64) -> Result<Tail<L::File>, WriteError> {
         let number = self.next_segment;
         let header = BLOCK_BYTES as u64;
@@ -334,7 +335,7 @@ impl<L: FileLayer> Log<L> {
         self.done(written)
     }
 
-    /// Checks whether the log may be written.
+    /// Checks whether the log may be written to.
     pub(crate) fn writable(&self) -> Result<(), WriteError> {
         let path = || self.layer.path().to_owned();
         if !self.has_failed && !self.metadata.is_writable() {

@@ -1,7 +1,7 @@
 //! The two marks of a batch: its header at the beginning, and a copy as its trailer at the end.
 //!
-//! A batch is one write and one sync. Its trailer shows that it was complete. Either mark alone
-//! gives its beginning, end and content, so that damage to one mark loses nothing.
+//! A batch is one write and one sync. Its trailer shows that the batch is complete. Each mark alone
+//! gives the batch's beginning, end and content, so that damage to one mark loses nothing.
 //!
 //! | offset | bytes | content |
 //! |---|---|---|
@@ -20,7 +20,7 @@ use tramontane_core::ids::ViewId;
 use crate::format::{BLOCK_BYTES, Seed, put, put_u32, u32_at, u64_at};
 use crate::record::Sequence;
 
-/// Bytes of a mark.
+/// The size of a mark, in bytes.
 pub(crate) const MARK_BYTES: usize = 64;
 
 /// The position of a mark in its batch.
@@ -35,9 +35,9 @@ pub(crate) enum Role {
 pub(crate) enum BatchKind {
     /// Records that follow the existing ones.
     Records,
-    /// No records: the existing records from a sequence on are void, and others replace them.
+    /// No records. Existing records from a sequence onwards are void, and others replace them.
     Cut,
-    /// Records of earlier sequences that replace damaged ones.
+    /// Records with earlier sequences, which replace damaged ones.
     Repair,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct SegmentKey {
 }
 
 impl SegmentKey {
-    /// Returns the seed of an incarnation's data in the segment.
+    /// Returns the seed for an incarnation's data in the segment.
     pub(crate) fn seed(self, incarnation: u64) -> Seed {
         Seed::of(self.log, self.number, incarnation)
     }
@@ -94,7 +94,7 @@ impl Mark {
         self.start + self.length
     }
 
-    /// Returns the sequence after its last record.
+    /// Returns the sequence after the batch's last record.
     pub(crate) const fn next(&self) -> Sequence {
         self.first.plus(self.count)
     }
@@ -113,8 +113,8 @@ impl Mark {
         bytes
     }
 
-    /// Reads the mark at an offset, if it is intact, has that role, and its batch is within the
-    /// segment.
+    /// Reads the mark at an offset. Returns it only if it is intact and has that role, and its
+    /// batch is within the segment.
     pub(crate) fn read(segment: &[u8], at: usize, role: Role, key: SegmentKey) -> Option<Self> {
         let bytes = segment.get(at..at + MARK_BYTES)?;
         let word = u32_at(bytes, 12);

@@ -1,17 +1,17 @@
-//! A log's data other than records: its owner, its writer, its beginning, and a few named values of
-//! the group (its view, seals and trims).
+//! A log's data other than records: its owner, its incarnation, its beginning, and a few named
+//! values of the group (its view, seals and trims).
 //!
-//! The metadata is small and changes rarely: at a start, a change of view, or a snapshot. So it is
-//! always rewritten completely, first over the older of two files and then over the newer one, each
-//! with a sync.
+//! The metadata is small and changes rarely: at a start, at a view change, or with a snapshot. So
+//! it is always rewritten completely, first over the older of two files and then over the newer
+//! one, each with a sync.
 //!
 //! # Invariants
-//! - After [`Metadata::write`] has returned, its content is in both files. Damage to one loses
-//!   nothing, and never restores an older state.
-//! - Of two intact copies, the newer one counts: after a crash between the two writes, that is the
+//! - After [`Metadata::write`] has returned, both files have the same content. Damage to one of
+//!   them loses nothing, and never restores an older state.
+//! - Of two intact copies, the newer one is used. After a crash between the two writes, that is the
 //!   new one.
 //!
-//! On disk: the prefix, then a checksum of the rest, the copy's generation, the length of the
+//! The format on disk: the prefix, a checksum of the rest, the copy's generation, the length of the
 //! content, the content, and zeros.
 
 use std::collections::BTreeMap;
@@ -26,17 +26,17 @@ use crate::format::{
 use crate::layer::{FileLayer, LayerFile as _, read_whole};
 use crate::record::Sequence;
 
-/// Names of the two copies.
+/// The names of the two copies.
 pub(crate) const COPIES: [&str; 2] = ["metadata-1", "metadata-2"];
 
-/// Offset of the content.
+/// The offset of the content.
 const CONTENT: usize = PREFIX_BYTES + 24;
 
 /// The owner of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The group's name, with an identifier that distinguishes it from a later group of the same
-    /// name.
+    /// The group's name, with an identifier that distinguishes the group from a later one of the
+    /// same name.
     pub group: String,
     /// The subgroup's name.
     pub subgroup: String,
@@ -51,19 +51,19 @@ impl std::fmt::Display for Identity {
 /// The stored content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Number that distinguishes this log from any other, even of the same subgroup.
+    /// A number that distinguishes this log from every other log, even of the same subgroup.
     pub(crate) log: u64,
     pub(crate) identity: Identity,
-    /// Number of times that the log was opened for writing.
+    /// The number of times that the log has been opened for writing.
     pub(crate) incarnation: u64,
     /// First record that is served.
     pub(crate) base: Sequence,
-    /// Segments below this one are discarded.
+    /// The first segment that has not been discarded.
     pub(crate) first_segment: u64,
     pub(crate) values: BTreeMap<String, Vec<u8>>,
 }
 
-/// The content, and its two copies.
+/// The content, with its two copies.
 #[derive(Debug)]
 pub(crate) struct Metadata<L: FileLayer> {
     pub(crate) content: Content,
@@ -75,13 +75,13 @@ pub(crate) struct Metadata<L: FileLayer> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyState {
     generation: u64,
-    /// The copy that counts. The other one is written first, so that one is always intact.
+    /// The copy that is used. The other one is written first, so that one copy is always intact.
     newest: usize,
 }
 
-/// The result of searching a folder.
+/// The result of a search in a folder.
 pub(crate) enum Found {
-    /// No log was ever completely created there.
+    /// No log has ever been completely created there.
     Nothing,
     Metadata {
         content: Content,
@@ -98,7 +98,7 @@ enum Copy {
     Newer(u32),
 }
 
-/// Searches for the metadata. `has_segments` says whether there ever were records.
+/// Searches for the metadata. `has_segments` says whether there have ever been records.
 pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found, OpenError> {
     let mut copies = Vec::new();
     for name in COPIES {
@@ -117,7 +117,7 @@ pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found,
             });
         }
     }
-    // The second copy is created once the first is durable.
+    // The second copy is created only after the first is durable.
     if !has_segments && matches!(copies[..], [Copy::Absent | Copy::Damaged, Copy::Absent]) {
         return Ok(Found::Nothing);
     }
@@ -142,7 +142,7 @@ pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found,
 }
 
 impl<L: FileLayer> Metadata<L> {
-    /// Makes read-only metadata.
+    /// Creates read-only metadata.
     pub(crate) fn to_read(content: Content, state: CopyState) -> Self {
         Self { content, state, files: None }
     }
@@ -155,7 +155,7 @@ impl<L: FileLayer> Metadata<L> {
         let mut files = Vec::new();
         for name in COPIES {
             let at = |action| At { path: layer.path(), file: name, action };
-            // Remains of an interrupted start.
+            // These files are left over from an interrupted start.
             match layer.remove(name) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(at("remove").open_error(error));
@@ -172,7 +172,7 @@ impl<L: FileLayer> Metadata<L> {
         Ok(made)
     }
 
-    /// Opens both copies for writing. A missing one is created, empty.
+    /// Opens both copies for writing. A missing copy is created empty.
     pub(crate) fn open(layer: &L, content: Content, state: CopyState) -> Result<Self, OpenError> {
         let mut files = Vec::new();
         for name in COPIES {
@@ -191,7 +191,7 @@ impl<L: FileLayer> Metadata<L> {
         Ok(Self { content, state, files: <[_; 2]>::try_from(files).ok() })
     }
 
-    /// Returns whether it may be written.
+    /// Returns whether the metadata may be written.
     pub(crate) fn is_writable(&self) -> bool {
         self.files.is_some()
     }
@@ -212,7 +212,7 @@ impl<L: FileLayer> Metadata<L> {
         Ok(())
     }
 
-    /// Returns a copy as written to a file that already has `least` bytes.
+    /// Returns a copy in the form written to a file that already has `least` bytes.
     fn image(&self, least: usize) -> Vec<u8> {
         let mut bytes = vec![0; CONTENT];
         put_prefix(&mut bytes, FileKind::Metadata);

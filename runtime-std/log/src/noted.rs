@@ -1,19 +1,20 @@
-//! The owner's note of a log, stored elsewhere, and whether the log still matches it.
+//! The owner's note about a log, stored elsewhere, and the check of whether the log still matches
+//! it.
 //!
-//! A disk may return changed: emptied, shortened, damaged at its end, or as an older copy. The log
-//! alone cannot distinguish that from a log that never had more.
+//! The content of a disk may change: it may be empty, shortened, damaged at its end, or an older
+//! copy. The log alone cannot distinguish that from a log that never had more.
 
 use crate::metadata::Content;
 use crate::record::Sequence;
 
-/// A note of a log. The log once had at least the noted records.
+/// A note about a log, which once had at least the noted records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noted {
-    /// Number that distinguishes this log from any other.
+    /// A number that distinguishes this log from every other log.
     pub log: u64,
-    /// Number of times that it was opened for writing.
+    /// The number of times that the log had been opened for writing.
     pub incarnation: u64,
-    /// End of the log: all records before it were durable.
+    /// The end of the log. All records before it were durable.
     pub end: Sequence,
 }
 
@@ -23,14 +24,14 @@ pub enum Fit {
     /// The log has everything that was noted, or there is no note.
     #[default]
     Whole,
-    /// The same log, but shortened: it ends earlier, or is an older copy.
+    /// This is the same log, but it ends earlier or is an older copy.
     Short,
     /// Another log.
     Another,
 }
 
 impl Noted {
-    /// Returns how much of a log with that metadata was durable, as far as the note tells.
+    /// Returns how much of a log with that metadata was durable, as far as the note says.
     pub(crate) fn durable(self, content: &Content) -> Sequence {
         if self.log == content.log { self.end } else { Sequence::ZERO }
     }

@@ -1,8 +1,8 @@
-//! Opening a log: taking it over from the last process, or creating a new one.
+//! Opens a log, which may have been written by a previous process or is created here.
 //!
 //! # Invariants
 //! - All records served after a start are durable. The last batch is rewritten and synced first,
-//!   because the previous process may have had a failed sync, after which the system's memory has
+//!   because a sync by the previous process may have failed, after which the system's memory has
 //!   bytes that the disk lacks.
 //! - The incarnation is increased durably before anything is written.
 
@@ -20,22 +20,22 @@ use crate::noted::{Fit, Noted};
 use crate::record::Sequence;
 use crate::segment::{SegmentHeader, is_spare, segment_name, segment_number};
 
-/// The condition of a log when it was opened.
+/// The condition in which a log was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whether there was no log, and one was created. A member with a new log knows nothing: it
-    /// joins as a new member, and counts in no majority before it has taken over the group's state.
+    /// Whether there was no log, so that one was created. A member with a new log knows nothing: it
+    /// joins as a new member, and counts in no majority before it has received the group's state.
     pub is_new: bool,
-    /// Whether an incomplete last batch was left out. It was never reported durable, as far as the
-    /// log and its note show.
+    /// Whether an incomplete last batch was dropped. As far as the log and its note show, that
+    /// batch was never reported as durable.
     pub is_torn: bool,
     /// Whether the log matches its owner's note.
     pub fit: Fit,
-    /// The damage found. Damage other than to records has been repaired as far as possible.
+    /// The damage found. Everything except damaged records has been repaired as far as possible.
     pub damage: Vec<Damage>,
-    /// Number of batches that were read.
+    /// The number of batches that have been read.
     pub batches: u64,
-    /// Total bytes of these batches.
+    /// The total size of these batches, in bytes.
     pub batch_bytes: u64,
 }
 
@@ -73,7 +73,7 @@ impl<L: FileLayer> Log<L> {
         Ok((log, Recovery { is_new, ..recovery }))
     }
 
-    /// Opens a log read-only, whoever owns it. Nothing in the folder changes.
+    /// Opens a log read-only, no matter who owns it. Nothing in the folder changes.
     pub fn open_to_read(layer: L, noted: Option<Noted>) -> Result<(Self, Recovery), OpenError> {
         let path = layer.path().to_owned();
         let names = layer.list();
@@ -84,7 +84,7 @@ impl<L: FileLayer> Log<L> {
         }
         let lock = match layer.lock() {
             Ok(lock) => Some(lock),
-            // A copied log may have no lock file, and no process writes to it then.
+            // A copied log may have no lock file. In that case, no process is writing to it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(lock_error(&layer, error)),
         };
@@ -147,10 +147,10 @@ impl<L: FileLayer> Log<L> {
         Ok((log, recovery, rest))
     }
 
-    /// Durably records that another process writes from here on.
+    /// Durably records that a new process is now the writer.
     fn begin_incarnation(&mut self) -> Result<(), OpenError> {
         self.metadata.content.incarnation += 1;
-        // A snapshot that was installed just before a crash may be beyond the end of the log.
+        // A snapshot installed just before a crash may be beyond the end of the log.
         if let Some(snapshot) = self.snapshot.filter(|found| found.sequence > self.index.end()) {
             self.index.let_go(snapshot.sequence);
             self.metadata.content.base = snapshot.sequence;
@@ -161,7 +161,8 @@ impl<L: FileLayer> Log<L> {
         })
     }
 
-    /// Makes served records durable, repairs damage that the log can repair, and removes leftovers.
+    /// Makes served records durable, repairs damage that can be repaired from the log itself, and
+    /// removes leftovers.
     fn make_durable(&mut self, found: Remaining) -> Result<(), OpenError> {
         self.mend(&found.mends).map_err(|(action, file, error)| {
             At { path: self.layer.path(), file: &file, action }.open_error(error)
@@ -184,7 +185,7 @@ impl<L: FileLayer> Log<L> {
         })
     }
 
-    /// Keeps the wanted number of spares with the right size.
+    /// Keeps the wanted number of spares, with the right size.
     fn keep_spares(&mut self) -> Result<(), OpenError> {
         for name in std::mem::take(&mut self.spares) {
             let at = |action| At { path: self.layer.path(), file: &name, action };
@@ -220,8 +221,8 @@ impl<L: FileLayer> Log<L> {
         Ok(Tail { file, number: found.number, used: found.used })
     }
 
-    /// Rewrites damaged bytes whose correct content the log knows. The error names the step and the
-    /// segment that failed.
+    /// Rewrites damaged bytes whose correct content is known from the log. The error names the step
+    /// and the segment that failed.
     pub(crate) fn mend(&self, mends: &[Mend]) -> Result<(), (&'static str, String, io::Error)> {
         for mend in mends {
             let name = segment_name(mend.segment);
@@ -237,7 +238,7 @@ impl<L: FileLayer> Log<L> {
     }
 }
 
-/// The steps that remain before a found log may be written.
+/// The steps that remain before an existing log may be written to.
 struct Remaining {
     tail: Option<FoundTail>,
     mends: Vec<Mend>,

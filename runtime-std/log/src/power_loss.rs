@@ -1,13 +1,13 @@
-//! A disk for tests that knows which data was synced, and loses the rest.
+//! A disk for tests that knows which data has been synced, and loses the rest.
 //!
 //! # Invariants
-//! - Until power is lost, a process reads what it wrote.
+//! - Until power is lost, a process reads what it has written.
 //! - After that, a file has the data of its last completed sync. Each sector of later writes may or
-//!   may not be there, regardless of their order; the same holds for the file's new length.
+//!   may not be present, regardless of their order; the same holds for the file's new length.
 //! - Each creation, renaming or removal since the folder's last sync may or may not have happened,
-//!   independently. A file whose name is gone is lost, even if it was synced.
+//!   independently of the others. A file whose name is missing is lost, even if it was synced.
 //! - Every operation that changes something has a number. Power can be cut at any of them: it is
-//!   lost during that operation, and all later ones fail.
+//!   lost during that operation, and all later operations fail.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::layer::{FileLayer, LayerFile};
 
-/// Bytes that a disk writes atomically.
+/// The number of bytes that a disk writes atomically.
 pub const SECTOR_BYTES: usize = 512;
 
 /// A folder on such a disk. Clones refer to the same folder.
@@ -40,12 +40,12 @@ pub struct PowerLossLock(Arc<Mutex<Disk>>);
 /// The injected faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Number of the operation at which power is cut.
+    /// The number of the operation at which power is cut.
     pub power_cut_at: Option<u64>,
-    /// Number of the sync that fails without putting its data on the disk. Reads still return the
-    /// data.
+    /// The number of the sync that fails without writing its data to the disk. Reads still return
+    /// the data.
     pub failing_sync: Option<u64>,
-    /// Capacity of the disk in bytes.
+    /// The capacity of the disk, in bytes.
     pub capacity_bytes: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ struct FileBytes {
     /// The bytes that a process reads.
     seen: Vec<u8>,
     durable: Vec<u8>,
-    /// Changes since the last sync: offset and bytes. Empty bytes mean a new length.
+    /// Changes since the last sync, as offsets and bytes. Empty bytes mean a new length.
     changes: Vec<(usize, Vec<u8>)>,
 }
 
@@ -166,7 +166,7 @@ impl Disk {
         let file = &mut self.files[id];
         let changes = std::mem::take(&mut file.changes);
         if self.faults.failing_sync == Some(self.syncs) {
-            // As in real kernels, the pages count as clean although they were not written.
+            // As in real kernels, the pages count as clean although they have not been written.
             return Err(io::Error::other("the disk failed"));
         }
         for (at, change) in changes {
@@ -188,7 +188,7 @@ impl Disk {
 }
 
 impl PowerLossFolder {
-    /// Makes an empty folder.
+    /// Creates an empty folder.
     #[must_use]
     pub fn new(faults: Faults) -> Self {
         Self::of(Disk { faults, ..Disk::default() })
@@ -202,8 +202,8 @@ impl PowerLossFolder {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the folder once power is restored, on a disk with other faults. `keeps` decides for
-    /// each unsynced sector and step whether it is kept.
+    /// Returns the folder after power has been restored, on a disk with different faults. `keeps`
+    /// decides for each unsynced sector and step whether it is kept.
     #[must_use]
     pub fn after_power_loss(&self, mut keeps: impl FnMut() -> bool, faults: Faults) -> Self {
         let disk = self.disk();
@@ -220,8 +220,8 @@ impl PowerLossFolder {
         Self::of(Disk { files, durable_names: names.clone(), names, faults, ..Disk::default() })
     }
 
-    /// Returns the folder as the next process finds it while the machine keeps running: all written
-    /// data can be read, and unsynced data is still unsynced.
+    /// Returns the folder as the next process finds it if the machine keeps running. All written
+    /// data can be read, and unsynced data remains unsynced.
     #[must_use]
     pub fn after_process_end(&self, faults: Faults) -> Self {
         let disk = self.disk();
@@ -235,7 +235,7 @@ impl PowerLossFolder {
         })
     }
 
-    /// Returns the number of operations that changed something.
+    /// Returns the number of operations that have changed something.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.disk().operations
@@ -260,7 +260,7 @@ impl PowerLossFolder {
         disk.names.get(name).map(|id| disk.files[*id].seen.clone())
     }
 
-    /// Changes bytes of a file durably, like a decaying disk.
+    /// Durably changes bytes of a file, like a decaying disk.
     pub fn decay(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut disk = self.disk();
         if let Some(id) = disk.names.get(name).copied() {

@@ -1,4 +1,4 @@
-//! Reading records in order. The checksum of each is verified when it is read.
+//! Reads records in order, verifying the checksum of each.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub struct Records<'l, L: FileLayer> {
 struct LoadedBatch {
     place: BatchPlace,
     bytes: Vec<u8>,
-    /// Byte ranges of its intact records, in the order of their sequences.
+    /// The byte ranges of the batch's intact records, in the order of their sequences.
     records: Vec<Range<usize>>,
 }
 
@@ -68,8 +68,8 @@ impl<L: FileLayer> Records<'_, L> {
         self.next
     }
 
-    /// Returns the next record, or `None` at the end. A damaged record is an error; the next call
-    /// returns the one after it.
+    /// Returns the next record, or `None` at the end. A damaged record is returned as an error; the
+    /// next call returns the record after it.
     pub fn read_next(&mut self) -> Option<Result<Record<'_>, ReadError>> {
         if self.next >= self.log.end() {
             return None;

@@ -21,14 +21,14 @@ use tramontane_core::ids::{NodeId, Place, ViewId};
 use crate::blocks::Blocks;
 use crate::format::{Seed, put, put_u16, put_u32, round_up, u16_at, u32_at, u64_at};
 
-/// Bytes before a record's message.
+/// The number of bytes before a record's message.
 pub const RECORD_HEADER_BYTES: usize = 36;
 
-/// Alignment of records.
+/// The alignment of records, in bytes.
 pub(crate) const RECORD_UNIT: usize = 4;
 
-/// Number of the subgroup's records before this one since the group began. All members use the same
-/// numbers, because all deliver the same messages; nulls are not counted.
+/// The number of records of the subgroup before this one since the group began. All members use the
+/// same numbers, because all of them deliver the same messages; nulls are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(pub u64);
 
@@ -52,21 +52,21 @@ impl fmt::Display for Sequence {
 /// A delivered message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'r> {
-    /// Number of the record in the log.
+    /// The number of the record in the log.
     pub sequence: Sequence,
-    /// View in which it was delivered.
+    /// The view in which the message was delivered.
     pub view: ViewId,
-    /// Position in the delivery order of that view.
+    /// The position in the delivery order of that view.
     pub place: Place,
-    /// Node that sent it.
+    /// The node that sent the message.
     pub sender: NodeId,
-    /// Whether it was a large message.
+    /// Whether this was a large message.
     pub is_large: bool,
     /// The message.
     pub bytes: &'r [u8],
 }
 
-/// Returns the bytes that a record takes on disk.
+/// Returns the number of bytes that a record takes on disk.
 pub(crate) const fn record_bytes(message: usize) -> usize {
     RECORD_HEADER_BYTES + round_up(message, RECORD_UNIT)
 }
@@ -85,8 +85,8 @@ pub(crate) fn put_record(bytes: &mut Blocks, record: &Record<'_>, length: u32, v
     bytes.resize(round_up(bytes.len(), RECORD_UNIT), 0);
 }
 
-/// Returns the byte range of the record at an offset, from its length field, if it is within the
-/// bytes.
+/// Returns the byte range of the record at an offset, derived from its length field, if it is
+/// within the bytes.
 pub(crate) fn extent(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let message = usize::try_from(u32_at(bytes, at + 24)).ok()?;
     let end = at.checked_add(record_bytes(message))?;

@@ -1,12 +1,13 @@
-//! Finding batches and records in the bytes of one segment, whatever its damage.
+//! Finds batches and records in the bytes of one segment, whatever the damage.
 //!
-//! Pure functions over bytes, which touch no files.
+//! These are pure functions over bytes, which access no files.
 //!
 //! # Invariants
-//! - Bytes that fail their checksum are never returned as a record.
-//! - If one mark of a batch is damaged, the batch is found by the other; records after a damaged
-//!   one in a batch are found by their sequence and checksum.
-//! - All missing records are listed: the sequences that the marks count without an intact record.
+//! - Bytes whose checksum does not match are never returned as a record.
+//! - If one mark of a batch is damaged, the batch is found by the other mark. Records that follow a
+//!   damaged one in a batch are found by their sequence and checksum.
+//! - All missing records are listed, that is, the sequences that the marks cover but for which
+//!   there is no intact record.
 
 use std::ops::Range;
 
@@ -20,11 +21,11 @@ pub(crate) struct FoundBatch {
     pub(crate) mark: Mark,
     pub(crate) is_header_sound: bool,
     pub(crate) is_trailer_sound: bool,
-    /// Range of its padding that is not zero, if any.
+    /// The range of the batch's padding that is not zero, if any.
     pub(crate) bad_filling: Option<Range<u64>>,
-    /// Sequences of the intact records of a repair, as given in the records themselves.
+    /// The sequences of the intact records of a repair, as given in the records themselves.
     pub(crate) repairs: Vec<Sequence>,
-    /// Damaged records: their sequences, and their approximate locations in the segment.
+    /// The damaged records, with their sequences and their approximate locations in the segment.
     pub(crate) bad: Vec<BadRecords>,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct FoundBatch {
 pub(crate) struct BadRecords {
     pub(crate) first: Sequence,
     pub(crate) end: Sequence,
-    /// Offset in the segment at which the damage begins.
+    /// The offset in the segment at which the damage begins.
     pub(crate) offset: u64,
 }
 
@@ -41,14 +42,14 @@ pub(crate) struct BadRecords {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FoundBatches {
     pub(crate) batches: Vec<FoundBatch>,
-    /// Offsets of blocks between two batches that belong to neither.
+    /// The offsets of blocks between two batches that belong to neither.
     pub(crate) gaps: Vec<u64>,
-    /// End of the last batch.
+    /// The end of the last batch.
     pub(crate) end: u64,
 }
 
 impl FoundBatch {
-    /// Returns whether all its records are intact.
+    /// Returns whether all records of the batch are intact.
     pub(crate) fn is_whole(&self) -> bool {
         self.bad.is_empty()
     }
@@ -60,7 +61,7 @@ impl FoundBatch {
     }
 }
 
-/// Finds all batches from an offset on.
+/// Finds all batches at or after an offset.
 pub(crate) fn find_batches(segment: &[u8], from: usize, key: SegmentKey) -> FoundBatches {
     let mut found = FoundBatches { end: from as u64, ..FoundBatches::default() };
     let mut at = from;
@@ -75,20 +76,20 @@ pub(crate) fn find_batches(segment: &[u8], from: usize, key: SegmentKey) -> Foun
     found
 }
 
-/// Returns the next batch that begins at an offset or later, with its beginning.
+/// Returns the mark of the next batch that begins at or after an offset, and the batch's beginning.
 fn next_mark(segment: &[u8], from: usize, key: SegmentKey) -> Option<(Mark, usize)> {
     (from..segment.len()).step_by(BLOCK_BYTES).find_map(|block| {
         if let Some(mark) = Mark::read(segment, block, Role::Header, key) {
             return Some((mark, block));
         }
-        // The end of this block may be that of a batch whose header is damaged.
+        // The end of this block may be the end of a batch whose header is damaged.
         let trailer = block + BLOCK_BYTES - MARK_BYTES;
         let mark = Mark::read(segment, trailer, Role::Trailer, key)?;
         (mark.start >= from as u64).then_some((mark, mark.start as usize))
     })
 }
 
-/// Examines all records of a batch within the segment.
+/// Examines all records of a batch in a segment.
 fn look_at(segment: &[u8], mark: Mark, key: SegmentKey) -> FoundBatch {
     let is_there = |role| Mark::read(segment, mark.at(role) as usize, role, key) == Some(mark);
     let batch = &segment[mark.start as usize..mark.end() as usize];
@@ -113,8 +114,8 @@ fn look_at(segment: &[u8], mark: Mark, key: SegmentKey) -> FoundBatch {
         let end = match (mark.kind, sequence) {
             (BatchKind::Records, Some(sequence)) => sequence,
             (BatchKind::Records, None) => mark.next(),
-            // If a record of a repair is damaged, the damaged records that it should replace are
-            // still known.
+            // If a record of a repair is damaged, the damaged records that it should have replaced
+            // are still known.
             (_, Some(_)) => expected,
             (_, None) => expected.plus(1),
         };
@@ -133,7 +134,7 @@ fn look_at(segment: &[u8], mark: Mark, key: SegmentKey) -> FoundBatch {
     found
 }
 
-/// Returns the intact records of a batch within the segment, in order.
+/// Returns the intact records of a batch in a segment, in order.
 pub(crate) fn sound_records(batch: &[u8], mark: Mark, key: SegmentKey) -> Vec<Range<usize>> {
     let seed = key.seed(mark.incarnation);
     let mut walk =
@@ -152,15 +153,15 @@ struct Walk<'b> {
     mark: Mark,
     seed: Seed,
     at: usize,
-    /// Next sequence; for a repair, the lowest possible one.
+    /// The next sequence; for a repair, the lowest possible one.
     expected: Sequence,
-    /// Number of records still to be read.
+    /// The number of records still to be read.
     left: u64,
 }
 
 impl Walk<'_> {
-    /// Returns the next intact record. Records skipped before it were damaged; if there is none,
-    /// all remaining ones are.
+    /// Returns the next intact record. Any records skipped before it were damaged. If there is
+    /// none, all remaining records are damaged.
     fn next(&mut self) -> Option<Range<usize>> {
         let body = self.batch.get(..self.batch.len().checked_sub(MARK_BYTES)?)?;
         let starts = (self.at..body.len()).step_by(RECORD_UNIT);
@@ -177,7 +178,7 @@ impl Walk<'_> {
     }
 
     /// Returns the record at an offset, if it is intact and may come next. Its sequence is checked
-    /// first, so that bytes that are not a record cost little.
+    /// first, so that rejecting bytes that are not a record is cheap.
     fn sound_at(&self, body: &[u8], at: usize) -> Option<Range<usize>> {
         let sequence = sequence_at(body, at);
         let may_come = match self.mark.kind {

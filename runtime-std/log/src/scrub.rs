@@ -1,8 +1,8 @@
-//! Scrubbing: reading the whole log again, reporting damage, and repairing what the log itself can
-//! repair. Damaged records are copied from a peer: [`Log::replace`].
+//! Scrubbing: the whole log is read again, damage is reported, and damage that can be repaired from
+//! the log itself is repaired. Damaged records must be copied from a peer ([`Log::replace`]).
 //!
-//! Reads may be served from the system's memory. So data that a disk lost is detected only once its
-//! blocks are really read, at the latest after the next start of the machine.
+//! Reads may be served from the system's memory. So data that a disk has lost is detected only when
+//! its blocks are really read, which is at the latest after the machine has been restarted.
 
 use crate::damage::{Damage, Damaged};
 use crate::error::{At, ScrubError};
@@ -14,8 +14,9 @@ use crate::metadata::{self, Found};
 use crate::segment::segment_name;
 
 impl<L: FileLayer> Log<L> {
-    /// Reads every byte of the log. Damaged records are reported, and are not served until they are
-    /// replaced; all other damage is rewritten, unless the log is open read-only.
+    /// Reads every byte of the log. Damaged records are reported, and are not served until they
+    /// have been replaced. All other damage is repaired by rewriting, unless the log is open
+    /// read-only.
     pub fn scrub(&mut self) -> Result<Vec<Damage>, ScrubError> {
         let content = &self.metadata.content;
         let mut found = examine(&self.layer, content, self.end()).map_err(|error| {
@@ -60,7 +61,7 @@ impl<L: FileLayer> Log<L> {
     fn metadata_damage(&self) -> Vec<Damage> {
         match metadata::find(&self.layer, true) {
             Ok(Found::Metadata { damage, .. }) => damage,
-            // The content is in memory, and is rewritten.
+            // The content is in memory, and is rewritten to both copies.
             Ok(Found::Nothing) | Err(_) => metadata::COPIES
                 .iter()
                 .map(|copy| Damage { file: (*copy).into(), offset: 0, what: Damaged::Metadata })

@@ -15,10 +15,10 @@ use crate::format::{
 use crate::mark::SegmentKey;
 use crate::record::Sequence;
 
-/// Prefix of the names of segments.
+/// The prefix of the names of segments.
 const NAME: &str = "segment-";
 
-/// Prefix of the names of files that can become segments.
+/// The prefix of the names of files that can become segments.
 const SPARE_NAME: &str = "spare-";
 
 /// Returns the file name of a segment.
@@ -26,7 +26,7 @@ pub(crate) fn segment_name(number: u64) -> String {
     format!("{NAME}{number:08}")
 }
 
-/// Returns the file name of a spare, which was a segment.
+/// Returns the file name of a spare, which used to be a segment.
 pub(crate) fn spare_name(number: u64) -> String {
     format!("{SPARE_NAME}{number:08}")
 }

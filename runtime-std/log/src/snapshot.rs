@@ -1,11 +1,11 @@
-//! Snapshots: the application's state after all records before a sequence.
+//! Snapshots of the application's state after all records before a sequence.
 //!
-//! A snapshot is written under a temporary name, synced, and renamed. So it exists completely or
-//! not at all, and the log below it may be discarded.
+//! A snapshot is written under a temporary name, synced, and renamed. So it exists either
+//! completely or not at all, and the log before it may be discarded.
 //!
-//! On disk: the prefix, a checksum of the rest, the log, the sequence, the view, the number of
-//! bytes of the state, and the state. The checksum of the state is computed part by part, each with
-//! the previous checksum as its seed.
+//! The format on disk: the prefix, a checksum of the rest, the log, the sequence, the view, the
+//! size of the state in bytes, and the state. The checksum of the state is computed part by part,
+//! each with the previous checksum as its seed.
 
 use std::io;
 
@@ -20,27 +20,27 @@ use crate::record::Sequence;
 
 const NAME: &str = "snapshot-";
 
-/// Name of a snapshot that is being written.
+/// The name of a snapshot that is being written.
 const PART: &str = "snapshot-part";
 
-/// Offset of the state.
+/// The offset of the state.
 const STATE: usize = 64;
 
-/// Bytes per part in which the state is hashed.
+/// The size in bytes of the parts in which the state is hashed.
 const HASHED_BYTES: usize = 1 << 20;
 
 /// The position and size of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotPlace {
-    /// The state is the one after all records before this sequence.
+    /// The sequence after the last record that the state includes.
     pub sequence: Sequence,
-    /// View in which it was taken.
+    /// The view in which the snapshot was taken.
     pub view: ViewId,
-    /// Bytes of the state.
+    /// The size of the state, in bytes.
     pub bytes: u64,
 }
 
-/// A snapshot that is being written. It does not count until it is installed.
+/// A snapshot that is being written. It has no effect until it is installed.
 #[derive(Debug)]
 pub struct SnapshotWriter<L: FileLayer> {
     layer: L,
@@ -52,7 +52,7 @@ pub struct SnapshotWriter<L: FileLayer> {
     waiting: Vec<u8>,
 }
 
-/// A snapshot that is completely written and synced, but has no permanent name yet.
+/// A snapshot that has been completely written and synced, but has no permanent name yet.
 #[derive(Debug)]
 #[must_use = "a snapshot counts once the log has installed it"]
 pub struct WrittenSnapshot {

@@ -1,4 +1,4 @@
-//! The memory that messages are sent from and received into.
+//! The memory from which messages are sent, and into which they are received.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,15 +7,15 @@ use tramontane_core::fabric::{Area, BlockUse};
 
 use crate::fabric::{BlockMemory, BlockMemoryError, BlockStore};
 
-/// Memory that a fabric can send blocks from and receive blocks into. Its holder has exclusive
-/// access; the runtime holds it while a message is sent from it or received into it.
+/// Memory from which a fabric can send blocks, and into which it can receive blocks. Its holder has
+/// exclusive access. The runtime holds it while a message is sent from it or received into it.
 #[derive(Debug)]
 pub struct Buffer {
     memory: BlockMemory,
 }
 
 impl Buffer {
-    /// Allocates a zeroed buffer of `bytes` bytes, at least one.
+    /// Allocates a zeroed buffer of `bytes` bytes, or of one byte if `bytes` is zero.
     ///
     /// # Errors
     /// [`BlockMemoryError`].
@@ -39,7 +39,7 @@ impl Buffer {
 }
 
 /// Copies `length` bytes of a block received in `staging` to the block's position in the message,
-/// cut to the smaller of the two.
+/// truncated to the smaller of the two.
 pub(crate) fn place_block(
     staging: &Buffer,
     from: usize,

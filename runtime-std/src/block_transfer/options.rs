@@ -5,45 +5,46 @@ use tramontane_core::rdmc::transfer::Window;
 
 use crate::carrier::Carrier;
 
-/// The default block size in bytes. RDMC found 1 MB best for large messages (5.2.1).
+/// The default block size in bytes. RDMC found 1 MB to be best for large messages (5.2.1).
 pub const BLOCK_BYTES_DEFAULT: usize = 1 << 20;
 
-/// Shared memory: the largest message that is sent in small blocks, in bytes.
+/// For shared memory: the maximum size, in bytes, of messages that are sent in small blocks.
 const SMALL_BYTES: usize = 4 << 20;
 
-/// Shared memory: the block size of small messages, chosen so that each of several processors has a
-/// block to copy.
+/// For shared memory: the block size of small messages, chosen so that each of several processors
+/// has a block to copy.
 const SMALL_BLOCK_BYTES: usize = 256 << 10;
 
-/// Shared memory: the block size of larger messages. It is large enough to hide the cost of a block
-/// next to its copy, and small enough to stay in a cache until the last receiver has copied it.
+/// For shared memory: the block size of larger messages. It is large enough to hide the cost of a
+/// block next to its copy, and small enough to stay in a cache until the last receiver has copied
+/// the block.
 const LARGE_BLOCK_BYTES: usize = 1 << 20;
 
-/// Shared memory: as many receives as the fabric accepts, and two sends for each of eight
+/// For shared memory: as many receives as the fabric accepts, and two sends for each of eight
 /// receivers. The polling thread yields its processor in between, and should find work when it runs
 /// again.
 const SHARED_WINDOW: Window = Window { receives: 16, sends: 16 };
 
-/// TCP: small enough to fill a pipeline quickly over a slow link, and large enough to hide the cost
-/// of a block over a fast one.
+/// For TCP: small enough to fill a pipeline quickly over a slow link, and large enough to hide the
+/// cost of a block over a fast one.
 const TCP_BLOCK_BYTES: usize = 128 << 10;
 
-/// TCP: a notice waits for everything queued on its connection, which takes the time of several
+/// For TCP: a notice waits for everything queued on its connection, which takes the time of several
 /// blocks, and a sender without a notice leaves its port idle. A send completes when the kernel has
-/// accepted it: two sends keep the port busy, and with more a later block would share the port with
-/// an earlier one.
+/// accepted it. So two sends keep the port busy, but with more sends a later block would share the
+/// port with an earlier one.
 const TCP_WINDOW: Window = Window { receives: 8, sends: 2 };
 
-/// How a group's messages are sent. Must be the same at all members.
+/// The way in which a group's messages are sent. It must be the same at all members.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupOptions {
-    /// The schedule: which member sends which block to whom.
+    /// The schedule, which says which member sends which block to which member.
     pub algorithm: Algorithm,
-    /// The size in bytes of every block except a message's last.
+    /// The size in bytes of every block except the last of a message.
     pub block_bytes: usize,
-    /// The size of the largest message in bytes; each block of it costs one bit of memory.
+    /// The maximum message size in bytes. Each block of such a message costs one bit of memory.
     pub message_max: usize,
-    /// The number of transfers in flight at a time.
+    /// The maximum number of transfers in flight.
     pub window: Window,
 }
 
@@ -63,13 +64,13 @@ impl Default for GroupOptions {
 impl GroupOptions {
     /// Returns the best options for a fabric, for messages of up to `message_max` bytes.
     ///
-    /// Over shared memory every receiver copies for itself, directly from a member that has the
-    /// block, so the root's sends cost it nothing. Each block is offered to all receivers at once,
-    /// and all copy it while it is in a cache that they share. Over the other fabrics the root's
-    /// port is the bottleneck, and a pipeline uses the ports of all members. A pipeline is also the
-    /// better choice over shared memory when several roots send at the same time. Over TCP its
-    /// blocks are small and many receives are posted, because notices from a peer arrive late
-    /// there. `docs/lab-notes/slow-links.md` has the figures.
+    /// Over shared memory, every receiver copies for itself, directly from a member that has the
+    /// block, so the root's sends cost the root nothing. Each block is offered to all receivers at
+    /// once, and all copy it while it is in a cache that they share. Over the other fabrics, the
+    /// root's port is the bottleneck, so a pipeline is used, which uses the ports of all members. A
+    /// pipeline is also the better choice over shared memory if several roots send at the same
+    /// time. Over TCP, its blocks are small and many receives are posted, because notices from a
+    /// peer arrive late. `docs/lab-notes/slow-links.md` has the figures.
     #[must_use]
     pub fn for_fabric(carrier: Carrier, message_max: usize) -> Self {
         let usual = Self { message_max, ..Self::default() };

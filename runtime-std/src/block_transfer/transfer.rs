@@ -46,9 +46,9 @@ pub(crate) struct TransferSetup {
     pub(crate) channel: Channel,
     /// The offset of the channel's cells in every row.
     pub(crate) cells: usize,
-    /// The members, root first.
+    /// The members, starting with the root.
     pub(crate) members: Vec<Rank>,
-    /// The area that first blocks are received into; the root posts no receive.
+    /// The area into which first blocks are received. The root posts no receive.
     pub(crate) staging: Area,
 }
 
@@ -68,7 +68,7 @@ self_cell!(
     }
 );
 
-/// One member's part in one block group: see [`BlockGroup`].
+/// One member's part in one block group. See [`BlockGroup`].
 pub(crate) struct Transfer {
     cell: GroupCell,
     channel: Channel,
@@ -135,7 +135,7 @@ impl Transfer {
         self.cell.with_dependent(|_, group| group.outcome())
     }
 
-    /// Returns whether a message is in flight here.
+    /// Returns whether a message is in flight at this member.
     pub(crate) fn is_moving(&self) -> bool {
         self.cell.with_dependent(|_, group| group.is_moving())
     }

@@ -1,4 +1,5 @@
-//! Blocks over any of the fabrics, and the memory that they are sent from and received into.
+//! Blocks over any of the fabrics, and the memory from which they are sent and into which they are
+//! received.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::AnyFabric;
 use crate::shared_memory;
 use crate::tcp;
 
-/// Why there is no memory for blocks.
+/// The reason why there is no memory for blocks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockMemoryError {
@@ -28,7 +29,7 @@ pub enum BlockMemoryError {
     Verbs(#[from] tramontane_verbs::NoBlockMemory),
 }
 
-/// Allocates memory for blocks; any thread may hold one.
+/// Allocates memory for blocks. Any thread may hold a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum BlockStore {
@@ -43,8 +44,8 @@ pub enum BlockStore {
 /// A pointer to the bytes of a block memory of any fabric.
 pub type AnyPages = Arc<dyn BlockPages + Send + Sync>;
 
-/// Memory that blocks are sent from and received into. It is freed once this is dropped and none of
-/// its blocks is in flight.
+/// Memory from which blocks are sent and into which they are received. It is freed once this handle
+/// has been dropped and none of its blocks is in flight.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<AnyPages>;
 
 impl fabric::BlockStore for BlockStore {

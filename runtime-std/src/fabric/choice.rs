@@ -1,5 +1,5 @@
-//! Opens the fabric that carries a process's writes, and the resources that it needs on this
-//! machine: the same for groups and for shards.
+//! Opens the fabric that carries a process's writes, and the resources that the fabric needs on
+//! this machine. Used by both groups and shards.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::shared_memory;
 use crate::shared_memory::{GroupName, Residence, Root, SharedMemory};
 use crate::tcp::{Settings, Tcp};
 
-/// Claims a node's place in the folder where the processes of a group meet; only needed over shared
+/// Claims a node's place in the folder where the processes of a group meet. Needed only over shared
 /// memory.
 pub(crate) fn claim_residence(
     carrier: Carrier,
@@ -36,8 +36,8 @@ pub(crate) fn claim_residence(
     Ok(Some(Arc::new(residence)))
 }
 
-/// Opens the device that a fabric needs; only needed over RDMA. If the options name no device, it
-/// is found by the address at which the process meets the others.
+/// Opens the device that a fabric needs. Needed only over RDMA. If the options name no device, the
+/// device is found by the address at which the process meets the others.
 pub(crate) fn open_device(
     carrier: Carrier,
     device: &DeviceOptions,
@@ -48,8 +48,8 @@ pub(crate) fn open_device(
     Ok(site.transpose()?)
 }
 
-/// Opens the fabric of a process that has not met any other yet: over its device or in its
-/// residence, or, if it has neither, over TCP.
+/// Opens the fabric of a process that has not met any other process yet: over its device, in its
+/// residence or, if it has neither, over TCP.
 pub(crate) fn open(
     own: NodeId,
     residence: Option<&Arc<Residence>>,

@@ -1,7 +1,7 @@
 //! The fabric of a member, of any kind.
 //!
-//! One type for all fabrics, so that each command is written once. All fabrics are compiled in; the
-//! choice is one branch that always goes the same way.
+//! There is one type for all fabrics, so that each command is written only once. All fabrics are
+//! compiled in, and the choice is one branch that always goes the same way.
 
 /// Forwards a call to the fabric in use.
 macro_rules! each {
@@ -46,9 +46,9 @@ use crate::{shared_memory, tcp};
 pub enum AnyFabric {
     /// Rows that all members map.
     SharedMemory(SharedMemory),
-    /// Rows that peers hold copies of, updated by frames over TCP.
+    /// Rows of which peers hold copies, updated by frames over TCP.
     Tcp(Tcp),
-    /// Rows that peers hold copies of, written over RDMA, with TCP as the side channel.
+    /// Rows of which peers hold copies, written over RDMA, with TCP as the side channel.
     Verbs(RdmaViews<Tcp>),
 }
 
@@ -73,20 +73,20 @@ impl LocalBell for AnyBell {
 }
 
 impl AnyFabric {
-    /// Takes over the connection to a node.
+    /// Takes ownership of the connection to a node.
     pub(crate) fn connect(&mut self, node: NodeId, session: Session) {
         if let Err(error) = each!(self, fabric => PeerFabric::connect(fabric, node, session)) {
             tracing::warn!(%node, %error, "a connection is not used");
         }
     }
 
-    /// Drops the connection to a node that is no longer in any open view: its process no longer
-    /// takes part. The node's next process brings another connection.
+    /// Drops the connection to a node that is no longer in any open view, because its process no
+    /// longer takes part. The node's next process will make a new connection.
     pub(crate) fn part_from(&mut self, node: NodeId) {
         each!(self, fabric => PeerFabric::part_from(fabric, node));
     }
 
-    /// Returns whether a node can be reached without making a connection first.
+    /// Returns whether a node can be reached without establishing a connection first.
     pub(crate) fn is_connected(&self, node: NodeId) -> bool {
         each!(self, fabric => fabric.is_connected(node))
     }
@@ -96,13 +96,14 @@ impl AnyFabric {
         each!(self, fabric => fabric.notice())
     }
 
-    /// Limits the rate at which data is sent to these nodes, in bytes per second; only over TCP.
+    /// Limits the rate, in bytes per second, at which data is sent to these nodes. Has an effect
+    /// only over TCP.
     pub(crate) fn limit_rates(&self, rates: &[(u32, NonZeroU64)]) -> std::io::Result<()> {
         let Self::Tcp(fabric) = self else { return Ok(()) };
         rates.iter().try_for_each(|(node, rate)| fabric.limit_rate(NodeId(*node), *rate))
     }
 
-    /// Returns why a peer is unreachable, if the fabric knows; only over RDMA.
+    /// Returns the reason why a peer is unreachable, if the fabric knows it. Only over RDMA.
     pub(crate) fn no_answer(&mut self, view: ViewId, peer: Rank) -> Option<NoFabric> {
         match self {
             Self::SharedMemory(_) | Self::Tcp(_) => None,
@@ -110,14 +111,14 @@ impl AnyFabric {
         }
     }
 
-    /// Updates the fabric's figures, if it has any; only over RDMA.
+    /// Updates the fabric's figures, if it has any. Only over RDMA.
     pub(crate) fn write_figures(&self, shown: &mut Option<Figures>) {
         if let Self::Verbs(fabric) = self {
             fabric.write_figures(shown.get_or_insert_default());
         }
     }
 
-    /// Returns the fabric's counters, if it keeps any; only over RDMA.
+    /// Returns the fabric's counters, if it keeps any. Only over RDMA.
     #[must_use]
     pub fn counts(&self) -> Option<PostCounts> {
         match self {
@@ -185,7 +186,7 @@ impl Fabric for AnyFabric {
     }
 }
 
-/// Why a view has no memory.
+/// The reason why a view has no memory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {

@@ -1,4 +1,4 @@
-//! How a fabric learns of the processes that were met, and what it reports about itself.
+//! Informs a fabric of the processes that have been met, and receives its reports about itself.
 
 use std::io;
 

@@ -1,11 +1,11 @@
 //! The file operations of a log, as traits, so that tests can substitute another disk.
 //!
 //! # Requirements
-//! - Data for which [`LayerFile::sync`] has returned survives a loss of power, and so does the
+//! - Data for which [`LayerFile::sync`] has returned survives a loss of power, together with the
 //!   file's length.
 //! - A created, renamed or removed name is permanent once [`FileLayer::sync_folder`] has returned.
-//!   Before that, a loss of power may undo any of these steps, and keep later ones.
-//! - Any part of an unsynced write may be on the disk, sector by sector.
+//!   Before that, a loss of power may undo any of these changes while keeping later ones.
+//! - Any part of an unsynced write may be on the disk, with the granularity of a sector.
 
 mod system;
 
@@ -22,9 +22,9 @@ pub trait FileLayer: Send + Sync {
     /// The folder's lock, released when dropped.
     type Lock: Send + fmt::Debug;
 
-    /// Returns the folder's path, for messages.
+    /// Returns the folder's path, for use in messages.
     fn path(&self) -> &Path;
-    /// Returns the names of its files, in any order.
+    /// Returns the names of all files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
     /// Creates an empty file. Fails if the name is taken.
     fn create(&self, name: &str) -> io::Result<Self::File>;
@@ -34,9 +34,9 @@ pub trait FileLayer: Send + Sync {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file's name.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Makes all changes of names durable.
+    /// Makes all changes to names durable.
     fn sync_folder(&self) -> io::Result<()>;
-    /// Takes the folder's lock; fails with `WouldBlock` if another process has it.
+    /// Takes the folder's lock. Fails with `WouldBlock` if another process holds it.
     fn lock(&self) -> io::Result<Self::Lock>;
 }
 
@@ -44,9 +44,10 @@ pub trait FileLayer: Send + Sync {
 pub trait LayerFile: Send {
     /// Returns the file's length in bytes.
     fn length(&self) -> io::Result<u64>;
-    /// Extends the file to at least `bytes`, and allocates the disk space. New bytes read as zeros.
+    /// Extends the file to at least `bytes` bytes, and allocates the disk space. New bytes read as
+    /// zeros.
     fn allocate(&mut self, bytes: u64) -> io::Result<()>;
-    /// Reads until the buffer is full or the file ends. Returns the number of bytes.
+    /// Reads until the buffer is full or the file ends. Returns the number of bytes read.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all bytes.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;

@@ -1,4 +1,4 @@
-//! The operating system's files.
+//! File access through the operating system.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -12,13 +12,13 @@ use rustix::io::Errno;
 use super::{FileLayer, LayerFile};
 use crate::format::BLOCK_BYTES;
 
-/// Name of the file whose lock is that of the folder.
+/// The name of the file whose lock serves as the folder's lock.
 const LOCK: &str = "lock";
 
 /// The access to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Files are only read, and none is created.
+    /// Files are only read, and none are created.
     Read,
     /// Files are read and written.
     Write,
@@ -33,17 +33,17 @@ pub struct SystemFolder {
 
 /// A file of the operating system.
 ///
-/// Whole blocks go from the caller's memory directly to the disk. Through the kernel's cache they
-/// would be copied once more, for the rare case that they are read: that copy took more time than
-/// the disk. The descriptor for this is opened with the first whole blocks, because most files,
-/// such as metadata, never have any.
+/// Whole blocks go directly from the caller's memory to the disk. Through the kernel's cache they
+/// would be copied once more, for the rare case that they are read, and that copy took more time
+/// than the disk. The descriptor for direct writes is opened with the first whole blocks, because
+/// most files, such as metadata, never have any.
 #[derive(Debug)]
 pub struct SystemFile {
     file: File,
     direct: Direct,
 }
 
-/// The file's descriptor without the kernel's cache.
+/// The descriptor for writing the file without the kernel's cache.
 #[derive(Debug)]
 enum Direct {
     /// No whole blocks have been written yet.
@@ -53,10 +53,10 @@ enum Direct {
     Missing,
 }
 
-/// The lock of a folder of the operating system, held until it is dropped.
+/// The lock of a folder of the operating system, held until dropped.
 ///
-/// The file is unlocked explicitly, and not merely closed: a process that another thread forks has
-/// a copy of the descriptor until it executes its program, and the copy would keep the lock.
+/// The file is unlocked explicitly, not merely closed: a process that another thread forks has a
+/// copy of the descriptor until it executes its program, and that copy would keep the lock.
 #[derive(Debug)]
 pub struct SystemLock(File);
 
@@ -67,14 +67,14 @@ impl SystemFolder {
         let path = path.into();
         if !path.is_dir() {
             fs::create_dir_all(&path)?;
-            // Parent folders that were also created are synced too.
+            // Parent folders that had to be created are synced too.
             for above in path.ancestors().skip(1) {
                 let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
                 match File::open(above).and_then(|folder| folder.sync_all()) {
                     Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
                         return Err(error);
                     }
-                    // A folder that may not be read was not created here.
+                    // A folder that cannot be read was not created here.
                     Ok(()) | Err(_) => {}
                 }
             }
@@ -165,7 +165,8 @@ impl LayerFile for SystemFile {
 
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            // Some file systems cannot allocate: the space is taken when it is written.
+            // Some file systems cannot allocate space in advance: it is taken when the data is
+            // written.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 let length = self.length()?.max(bytes);
                 self.file.set_len(length)
@@ -217,8 +218,8 @@ impl SystemFile {
     }
 }
 
-/// Opens the same file without the kernel's cache, by its descriptor, because its name may have
-/// changed or may now belong to another file.
+/// Opens the same file without the kernel's cache. It is opened through its descriptor, because its
+/// name may have changed or may now belong to another file.
 fn without_cache(file: &File) -> Option<File> {
     let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -233,7 +234,8 @@ fn are_blocks(bytes: &[u8], offset: u64) -> bool {
         && offset.is_multiple_of(block)
 }
 
-/// Writes as many whole blocks as possible past the kernel's cache. Returns the number of bytes.
+/// Writes as many whole blocks as possible past the kernel's cache. Returns the number of bytes
+/// written.
 fn write_blocks_at(direct: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {
