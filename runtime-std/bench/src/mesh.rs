@@ -2,12 +2,12 @@
 //! connections without the protocol.
 //!
 //! Each process that sends in the group writes to all others, and each reads from all others, as
-//! fast as possible and in large pieces: one thread per connection and direction, which waits in
-//! the kernel. The bytes themselves are neither written nor read.
+//! fast as possible and in large pieces: each direction of a connection has a thread, which waits
+//! in the kernel. The bytes themselves are neither written nor read.
 //!
-//! The connections are those of the protocol: established in the same way, with the kernel's own
-//! buffer sizes. Bytes are counted during the same period at all processes, which wait at a barrier
-//! before it.
+//! The connections are the same as in the protocol: established in the same way, with the kernel's
+//! own buffer sizes. Bytes are counted during the same period at all processes, which wait at a
+//! barrier before it.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -23,11 +23,11 @@ use crate::experiment::{Experiment, JOIN_LIMIT, Kind, Member};
 use tramontane_local::group::{LocalError, LocalPlace};
 use tramontane_runtime::group::{FIRST_VIEW, Running, StartError};
 
-/// Bytes written and read at once, as in `iperf3`.
+/// Number of bytes written and read at once, as in `iperf3`.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Time that a process runs before it counts, until the kernel has grown its buffers, and after it
-/// has counted, because others still do.
+/// Time for which a process runs before it counts, so that the kernel can grow its buffers, and
+/// after it has counted, because others may still be counting.
 const MARGIN: Duration = Duration::from_millis(300);
 
 /// A mesh of TCP connections without a protocol.
@@ -66,7 +66,7 @@ impl Experiment for BareMesh {
             let rate = bytes as f64 / start.elapsed().as_secs_f64();
             std::thread::sleep(MARGIN);
             for stream in &streams {
-                // This fails if the other end was faster.
+                // This fails if the other end has already closed the connection.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             rate
@@ -75,7 +75,7 @@ impl Experiment for BareMesh {
     }
 }
 
-/// Establishes the connections to all other processes, and waits until all have theirs.
+/// Establishes the connections to all other processes, and waits until all processes have theirs.
 fn meet(own: &Member) -> Result<Vec<TcpStream>, BenchError> {
     let LocalPlace::Network { addresses, .. } = &own.place else {
         return Err(BenchError::Setup("the bare mesh runs only over TCP".into()));

@@ -47,15 +47,15 @@ pub enum Technique {
     ReceiveBatching,
     /// Deliver one message per step.
     DeliveryBatching,
-    /// No null rounds.
+    /// Nulls are disabled.
     Nulls,
     /// Post after each stage.
     LatePosting,
-    /// All techniques: the paper's baseline.
+    /// All techniques are disabled, which is the paper's baseline.
     All,
 }
 
-/// Returns the switches that remain without some techniques.
+/// Returns the switches that remain when these techniques are disabled.
 #[must_use]
 pub fn switches_without(techniques: &[Technique]) -> Switches {
     techniques.iter().fold(Switches::all(), |switches, technique| {

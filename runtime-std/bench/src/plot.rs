@@ -53,7 +53,7 @@ impl Drawing {
         Self { title, over, unit, is_logarithmic: false, series: Vec::new() }
     }
 
-    /// Adds a point to the line with that label.
+    /// Adds a point to the line with the given label.
     pub(crate) fn add(&mut self, label: String, place: f64, figure: Spread) {
         match self.series.iter_mut().find(|series| series.label == label) {
             Some(series) => series.points.push((place, figure)),
@@ -64,11 +64,11 @@ impl Drawing {
     /// Writes the drawing to a file.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if the file cannot be written.
+    /// Fails with [`BenchError::Setup`] if the file cannot be written.
     pub(crate) fn write(&self, path: &Path) -> Result<(), BenchError> {
         let failed =
             |why: String| BenchError::Setup(format!("cannot draw {}: {why}", path.display()));
-        // The drawing is rendered in memory first, so that a full disk causes an error here and not
+        // The drawing is rendered in memory first, so that a full disk causes an error rather than
         // a partial file.
         let svg = self.svg().map_err(|error| failed(error.to_string()))?;
         std::fs::write(path, svg).map_err(|error| failed(error.to_string()))
@@ -154,14 +154,15 @@ impl Drawing {
     }
 }
 
-/// Returns the style of a line and its points: colours are reused with empty points.
+/// Returns the style of a line and its points: after all colours have been used, they repeat with
+/// hollow points.
 fn looks(index: usize) -> (RGBColor, ShapeStyle) {
     let colour = COLOURS[index % COLOURS.len()];
     let is_full = (index / COLOURS.len()).is_multiple_of(2);
     (colour, if is_full { colour.filled() } else { colour.stroke_width(1) })
 }
 
-/// Returns round figures between two bounds, enough of them for any range.
+/// Returns round figures between two bounds, enough for any range.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let steps: &[f64] = match (high / low).log10() {
         ..0.8 => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],

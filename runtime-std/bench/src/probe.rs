@@ -1,6 +1,6 @@
 //! Probes of the machine's limit: two processes that communicate without the protocol.
 //!
-//! - The hand-off: one cache line back and forth.
+//! - The hand-off: one cache line passed back and forth.
 //! - The bare ring: one shared ring in each direction, with a counter at the end of each slot as in
 //!   the protocol; each process writes its messages and reads every byte of both rings.
 //!
@@ -21,10 +21,10 @@ use crate::experiment::{Experiment, Kind, Member};
 use crate::touch;
 use tramontane_runtime::group::Running;
 
-/// A probe's time limit: a process that waits longer for its peer gives up.
+/// Time limit of a probe. A process that waits longer for its peer gives up.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// One cache line back and forth.
+/// One cache line passed back and forth.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HandOff {
     pub(crate) rounds: u64,
@@ -59,7 +59,7 @@ pub(crate) struct BareRing {
 /// The measurements of one process of [`BareRing`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Ringed {
-    /// Messages per second, local and peer's together.
+    /// Messages per second, including the process's own.
     pub(crate) messages_per_s: f64,
     /// A checksum of the bytes read, so that the reads are not optimised away.
     pub(crate) checksum: u64,
@@ -83,7 +83,7 @@ impl Experiment for BareRing {
     }
 }
 
-/// Spins until `done` returns true, and gives up after a long time.
+/// Spins until `done` returns true, or gives up after [`LIMIT`].
 fn spin_until(mut done: impl FnMut() -> bool) -> Result<(), OutOfRow> {
     let mut spins = 0_u64;
     let mut since = None;
@@ -149,7 +149,7 @@ impl Ring {
     #[inline]
     fn payload(&self, slot: usize, bytes: usize) -> &[u8] {
         // SAFETY: a payload is at most a slot without its header, and the writer does not touch it
-        // until the reader has published that it was consumed.
+        // until the reader has published that it has been consumed.
         unsafe { std::slice::from_raw_parts(self.slot(slot), bytes) }
     }
 

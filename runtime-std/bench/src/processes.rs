@@ -1,4 +1,4 @@
-//! An experiment's processes: they are started together, one per member, and each returns one
+//! An experiment's processes: which are started together, one per member, and each returns one
 //! outcome.
 
 use std::time::Duration;
@@ -27,19 +27,19 @@ pub(crate) enum Placement {
 pub(crate) struct Start<'s> {
     /// The fabric.
     pub(crate) carrier: Carrier,
-    /// The device, if the fabric is RDMA.
+    /// The device to use if the fabric is RDMA.
     pub(crate) device: &'s DeviceOptions,
     /// The placement on processors.
     pub(crate) placement: Placement,
-    /// The signals that end them early.
+    /// The signals that end the processes early.
     pub(crate) interrupts: &'s Interrupts,
 }
 
 /// Runs one process per member of the group, and returns their outcomes by rank. An experiment
-/// takes as long as its arguments request: only a signal limits it.
+/// takes as long as its arguments request: only a signal ends it early.
 ///
 /// # Errors
-/// If the group is invalid, a process failed, or this one was interrupted.
+/// Fails if the group is invalid, if a process failed, or if this process was interrupted.
 pub(crate) fn run<E: Experiment>(
     group: &Description,
     experiment: &E,
@@ -56,8 +56,8 @@ pub(crate) fn run<E: Experiment>(
         };
         crew.start(&Task { member, experiment: experiment.clone() }, &launch)?;
     }
-    // Only the members keep their sockets: if a member ends, no other process may still answer for
-    // it.
+    // Only the members keep their sockets: when a member exits, no other process may still answer
+    // for it.
     drop(meeting);
     let outcomes = crew.reports(Duration::MAX, start.interrupts);
     drop(crew);

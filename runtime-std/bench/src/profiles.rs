@@ -1,7 +1,7 @@
 //! Profiles: the machines that the simulator models.
 //!
-//! A profile is a file in `profiles/`. `base` names another profile, which provides the values that
-//! the file does not set; without a base, the defaults apply. Each value has a source, and an
+//! A profile is a file in `profiles/`. Its `base` names another profile, which provides the values
+//! that the file does not set; without a base, the defaults apply. Each value has a source, and an
 //! uncertainty factor if it differs from the default's.
 //!
 //! ```text
@@ -45,8 +45,8 @@ struct Contents {
 /// The parameters set on simulated machines.
 #[derive(Args, Clone, Debug, Default)]
 pub struct MachineArguments {
-    /// Give a parameter of the simulated machines another value; repeat the option, or separate
-    /// several with commas. The files in runtime-std/bench/profiles list the names
+    /// Set a parameter of the simulated machines; repeat the option, or separate several with
+    /// commas. The files in runtime-std/bench/profiles list the names
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = assignment)]
     set: Vec<(String, u64)>,
 }

@@ -1,5 +1,5 @@
 //! The progress of an experiment, on a terminal. If an experiment fails or is interrupted, no trace
-//! of it remains.
+//! of the progress remains.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_usize;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Time between two checks for a signal.
+/// Interval between checks for a signal.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time between two updates.
+/// Interval between updates.
 const TICK: Duration = Duration::from_millis(200);
 
 /// A bar with `steps` steps, which disappears when it is dropped.
@@ -57,8 +57,8 @@ impl Drop for Progress {
     }
 }
 
-/// Makes a signal that ends the process clear the bar first. If the thread for that cannot be
-/// started, the bar remains.
+/// Makes a signal that ends the process clear the bar first. If the thread that does this cannot be
+/// started, the bar is left on the terminal.
 fn clear_on_signals(bar: &ProgressBar) {
     let (signal, bar) = (Arc::<AtomicUsize>::default(), bar.clone());
     let came = Arc::clone(&signal);
@@ -67,7 +67,7 @@ fn clear_on_signals(bar: &ProgressBar) {
             let signal = came.load(Ordering::Relaxed);
             if let (1.., Ok(signal)) = (signal, i32::try_from(signal)) {
                 bar.finish_and_clear();
-                // The shell then sees which signal it was, as without a handler.
+                // The shell then sees which signal arrived, as it would without a handler.
                 let _ = emulate_default_handler(signal);
             }
             std::thread::sleep(LOOK_PAUSE);
@@ -75,7 +75,7 @@ fn clear_on_signals(bar: &ProgressBar) {
     };
     if std::thread::Builder::new().name("tramontane-bar".into()).spawn(watch).is_ok() {
         for number in [SIGINT, SIGTERM] {
-            // If it cannot be watched, it has its default effect.
+            // If the signal cannot be watched for, it has its default effect.
             let _ = register_usize(number, Arc::clone(&signal), number.cast_unsigned() as usize);
         }
     }

@@ -1,5 +1,5 @@
-//! Continuous sending with real processes: over shared memory or TCP in turn with a probe without a
-//! protocol, or over RDMA.
+//! Continuous sending with real processes: over shared memory or TCP, alternating with a probe
+//! without a protocol, or over RDMA.
 
 use crate::command::Multicast;
 use crate::error::BenchError;
@@ -16,8 +16,8 @@ use tramontane_local::options::name;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 
-/// Returns the default number of messages of each sender: about half a second's worth on a machine
-/// that touches 10 GB per second, or on a network of 4 GB per second.
+/// Returns the default number of messages per sender: about half a second's worth on a machine that
+/// touches 10 GB per second, or on a 4 GB/s network.
 fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
     let cost = match carrier {
         Carrier::SharedMemory => 30 + u64::from(bytes) / 8,
@@ -56,7 +56,7 @@ pub fn run(
         untouched: arguments.untouched,
         drive: arguments.drive,
     };
-    // A polling thread and a sender of one process must not be pinned to the same processor.
+    // A polling thread and a sender in one process must not be pinned to the same processor.
     let placement = match (arguments.unpinned, arguments.drive) {
         (false, Drive::Caller) => Placement::Spread,
         _ => Placement::Free,
@@ -127,7 +127,8 @@ fn check_probe(carrier: Carrier, nodes: u16) -> Result<(), BenchError> {
 /// second of the bare mesh.
 fn probe(group: &Description, sending: &Sending, start: &Start<'_>) -> Result<f64, BenchError> {
     match start.carrier {
-        // The mesh is placed like the members: its threads wait in the kernel as they do.
+        // The mesh is placed like the members: its threads wait in the kernel as the members'
+        // threads do.
         Carrier::Tcp => {
             let mesh = BareMesh { count_ms: MESH_COUNT_MS };
             let received = processes::run(group, &mesh, start)?;
@@ -148,8 +149,8 @@ fn ratios(rates: &[f64], probes: &[f64]) -> Spread {
     Spread::of(&rates.iter().zip(probes).map(|(rate, probe)| rate / probe).collect::<Vec<_>>())
 }
 
-/// Returns the messages from others delivered per second at the median member. All members deliver
-/// the same messages, with equal numbers from each sender.
+/// Returns the number of other members' messages that the median member delivers per second. All
+/// members deliver the same messages, with equal numbers from each sender.
 fn foreign_rate_of(outcomes: &[Sent], senders: u16) -> f64 {
     let foreign = |(rank, outcome): (usize, &Sent)| {
         let own = if rank < usize::from(senders) { 1.0 / f64::from(senders) } else { 0.0 };

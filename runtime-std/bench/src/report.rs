@@ -6,26 +6,26 @@ use crate::spread::Spread;
 use tramontane_local::table::{Table, scaled};
 use tramontane_runtime::rdma::PostCounts;
 
-/// A probe that a run is compared with: processes that carry bytes without the protocol, in turn
-/// with it.
+/// A probe with which a run is compared: processes that carry bytes without the protocol,
+/// alternating with the run.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Probe {
     /// The bare ring of two processes.
     Ring {
-        /// Messages per second at its median process, its own and its peer's.
+        /// Messages per second at the median process, its own and its peer's.
         messages_per_s: Spread,
         /// The run's rate divided by the probe's, round by round.
         ratio: Spread,
     },
     /// The bare mesh of TCP connections.
     Mesh {
-        /// Bytes per second that its median process received from the others.
+        /// Bytes per second that the median process received from the others.
         received_bytes_per_s: Spread,
-        /// Bytes per second of others' messages delivered at the run's median member, without
-        /// headers and without the member's own messages.
+        /// Bytes per second of others' messages delivered at the run's median member, excluding
+        /// headers and the member's own messages.
         delivered_bytes_per_s: Spread,
-        /// The second divided by the first, round by round.
+        /// The delivered rate divided by the received one, round by round.
         ratio: Spread,
     },
 }
@@ -43,7 +43,7 @@ pub struct Row {
     pub bytes: u32,
     /// Number of slots of a sender.
     pub window: u32,
-    /// The thread that steps.
+    /// The thread that steps the member.
     pub drive: String,
     /// The enabled techniques of the paper.
     pub techniques: String,
@@ -53,12 +53,12 @@ pub struct Row {
     pub bytes_per_s: f64,
     /// Writes posted to one peer per local message; not counted with a polling thread.
     pub writes_per_message: Option<f64>,
-    /// Rounds used without a message, at all members, in the last run; not counted with a polling
-    /// thread.
+    /// Number of nulls of all members, in the last run; not counted with a polling thread.
     pub nulls: Option<u64>,
     /// The probe, if it was run.
     pub probe: Option<Probe>,
-    /// The fabric's counts at each member, by rank, in the last run; empty if it does not count.
+    /// The fabric's counts at each member, by rank, in the last run; empty if the fabric does not
+    /// count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<PostCounts>,
 }

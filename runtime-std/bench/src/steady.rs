@@ -14,17 +14,16 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::{Description, DescriptionBuilder};
 use tramontane_runtime::rdma::DeviceOptions;
 
-/// A heartbeat interval so long that a run sees none.
+/// A heartbeat interval so long that no heartbeat occurs during a run.
 pub(crate) const NO_HEARTBEAT_MS: u64 = 600_000;
 
-/// Number of messages of each sender in a round.
+/// Number of messages per sender in a round.
 const MESSAGES: u64 = 400_000;
 
 /// Size of a message in bytes.
 const BYTES: u32 = 1_024;
 
-/// The output of `bench views --steady`: messages per second at a member, from all senders
-/// together.
+/// The output of `bench views --steady`: messages per second at a memberfrom all senders.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SteadyReport {
     machine: String,
@@ -35,7 +34,7 @@ pub(crate) struct SteadyReport {
     without_heartbeats_messages_per_s: Spread,
     /// The rate in a group of fixed membership, driven in the same way.
     fixed_membership_messages_per_s: Spread,
-    /// The rate with heartbeats divided by that without, round by round.
+    /// The rate with heartbeats divided by the rate without, round by round.
     ratio: Spread,
 }
 
@@ -48,7 +47,8 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<SteadyRe
     };
     let (mut with, mut without, mut fixed, mut ratios) = (vec![], vec![], vec![], vec![]);
     for round in 0..arguments.rounds {
-        // The first in a round finds the machine slightly warmer or colder.
+        // The first measurement of a round finds the machine slightly warmer or colder, so the
+        // order alternates.
         let mut measured = [0.0, 0.0];
         let heartbeats_ms = [arguments.heartbeat_ms, NO_HEARTBEAT_MS];
         for index in if round % 2 == 0 { [0, 1] } else { [1, 0] } {

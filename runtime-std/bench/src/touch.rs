@@ -1,5 +1,5 @@
-//! The work of every experiment on a message: it writes each byte in place, and reads each byte at
-//! delivery.
+//! The work that every experiment does on a message: writing each byte in place, and reading each
+//! byte at delivery.
 //!
 //! Probe and protocol share these functions, so that neither benefits from a cheaper message.
 
@@ -9,7 +9,7 @@ pub fn write(payload: &mut [u8], number: u64) {
     payload.fill(number as u8);
 }
 
-/// Reads every byte; the sum keeps the reads from being optimised away.
+/// Reads every byte. The sum keeps the reads from being optimised away.
 #[inline]
 pub fn read(payload: &[u8]) -> u64 {
     let (words, rest) = payload.as_chunks::<8>();

@@ -1,4 +1,5 @@
-//! One process of an experiment: it runs its task, reports, and stays until all have reported.
+//! One process of an experiment: it runs its task, reports, and stays until all processes have
+//! reported.
 
 use crate::blocks::limit::CopyLimit;
 use crate::blocks::task::BlockTask;

@@ -27,7 +27,7 @@ const BENCH_EXAMPLES: &str = "  tramontane-lab bench multicast --probe
   tramontane-lab bench record --paper spindle --seeds 1
   tramontane-lab bench views --ways kill,leave";
 
-/// The exit statuses of benchmarks besides those of every command.
+/// The exit statuses of benchmarks, in addition to those of every command.
 const BENCH_STATUSES: [Status; 5] =
     [Status::Input, Status::Resources, Status::Group, Status::PeerLost, Status::Device];
 

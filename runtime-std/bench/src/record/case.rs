@@ -1,4 +1,4 @@
-//! The runs for figures. Equal cases share one run.
+//! The runs that produce figures. Equal cases share one run.
 
 use serde::Deserialize;
 use toml::Table;
@@ -10,7 +10,7 @@ use super::transfer::{Breakdown, Storage, Transfer};
 use super::writes::Writes;
 use crate::error::BenchError;
 
-/// A run as described by a table: `run` is its kind, and the other fields are the kind's.
+/// A run as described by a table. `run` is its kind, and the other fields depend on the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(tag = "run", rename_all = "kebab-case")]
 pub(super) enum Case {

@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Rows of your own instead of the papers': a file like those in runtime-std/bench/claims
     #[arg(long, value_name = "FILE", conflicts_with = "paper")]
     pub rows: Option<PathBuf>,
-    /// Only these claims and goals, by id
+    /// Only these claims and goals, given by id
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Number of runs of each case, each with a different seed; the median counts

@@ -1,6 +1,6 @@
 //! Table 1: all leaders crash at once, while clients send to all groups.
 //!
-//! The paper triggers three changes in one run. Here crashed replicas stay down, so each change is
+//! The paper triggers three changes in one run. Here, crashed replicas stay down, so each change is
 //! a separate run with a different seed. A message is delayed if it was in flight when the leaders
 //! crashed and took longer than any before the crash.
 
@@ -32,7 +32,7 @@ impl LeaderChange {
     /// Runs the change.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if nothing is delayed.
+    /// Fails with [`BenchError::Setup`] if nothing is delayed.
     pub(super) fn run(&self, machines: &Machines) -> Result<Figures, BenchError> {
         let (profile, seed) = (machines.named(MACHINE)?.clone(), self.change);
         let (clients, options) = (CLIENTS, TramOptions::default());
@@ -69,8 +69,8 @@ impl LeaderChange {
                 load.crash(process);
             }
         }
-        // Clients send again when they are answered: by then all messages in flight have their
-        // answers.
+        // A client sends its next message when it has the answers to the previous one, so by then
+        // all messages in flight have their answers.
         let after = load.run(&workload, &schedule(3 * messages));
         let all = after.latencies_ns.iter().zip(&after.answered_ns);
         let was_under_way = |(latency, at): &(&u64, &u64)| **at - **latency <= crashed_at;
@@ -90,7 +90,8 @@ impl LeaderChange {
             ("deviation_us", (squares / count).sqrt()),
             ("min_us", delayed.iter().copied().fold(f64::INFINITY, f64::min)),
             ("max_us", max_us),
-            // The part beyond the time after which a leader without a heartbeat is suspected.
+            // The part of the delay beyond the time after which a leader without a heartbeat is
+            // suspected.
             ("mean_beyond_us", mean_us - suspect_us),
             ("max_beyond_us", max_us - suspect_us),
             // The longest latency before the crash.

@@ -1,4 +1,4 @@
-//! The papers' machines, with one profile each.
+//! The papers' machines, each with a profile.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tramontane_fixtures::profile::Profile;
 use crate::error::BenchError;
 use crate::profiles::{MachineArguments, names};
 
-/// One profile for each machine, by its name with `_` instead of `-`.
+/// One profile per machine, keyed by its name with `_` instead of `-`.
 #[derive(Clone, Debug)]
 pub(super) struct Machines(BTreeMap<String, Profile>);
 
@@ -24,7 +24,7 @@ impl Machines {
     /// Returns the machine of that name.
     ///
     /// # Errors
-    /// [`BenchError::Arguments`] if there is none of that name.
+    /// Fails with [`BenchError::Arguments`] if there is no machine with that name.
     pub(super) fn named(&self, name: &str) -> Result<&Profile, BenchError> {
         let missing = || {
             BenchError::Arguments(format!(

@@ -1,9 +1,9 @@
 //! The record: the papers' statements and this project's goals, compared with the simulator's
 //! results.
 //!
-//! The statements are data: rows of the files in `claims/`, each with a query of the runs that
-//! answer it. No value is read off a plot. A claim that no run can answer is a row too, with the
-//! reason. A run is shared by all rows that use it.
+//! The statements are data: rows of the files in `claims/`, each with a query on the runs that
+//! answer it. No value is read off a plot. A claim that no run can answer is also a row, which
+//! contains the reason. A run is shared by all rows that use it.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Formatting of numbers.
 
-/// Formats numbers with their places, as in `2: 9.87, 4: 9.71`, or a number without a place by
-/// itself.
+/// Formats numbers with their positions, as in `2: 9.87, 4: 9.71`, or a single number without its
+/// position.
 pub(super) fn listed(places: &[String], numbers: &[f64]) -> String {
     if places.is_empty() {
         return numbers.iter().map(|number| short(*number)).collect();

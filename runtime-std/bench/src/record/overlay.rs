@@ -1,5 +1,5 @@
-//! Messages to several groups (TRAM 8): TRAM over its trees, and the protocols that it is compared
-//! with. Each case is a run of one system under load.
+//! Messages to several groups (TRAM 8): TRAM over its trees, and the protocols with which it is
+//! compared. Each case is a run of one system under load.
 
 use serde::Deserialize;
 use tramontane_core::tram::{Answers, Limits};
@@ -13,7 +13,7 @@ use super::machines::Machines;
 use super::tree::Tree;
 use crate::error::BenchError;
 
-/// The machine of the paper, and the same with the kernel's TCP, for message-based protocols.
+/// The machine of the paper. For message-based protocols, the same machine with the kernel's TCP.
 pub(super) const MACHINE: &str = "r320_fdr";
 const MESSAGES_MACHINE: &str = "r320_tcp";
 
@@ -41,13 +41,14 @@ enum Variant {
     Paper,
     /// Messages are passed on while they are being replicated.
     Early,
-    /// A step takes everything available.
+    /// Each step takes everything that is available.
     Batching,
     /// Messages are passed on only to the leaders of children.
     Leaders,
     /// Uses all three extensions.
     All,
-    /// All three, and entries refer to large payloads, which clients write to all replicas (TRM-9).
+    /// All three extensions, and entries refer to large payloads, which clients write to all
+    /// replicas (TRM-9).
     References,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct Ordered {
     tree: Tree,
     variant: Variant,
     demand: Demand,
-    /// Whether messages go to adjacent groups in the tree.
+    /// Whether messages go to groups that are adjacent in the tree.
     adjacent: bool,
     destinations: u32,
     payload_bytes: u32,
@@ -77,7 +78,7 @@ pub(super) struct Ordered {
     replicas: u16,
 }
 
-/// A message of 64 bytes to random groups, by one client.
+/// The default case is one client that sends messages of 64 bytes to random groups.
 impl Default for Ordered {
     fn default() -> Self {
         Self {
@@ -93,25 +94,25 @@ impl Default for Ordered {
     }
 }
 
-/// Maximum bytes of rings and logs of a run: large messages get fewer entries.
+/// Maximum size, in bytes, of the rings and logs in a run. Large messages get fewer entries.
 const RING_BYTES: u32 = 2 << 20;
 
-/// The largest message that does not count as large: fewer clients saturate the ports with larger
-/// ones.
+/// Maximum size, in bytes, of a message that does not count as large. With larger ones, fewer
+/// clients saturate the ports.
 const SMALL_BYTES: u32 = 1 << 10;
 
-/// Payload size from which entries refer to payloads, if that is enabled.
+/// Payload size, in bytes, from which entries refer to payloads if references are enabled.
 const REFERENCES_FROM: u32 = 4 << 10;
 
 /// Suspicion time if large messages fill the ports, in ns.
 const SUSPECT_LARGE_NS: u64 = 20_000_000;
 
-/// Maximum time between two idle steps of a replica, in ns. It polls because a step's reading of
-/// others' counts may cause work some steps later, and no step reports that.
+/// Maximum time between two idle steps of a replica, in ns. A replica polls because reading the
+/// counts of others in one step may cause work some steps later, which no step reports.
 pub(super) const IDLE_NS: u64 = 500;
 
 impl Ordered {
-    /// Returns the case in a canonical form: with one group or all of them, both patterns draw the
+    /// Returns the case in a canonical form. With one group or all of them, both patterns draw the
     /// same groups, so such a case is run once.
     pub(super) fn drawn(self) -> Self {
         Self { adjacent: self.adjacent && (2..GROUPS).contains(&self.destinations), ..self }
@@ -126,9 +127,9 @@ impl Ordered {
         }
     }
 
-    /// Returns the time after which a silent replica is suspected. A heartbeat waits for everything
-    /// that its replica has posted, which takes several milliseconds with all clients' large
-    /// messages.
+    /// Returns the time after which a silent replica is suspected. A heartbeat waits until
+    /// everything that its replica has posted has been sent, which takes several milliseconds with
+    /// all clients' large messages.
     fn suspect_ns(&self) -> u64 {
         match (self.demand, self.payload_bytes) {
             (Demand::Saturating, bytes) if bytes > SMALL_BYTES => SUSPECT_LARGE_NS,
@@ -163,7 +164,7 @@ impl Ordered {
     /// Runs the case.
     ///
     /// # Errors
-    /// [`BenchError`] if there is no such overlay.
+    /// Fails with [`BenchError`] if there is no such overlay.
     pub(super) fn run(&self, machines: &Machines, seed: u64) -> Result<Figures, BenchError> {
         let protocol = match self.system {
             System::Tram => None,

@@ -8,7 +8,7 @@ use super::rows::Figure;
 use crate::error::BenchError;
 use crate::plot::Drawing;
 
-/// Returns the page. A record of one paper has that paper's title.
+/// Returns the page. If the record covers one paper, the page has that paper's title.
 pub(super) fn markdown(record: &Record, command: &str) -> String {
     let (title, is_one) = match &record.parts[..] {
         [part] => (part.title.as_str(), true),
@@ -95,7 +95,7 @@ fn figures(part: &Part) -> String {
 /// Writes a drawing of each figure that has one into a folder.
 ///
 /// # Errors
-/// [`BenchError::Setup`] if a file cannot be written.
+/// Fails with [`BenchError::Setup`] if a file cannot be written.
 pub(super) fn draw(record: &Record, folder: &Path) -> Result<(), BenchError> {
     let tables = record.parts.iter().flat_map(|part| &part.tables);
     for (figure, lines) in tables.filter(|(figure, _)| !figure.drawing.is_empty()) {

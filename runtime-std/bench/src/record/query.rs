@@ -41,11 +41,11 @@ pub(super) struct Asked<'q> {
     pub(super) lists: &'q Table,
 }
 
-/// One or more numbers, each with its place in the series.
+/// One or more numbers, each with its position in the series.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Series {
     pub(super) numbers: Vec<f64>,
-    /// Empty for a single number.
+    /// The positions in the series; empty for a single number.
     pub(super) places: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ impl Series {
     }
 
     /// Returns whether each number is less than the previous one. An increase of up to a hundredth
-    /// counts as equal, not as a rise.
+    /// counts as no change.
     fn falls(&self) -> bool {
         let (first, last) = self.ends();
         self.is_each_step(|one, next| next <= one * 1.01) && last < first * 0.95
@@ -125,10 +125,10 @@ impl Series {
     }
 }
 
-/// Answers a query; `values` are those of the row.
+/// Answers a query. `values` are those of the row.
 ///
 /// # Errors
-/// [`BenchError::Arguments`] if it is not a valid query, or the error of a run.
+/// Fails with [`BenchError::Arguments`] if the query is not valid, or with the error of a run.
 pub(super) fn answer(
     query: &str,
     asked: &Asked<'_>,
@@ -139,7 +139,7 @@ pub(super) fn answer(
     if reader.rest.trim().is_empty() { Ok(series) } else { Err(reader.wrong("operator")) }
 }
 
-/// Reads a query from left to right, and evaluates it on the way.
+/// Reads a query from left to right, evaluating it on the way.
 struct Reader<'q> {
     rest: &'q str,
     asked: &'q Asked<'q>,
@@ -383,7 +383,7 @@ fn field(word: &str) -> Field {
     }
 }
 
-/// Formats a value as the place of a figure.
+/// Formats a value as the position of a figure.
 fn place(field: &Field) -> String {
     match field {
         Field::String(word) => word.clone(),

@@ -1,4 +1,4 @@
-//! The record: a row for each claim, and the number that held.
+//! The record: a row for each claim, and the number of claims that held.
 
 use serde::Serialize;
 
@@ -19,17 +19,17 @@ pub(super) struct Row {
     pub(super) is_direction: bool,
     /// The simulator's number, over seeds.
     pub(super) simulated: Option<Spread>,
-    /// For a direction: the figures.
+    /// The figures, if the claim is a direction.
     pub(super) seen: String,
     pub(super) ratio: Option<f64>,
     pub(super) verdict: Verdict,
     /// Whether the number was known while the parameters were chosen.
     pub(super) is_in_view: bool,
-    /// The interpretation of the words, or the reason that no run can answer.
+    /// The interpretation of the paper's words, or the reason that no run can answer.
     pub(super) note: String,
 }
 
-/// The number of a paper's claims that held.
+/// The numbers of a paper's claims that held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Summary {
     numbers_held: usize,
@@ -45,7 +45,7 @@ pub(super) struct Summary {
     not_modelled: usize,
 }
 
-/// A line of a table: its cells by place.
+/// A line of a table: its cells by position.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TableLine {
     pub(super) name: String,

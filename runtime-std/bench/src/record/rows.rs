@@ -1,11 +1,11 @@
-//! Rows: the papers' statements and our goals, with a query each, from the files in `claims/`.
+//! Rows: the papers' statements and our goals, each with a query, from the files in `claims/`.
 
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use crate::error::BenchError;
 
-/// A paper with its file of claims.
+/// A paper, and its file of claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paper {
@@ -15,7 +15,7 @@ pub enum Paper {
     Rdmc,
     /// TRAM: order across groups, compared with RamCast, and our goals for it
     Tram,
-    /// The DDS's levels (Spindle IV-F), and our goals for them
+    /// The levels of DDS (Spindle IV-F), and our goals for them
     Dds,
 }
 
@@ -23,10 +23,10 @@ impl Paper {
     /// All papers.
     pub(super) const ALL: [Self; 4] = [Self::Spindle, Self::Rdmc, Self::Tram, Self::Dds];
 
-    /// Returns its rows.
+    /// Returns the paper's rows.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if its file is invalid.
+    /// Fails with [`BenchError::Setup`] if the paper's file is invalid.
     pub(super) fn rows(self) -> Result<Rows, BenchError> {
         let text = match self {
             Self::Spindle => include_str!("../../claims/spindle.toml"),
@@ -55,9 +55,9 @@ impl Rows {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rows {
-    /// The title of its part of a page.
+    /// The title of the file's part of a page.
     pub(super) title: String,
-    /// A description of its runs, for its part of a page.
+    /// A description of the runs, for the file's part of a page.
     #[serde(default)]
     pub(super) about: String,
     /// Values of fields by name.
@@ -98,9 +98,9 @@ pub(super) enum Bound {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Claim {
-    /// Unique among all.
+    /// Unique id among all claims.
     pub(super) id: String,
-    /// The section, figure or table.
+    /// The section, figure or table of the paper.
     pub(super) section: String,
     /// The paper's words.
     pub(super) words: String,
@@ -109,7 +109,7 @@ pub(super) struct Claim {
     /// The unit of the stated number; empty for a ratio or a direction.
     #[serde(default)]
     pub(super) unit: String,
-    /// Queries whose answers the next ones use.
+    /// Queries whose answers the other queries use.
     #[serde(default)]
     pub(super) values: Vec<String>,
     /// The query of a number.
@@ -131,8 +131,7 @@ pub(super) struct Claim {
     /// claim is weaker evidence than others.
     #[serde(default)]
     pub(super) in_view: bool,
-    /// The interpretation of the words, if they leave something open; and the known causes of a
-    /// failure.
+    /// The interpretation of the words if they are ambiguous, and the known causes of a failure.
     #[serde(default)]
     pub(super) note: String,
 }
@@ -141,24 +140,24 @@ pub(super) struct Claim {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Figure {
-    /// Empty if it belongs to the previous figure.
+    /// The figure's title; empty if it belongs to the previous figure.
     #[serde(default)]
     pub(super) title: String,
     /// The content.
     pub(super) what: String,
-    /// The meaning of its columns.
+    /// The meaning of the columns.
     pub(super) over: String,
     pub(super) unit: String,
     /// Each line's name and query.
     pub(super) lines: Vec<(String, String)>,
     pub(super) digits: usize,
-    /// The name of its drawing, if it has one.
+    /// The name of the figure's drawing, if it has one.
     #[serde(default)]
     pub(super) drawing: String,
     /// Whether both axes of the drawing are logarithmic.
     #[serde(default)]
     pub(super) is_logarithmic: bool,
-    /// The text below it.
+    /// The text below the figure.
     #[serde(default)]
     pub(super) note: String,
 }

@@ -1,4 +1,4 @@
-//! Runs by case and seed, each done once.
+//! Runs by case and seed. Each is done only once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct Cache<'m> {
 /// The runs that a query uses.
 #[derive(Clone, Copy)]
 pub(super) enum Runs<'c> {
-    /// Completed runs of some seeds: a figure is the median over them.
+    /// Completed runs with some seeds. A figure is the median over them.
     Done(&'c Cache<'c>, &'c [u64]),
     /// No runs: requested cases are collected, and every figure is 1.
     Asked(&'c Mutex<BTreeSet<Case>>),
@@ -44,7 +44,7 @@ impl<'m> Cache<'m> {
     /// after each run.
     ///
     /// # Errors
-    /// The error of the first run that failed.
+    /// Fails with the error of the first run that failed.
     pub(super) fn prepare(
         &self,
         cases: &BTreeSet<Case>,
@@ -70,8 +70,8 @@ impl<'m> Cache<'m> {
         })
     }
 
-    /// Returns a figure of a case, which is run if it has not been; without a name, returns whether
-    /// it runs.
+    /// Returns a figure of a case, after running the case if necessary. Without a name, only checks
+    /// that the case runs.
     fn figure(&self, case: &Case, seed: u64, name: Option<&str>) -> Result<f64, BenchError> {
         let key = (*case, if case.has_own_seed() { 0 } else { seed });
         let of = |figures: &Figures| match name {
@@ -108,7 +108,8 @@ impl Runs<'_> {
     /// Returns a figure of a case.
     ///
     /// # Errors
-    /// The error of a run, or [`BenchError::Arguments`] if it has no such figure.
+    /// Fails with the error of a run, or with [`BenchError::Arguments`] if the case has no such
+    /// figure.
     pub(super) fn figure(&self, case: Case, name: &str) -> Result<f64, BenchError> {
         match self {
             Self::Done(cache, seeds) => {

@@ -18,8 +18,8 @@ pub(super) fn steps(members: f64, blocks: f64) -> Result<f64, BenchError> {
     Ok(pipeline(members, blocks)?.steps() as f64)
 }
 
-/// Returns how many steps ago the blocks sent in a steady step arrived, on average, without the
-/// root's.
+/// Returns the average number of steps between the arrival of a block and its sending in a steady
+/// step, excluding the root's blocks.
 pub(super) fn slack(members: f64, blocks: f64) -> Result<f64, BenchError> {
     let schedule = pipeline(members, blocks)?;
     let members = members as u16;

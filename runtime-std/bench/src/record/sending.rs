@@ -13,7 +13,7 @@ use tramontane_fixtures::world::{self, Ending, Load, Plan};
 use super::figures::Figures;
 use crate::error::BenchError;
 
-/// Derecho with the first steps of Spindle, up to a given one.
+/// Derecho with Spindle's steps up to a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Variant {
@@ -21,25 +21,25 @@ pub(super) enum Variant {
     Baseline,
     /// The baseline with batched receives.
     Receive,
-    /// The same with batched sends: all of Spindle's batching.
+    /// Receive with batched sends: all of Spindle's batching.
     Batching,
-    /// The same with nulls.
+    /// Batching with nulls.
     Nulls,
-    /// The same with posts outside the lock: all of Spindle.
+    /// Nulls with posts outside the lock: all of Spindle.
     Spindle,
 }
 
-/// The time that a sender waits after each message.
+/// The time for which a sender waits after each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Wait {
     /// A number of nanoseconds.
     Ns(u64),
-    /// Forever: it is declared a sender, but sends nothing.
+    /// The sender waits forever: it is declared as a sender, but sends nothing.
     ForEver(ForEver),
 }
 
-/// The keyword for it.
+/// The keyword for an endless wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ForEver {
@@ -59,18 +59,18 @@ pub(super) enum Storage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Sending {
-    /// For the core: the steps that correspond most closely to our switches; the baseline
-    /// corresponds to none of them.
+    /// For the core: the steps that correspond most closely to our switches; the baseline means no
+    /// switches.
     variant: Variant,
     /// Whether our own core runs instead of Derecho.
     is_core: bool,
-    /// Number of ready messages that sends wait for: tried and rejected in III-A.
+    /// Number of ready messages for which a send waits, which the paper tried and rejected (III-A).
     fixed_batch: Option<u16>,
     nodes: u16,
     senders: Who,
     bytes: u32,
     window: u32,
-    /// Number of messages of each sender; by default enough to make the start negligible.
+    /// Number of messages per sender; by default, enough to make the start negligible.
     messages: Option<u64>,
     /// Number of subgroups, each with all nodes.
     subgroups: u16,
@@ -79,7 +79,7 @@ pub(super) struct Sending {
     wait: Wait,
     /// The senders that wait.
     waiting: Who,
-    /// Time of the application's upcall.
+    /// Duration of the application's upcall.
     upcall_ns: u64,
     /// Whether the application copies messages into slots and out of them.
     copies: bool,
@@ -112,7 +112,7 @@ impl Who {
     }
 }
 
-/// The usual run: 10 KB, a window of 100, one subgroup, all members send.
+/// The usual run: messages of 10 KB, a window of 100, one subgroup, and all members send.
 impl Default for Sending {
     fn default() -> Self {
         Self {
@@ -136,8 +136,8 @@ impl Default for Sending {
     }
 }
 
-/// The rate of a disk and the time of a sync, if the machine's profile does not give them: assumed,
-/// because the paper does not say which disk it used.
+/// The rate of a disk and the time of a sync, if the machine's profile does not give them. They are
+/// assumed, because the paper does not say which disk it used.
 const DISK_BYTES_PER_US: u64 = 2_000;
 const DISK_SYNC_NS: u64 = 20_000;
 
@@ -148,7 +148,7 @@ impl Sending {
     /// Runs the case.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if it does not end as it should.
+    /// Fails with [`BenchError::Setup`] if the run does not end as it should.
     pub(super) fn run(&self, profile: &Profile, seed: u64) -> Result<Figures, BenchError> {
         let mut profile = profile.clone();
         if (profile.disk_bytes_per_us, profile.disk_sync_ns) == (0, 0) {
@@ -157,7 +157,7 @@ impl Sending {
         if self.is_core { self.run_core(profile, seed) } else { self.run_derecho(&profile, seed) }
     }
 
-    /// Returns enough messages to fill a window often.
+    /// Returns a number of messages that fills a window often.
     fn messages(&self) -> u64 {
         let usual = (12_000 / u64::from(self.senders.of(self.nodes)))
             .clamp(1_000, 2_000)
@@ -264,7 +264,7 @@ fn figures(setup: &Run, report: &Report) -> Figures {
         ("messages_per_s", report.messages_per_s),
         // Time from commit to delivery.
         ("latency_us", report.latency_ns / 1e3),
-        // Updates handed to the NIC for all peers, per message of a sender.
+        // Updates handed to the NIC for all peers, per message from a sender.
         ("puts", report.puts / messages),
         ("posting_us", report.posting_ns / 1e3 / messages),
         ("posting_share", report.posting_share),
@@ -275,14 +275,14 @@ fn figures(setup: &Run, report: &Report) -> Figures {
         ("send_batch", report.send_batches.mean()),
         ("receive_batch", report.receive_batches.mean()),
         ("delivery_batch", report.delivery_batches.mean()),
-        // Shares of batches: those with fewer than 5 messages, and those whose size is a multiple
-        // of the number of senders.
+        // Shares of two kinds of batches: those with fewer than 5 messages, and those whose size is
+        // a multiple of the number of senders.
         ("small_send_batches", report.send_batches.share(|size| size < 5)),
         ("whole_delivery_batches", report.delivery_batches.share(whole)),
     ]);
     if setup.delayed > 0 {
-        // The first senders wait. These are the receive predicates that sent nulls there, and at a
-        // sender that does not wait, per message of a sender.
+        // The first senders wait. Figures: the receive predicates that sent nulls at those senders,
+        // and at one that does not wait, per message from a sender.
         let nulls = |sender: usize| report.null_iterations.get(sender).map(|of| *of as f64);
         figures.extend(nulls(0).map(|of| ("waiting_nulls", of / messages)));
         figures.extend(nulls(setup.delayed).map(|of| ("other_nulls", of / messages)));

@@ -41,7 +41,7 @@ impl Algorithm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Notice {
-    /// Polling, with interrupts after 50 ms without a completion.
+    /// Polling, which switches to interrupts after 50 ms without a completion.
     Hybrid,
     Interrupts,
     Polling,
@@ -53,7 +53,7 @@ pub(super) enum Notice {
 pub(super) enum BlockMachine {
     /// RDMC's sixteen-node machine.
     Fractus,
-    /// The machine of the Lawrence Livermore National Laboratory.
+    /// The machine at Lawrence Livermore National Laboratory.
     Sierra,
     /// The machine of EmuLab, with a slow network between racks.
     Apt,
@@ -82,18 +82,19 @@ pub(super) struct Transfer {
     block_kib: usize,
     /// Whether the block size is reduced to the size of a smaller message.
     fits: bool,
-    /// Number of messages of each group, one after another.
+    /// Number of messages in each group, sent in turn.
     messages: usize,
-    /// Whether each member is the root of a group of all members; otherwise only the first is.
+    /// Whether each member is the root of a group of all members. Otherwise, only the first is a
+    /// root.
     all_send: bool,
     /// Time of blocks on one link, in percent of the usual time.
     slow_percent: u64,
-    /// Number of block times for which one member is stopped in the middle.
+    /// Number of block times for which one member is stopped in the middle of a transfer.
     pause_blocks: u64,
-    /// Whether only ports take time, as in the paper's analysis (4.5).
+    /// Whether only the ports take time, as in the paper's analysis (4.5).
     ports_alone: bool,
     notice: Notice,
-    /// Whether the NIC relays by itself.
+    /// Whether the NIC relays blocks by itself.
     offloaded: bool,
 }
 
@@ -123,7 +124,7 @@ impl Transfer {
     /// Runs the case.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if it fails.
+    /// Fails with [`BenchError::Setup`] if the transfer fails.
     pub(super) fn run(&self, machines: &Machines, seed: u64) -> Result<Figures, BenchError> {
         let setup = self.setup(machines.named(self.machine.name())?, seed);
         let report = simulated(&setup)?;
@@ -180,7 +181,7 @@ impl Transfer {
     }
 
     /// Returns the host of each member. On Apt the batch system decides, and the members of a rack
-    /// are not adjacent in the group (RDMC 5.1); on other machines it does not matter.
+    /// are not adjacent in the group (RDMC 5.1); on other machines the assignment does not matter.
     fn hosts(&self, seed: u64) -> Vec<usize> {
         let mut hosts: Vec<usize> = (0..self.nodes).collect();
         if self.machine == BlockMachine::Apt {
@@ -234,7 +235,7 @@ fn took_ns(report: &Report) -> f64 {
 #[serde(deny_unknown_fields)]
 pub(super) struct Breakdown {}
 
-/// The first member that relays blocks, and the last that gets one through it.
+/// The first member that relays blocks, and the last member that receives a block through it.
 const RELAY: usize = 1;
 const FARTHEST: usize = 3;
 
@@ -245,7 +246,7 @@ impl Breakdown {
     /// Runs the case.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if it fails.
+    /// Fails with [`BenchError::Setup`] if the transfer fails.
     pub(super) fn run(&self, machines: &Machines, seed: u64) -> Result<Figures, BenchError> {
         let profile = machines.named("stampede")?.clone();
         let setup = Setup::single(4, CoreAlgorithm::Pipeline, &[256 << 20], 1 << 20, seed);
@@ -287,7 +288,7 @@ fn no_relay() -> BenchError {
     BenchError::Setup("no block arrived through one relay".into())
 }
 
-/// Objects with log-normal sizes, each written to a random three of fifteen replicas: once with
+/// Objects with log-normal sizes, each written to three random replicas out of fifteen: once with
 /// pauses in between, to measure latency, and once all together, to measure throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -313,7 +314,7 @@ impl Storage {
     /// Runs the case.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if it fails.
+    /// Fails with [`BenchError::Setup`] if a write fails.
     pub(super) fn run(&self, machines: &Machines, seed: u64) -> Result<Figures, BenchError> {
         let profile = machines.named(BlockMachine::Fractus.name())?;
         let writes = writes(seed);
@@ -339,7 +340,7 @@ impl Storage {
         let mut at_ns = START_NS;
         for (group, bytes) in writes {
             groups[*group].messages.push(MessagePlan { bytes: *bytes, at_ns });
-            // A millisecond for the time that the port's time does not include.
+            // Adds a millisecond for time that the port's time does not include.
             at_ns += apart * (profile.port_ps(*bytes as u64) / 1000 + 250_000);
         }
         groups.retain(|group| !group.messages.is_empty());
@@ -367,7 +368,7 @@ fn writes(seed: u64) -> Vec<(usize, usize)> {
     (0..WRITES).map(|_| write()).collect()
 }
 
-/// Returns a standard normal number: the sum of twelve uniform ones, minus six.
+/// Returns a standard normal number: the sum of twelve uniform numbers, minus six.
 fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| random.below(1 << 52) as f64 / (1_u64 << 52) as f64).sum::<f64>() - 6.0
 }

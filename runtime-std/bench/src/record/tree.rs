@@ -1,8 +1,8 @@
 //! The trees over which messages are ordered.
 //!
 //! The paper's figure 4 is missing from our copy of the text. The text's statements about its three
-//! trees of eight groups determine their shapes: in the breadth tree all groups but one are
-//! children of the root; in the base and the depth tree a message takes further hops. They are the
+//! trees of eight groups determine their shapes: in the breadth tree, all groups but one are
+//! children of the root; in the base and the depth tree, a message takes more hops. These are the
 //! trees that `tramontane shards --example-config` prints.
 
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use crate::error::BenchError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Tree {
-    /// Eight groups, two children each.
+    /// Eight groups, with two children each.
     Base,
     /// Eight groups: a root with seven children.
     Breadth,
@@ -39,7 +39,7 @@ impl Tree {
     /// Returns the overlay, with `replicas` replicas in each group.
     ///
     /// # Errors
-    /// [`BenchError::Arguments`] if there is no such overlay.
+    /// Fails with [`BenchError::Arguments`] if there is no such overlay.
     pub(super) fn overlay(self, replicas: u16, limits: Limits) -> Result<Overlay, BenchError> {
         let group = |parent: &Option<u16>| Group { parent: parent.map(GroupId), replicas };
         let groups: Vec<Group> = self.parents().iter().map(group).collect();

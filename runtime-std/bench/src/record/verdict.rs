@@ -20,7 +20,7 @@ pub(super) enum Verdict {
     Input,
     /// A parameter was fitted to the number.
     Fitted,
-    /// No run can answer it.
+    /// No run can answer the claim.
     NotModelled,
     /// No value is stated.
     Measured,
@@ -56,8 +56,8 @@ pub(super) fn holds(stated: Stated, measured: f64) -> bool {
     }
 }
 
-/// Returns the remainder of a share of nearly all, in words, if it is outside the band. It decides
-/// nothing, because the band applies to the number that the paper states.
+/// Returns the remainder of a share of nearly all, in words, if it is outside the band. The verdict
+/// does not depend on the remainder, because the band applies to the number that the paper states.
 pub(super) fn leaves(stated: Stated, measured: f64, unit: &str) -> Option<String> {
     match stated {
         Stated::Number(value) if unit == "%" && (NEARLY_ALL..100.0).contains(&value) => {

@@ -1,4 +1,4 @@
-//! Figure 2: the time to write to several peers, until the last completion was polled.
+//! Figure 2: the time to write to several peers, until the last completion has been polled.
 
 use serde::Deserialize;
 use tramontane_core::fabric::{ErrorKind, Event, Fabric as _, Kind, Token, Write};
@@ -28,7 +28,7 @@ impl Writes {
     /// Runs the case.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if a write is refused or lost.
+    /// Fails with [`BenchError::Setup`] if a write is refused or lost.
     pub(super) fn run(&self, machines: &Machines, seed: u64) -> Result<Figures, BenchError> {
         let us = self.write_us(machines.named(MACHINE)?.clone(), seed)?;
         Ok(Figures::from([("latency_us", us)]))
@@ -59,7 +59,7 @@ impl Writes {
     }
 }
 
-/// Virtual time in which processes that open views learn of each other.
+/// Virtual time within which processes that open views learn of each other.
 const MEET_NS: u64 = 1_000_000;
 
 /// Writes in some views, and polls the completions.

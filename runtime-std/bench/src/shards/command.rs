@@ -13,10 +13,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// The variants of TRAM that run on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TramSystem {
-    /// TRAM as in a program: each replica is a process.
+    /// TRAM as programs run it: each replica is a process.
     Tram,
-    /// The same, with entries that refer to the payloads of all messages, which clients write to
-    /// each replica.
+    /// TRAM with entries that refer to the payloads of all messages, which clients write to each
+    /// replica.
     TramReferences,
 }
 
@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long, value_parser = tramontane_local::options::carrier(), value_delimiter = ',',
           default_values_t = [Carrier::SharedMemory, Carrier::Tcp])]
     pub fabric: Vec<Carrier>,
-    /// How payloads travel
+    /// How the payloads of messages travel
     #[arg(long, value_enum, value_delimiter = ',',
           default_values = ["tram", "tram-references"])]
     pub system: Vec<TramSystem>,
@@ -53,7 +53,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 200_000,
           value_parser = clap::value_parser!(u32).range(10..))]
     pub messages: u32,
-    /// Bytes of a message; with --kills the first of them
+    /// Size of a message in bytes; with --kills, the first size given
     #[arg(long, value_delimiter = ',', default_values_t = [64_u32],
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub bytes: Vec<u32>,
@@ -61,8 +61,8 @@ pub struct Arguments {
     #[arg(long, default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub rounds: u64,
-    /// Instead, kill the leader of one group this many times under load, and measure the time until
-    /// the next leader delivers
+    /// Instead of the rates, measure takeovers: kill the leader of one group this many times under
+    /// load, and measure the time until the next leader delivers
     #[arg(long, default_value_t = 0)]
     pub kills: u32,
     /// Print one JSON object

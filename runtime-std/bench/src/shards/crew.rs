@@ -11,10 +11,10 @@ use tramontane_runtime::shards::{Description, Places};
 use super::replica::{ReplicaProcess, Report, Task};
 use crate::error::BenchError;
 
-/// Maximum time until replicas count.
+/// Time limit for replicas to count in quorums.
 const VOTES_LIMIT: Duration = Duration::from_secs(30);
 
-/// Time between two checks for signals.
+/// Interval between checks for signals.
 const TICK: Duration = Duration::from_millis(5);
 
 /// A replica from its parent's view.
@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(5);
 struct Member {
     name: String,
     votes: bool,
-    /// The time at which it last began to lead.
+    /// The time at which the replica last began to lead.
     leads_at_ns: Option<u64>,
 }
 
@@ -64,7 +64,8 @@ impl<'i> Replicas<'i> {
         Ok(())
     }
 
-    /// Waits until all replicas have a vote. Returns how often a replica began to lead meanwhile.
+    /// Waits until all replicas have a vote. Returns the number of times that a replica began to
+    /// lead meanwhile.
     pub(super) fn wait_until_all_vote(&mut self) -> Result<u32, BenchError> {
         let until = Instant::now() + VOTES_LIMIT;
         let mut begun = 0;
@@ -85,7 +86,7 @@ impl<'i> Replicas<'i> {
         let worker = leads.max_by_key(latest).map(|(worker, _)| *worker)?;
         let member = self.members.remove(&worker)?;
         let at_ns = now_ns();
-        // Waits until it has ended.
+        // Waits until the process has exited.
         self.crew.remove(worker);
         Some((member.name, at_ns))
     }

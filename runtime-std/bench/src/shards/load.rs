@@ -1,4 +1,4 @@
-//! The load of a client: it keeps a number of messages in flight until all are answered.
+//! The load of a client: it keeps a number of messages in flight until all have been answered.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use tramontane_runtime::shards::{Answers, Client, Destinations, SendError};
 use crate::error::BenchError;
 use crate::low_rate::percentile;
 
-/// Maximum time for an answer.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The measurements of a client.
@@ -27,12 +27,12 @@ pub(super) struct Load {
     pub(super) payload: Vec<u8>,
     /// Number of messages.
     pub(super) messages: u64,
-    /// Maximum number of them in flight.
+    /// Maximum number of messages in flight.
     pub(super) under_way: u64,
 }
 
 impl Load {
-    /// Runs until all messages are answered.
+    /// Runs until all messages have been answered.
     pub(super) fn run(&self, client: &mut Client) -> Result<Seen, BenchError> {
         let begun = Instant::now();
         let mut sent_at: Vec<Instant> = Vec::with_capacity(self.messages as usize);
@@ -50,8 +50,8 @@ impl Load {
             }
             let answered = client.wait(PATIENCE).map_err(|error| broken(&error))?;
             let mut answered = Some(answered.ok_or_else(late)?);
-            // Once for all answers that arrived together: reading the clock costs as much as a
-            // small message.
+            // The clock is read once for all answers that arrived together, because a reading costs
+            // as much as a small message.
             now = Instant::now();
             while let Some(one) = answered {
                 let place = one.id.number - first.unwrap_or(one.id.number);
@@ -67,7 +67,7 @@ impl Load {
         })
     }
 
-    /// Runs until it is ordered to stop, and publishes the longest time without an answer.
+    /// Sends until it is ordered to stop, and publishes the longest time without an answer.
     pub(super) fn run_until(
         &self,
         client: &mut Client,

@@ -12,7 +12,7 @@ use super::load::broken;
 use crate::error::BenchError;
 use crate::experiment::Kind;
 
-/// Time between two checks of whether the replica counts, or has ended.
+/// Interval between checks whether the replica counts or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The process of a replica.
@@ -41,7 +41,7 @@ pub(super) struct Task {
 pub(super) enum Report {
     /// The replica counts in quorums.
     Votes,
-    /// The replica has led since that time.
+    /// The replica has led since the given time.
     Leads { at_ns: u64 },
     /// The replica has delivered its first message as the leader.
     Delivers { at_ns: u64 },
@@ -56,7 +56,7 @@ struct Application {
 }
 
 impl Application {
-    /// Sends a report. The parent may be gone; then the report is lost.
+    /// Sends a report. The parent may have exited; then the report is lost.
     fn report(&self, report: &Report) {
         let _ = self.reporter.send(report);
     }
@@ -79,7 +79,7 @@ impl Replica for Application {
 /// Runs the replica until the parent releases it.
 ///
 /// # Errors
-/// [`BenchError`], which has already been reported to the parent.
+/// Fails with [`BenchError`], which has already been reported to the parent.
 pub(crate) fn run(task: &str) -> Result<(), BenchError> {
     let (task, worker) = Worker::<ReplicaProcess>::attach(task)?;
     let outcome = serve(&task, &worker);

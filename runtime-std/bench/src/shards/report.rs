@@ -16,7 +16,7 @@ pub(super) struct Row {
     destinations: u16,
     replicas: u16,
     bytes: u32,
-    /// Maximum number of each client's messages in flight.
+    /// Maximum number of messages in flight per client.
     under_way: u32,
     messages_per_s: Spread,
     /// Time from a multicast to the answers of all destinations.

@@ -1,6 +1,7 @@
-//! Leaders that are killed under load, and the time until the next one delivers.
+//! Leaders that are killed under load, and the time until the next leader delivers.
 //!
-//! A kill is `SIGKILL`. Before the next kill, the killed replica is back and counts again.
+//! A kill is `SIGKILL`. The killed replica returns and counts in quorums again before the next
+//! kill.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use super::tram::{Setting, connect};
 use crate::error::BenchError;
 use crate::low_rate::percentile;
 
-/// Maximum time for the next leader.
+/// Time limit for the next leader.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Time between a return and the next kill.
@@ -109,7 +110,8 @@ fn drive(
     load.run_until(&mut client, is_over, longest_gap_ns)
 }
 
-/// Kills the leader, and waits until the next one has delivered and the killed one is back.
+/// Kills the leader, and waits until the next one has delivered and the killed replica has
+/// returned.
 fn kill(replicas: &mut Replicas<'_>, longest_gap_ns: &AtomicU64) -> Result<Takeover, BenchError> {
     let until = Instant::now() + CALM;
     while let Some(left) = until.checked_duration_since(Instant::now()) {

@@ -18,7 +18,7 @@ pub(super) const REPLICAS: u16 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) carrier: Carrier,
-    /// Number of groups, and of destinations of each message.
+    /// Number of groups, each of which is a destination of every message.
     pub(super) groups: u16,
     pub(super) window: u32,
     pub(super) messages: u32,
@@ -65,7 +65,7 @@ impl Setting {
     }
 }
 
-/// Runs both loads, one after the other.
+/// Runs both loads, in turn.
 pub(super) fn run(setting: &Setting, interrupts: &Interrupts) -> Result<[Seen; 2], BenchError> {
     let overlay = setting.overlay()?;
     let places = Places::new(&overlay, overlay.overlay().map_err(|error| broken(&error))?);

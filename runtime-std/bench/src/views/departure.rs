@@ -1,9 +1,9 @@
-//! The ways in which a member goes.
+//! The ways in which a member departs.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// The way in which a member goes.
+/// The way in which a member departs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Departure {

@@ -40,13 +40,13 @@ pub(super) struct Task {
     pub(super) description: Description,
     /// The node and its start.
     pub(super) own: Incarnation,
-    /// The folder of its logs and, over shared memory, of the group.
+    /// The folder for the node's logs and, over shared memory, for the group.
     pub(super) folder: PathBuf,
-    /// Time between two messages.
+    /// Time between two messages, in microseconds.
     pub(super) pace_us: u64,
 }
 
-/// A report of a process. Times are of the machine's monotonic clock, in ns.
+/// A report from a process. Times are on the machine's monotonic clock, in ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
@@ -54,13 +54,13 @@ pub(super) enum Report {
     View { id: u64, members: Vec<u32> },
     /// The first message of a view was delivered.
     Delivered { view: u64, at_ns: u64 },
-    /// A promise was broken.
+    /// A guarantee was violated.
     Broken(String),
-    /// The process is about to end.
+    /// The process is about to exit.
     Ended { at_ns: u64, left: bool, why: String },
 }
 
-/// An order of the parent.
+/// An order from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
@@ -107,7 +107,7 @@ pub(super) fn log_name(view: u64, of: Incarnation) -> String {
     format!("view-{view}-{node}-{start}.log")
 }
 
-/// Returns the name of the file in which a process stores the number of its messages that are
+/// Returns the name of the file in which a process stores the number of its messages that have been
 /// delivered according to its receipts.
 pub(super) fn promises_name(of: Incarnation) -> String {
     let Incarnation { node, start } = of;

@@ -1,5 +1,5 @@
-//! The logs of the views, compared with each other and with the receipts of their processes. This
-//! shares no code with the delivery.
+//! The logs of the views, compared with each other and with the receipts of their processes. The
+//! comparison shares no code with the delivery.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,15 @@ use crate::views::events::{Incarnation, NAME_BYTES, Named, log_name, promises_na
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
     of: BTreeMap<Incarnation, u64>,
-    /// Number of messages of ended processes that are delivered according to their receipts.
+    /// Number of messages from ended processes that have been delivered according to their
+    /// receipts.
     pub(super) promised: u64,
 }
 
 impl Delivered {
     /// Compares the logs of one view, and removes them. `goes_on` are the members that installed
-    /// the next view from this one; they must have every message that is delivered according to the
-    /// receipts of the others. Returns the number of deliveries.
+    /// the next view from this one; they must have every message that has been delivered according
+    /// to the receipts of the others. Returns the number of deliveries.
     pub(super) fn compare(
         &mut self,
         folder: &Path,

@@ -25,12 +25,12 @@ use tramontane_runtime::shared_memory::Root;
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// Maximum time that a send waits: as long as a change may take.
+/// Time limit for a send, which may have to wait for a change of view.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
 /// The receipts of a process's own messages.
 struct Promises {
-    /// Messages sent and not known to be delivered.
+    /// Messages sent but not known to have been delivered.
     open: VecDeque<Receipt>,
     delivered: u64,
     file: File,
@@ -51,7 +51,7 @@ impl Promises {
     }
 }
 
-/// The application: its state is the next number of each sender's start.
+/// The application: its state is the next number expected from each start of a sender.
 struct Ledger {
     task: Task,
     reporter: Reporter<Report>,
@@ -64,7 +64,7 @@ struct Ledger {
 
 impl Ledger {
     fn report(&self, report: &Report) {
-        // Without a parent there is no reader, and the leash ends this process.
+        // Without a parent, nobody reads the report, and the leash ends this process.
         let _ = self.reporter.send(report);
     }
 
@@ -101,7 +101,7 @@ impl Replica for Ledger {
             self.is_first = false;
             self.report(&Report::Delivered { view: self.view, at_ns: now_ns() });
         }
-        // Written at once, so that the deliveries of a killed process are in its log.
+        // Written immediately, so that the deliveries of a killed process are in its log.
         if let Some(Err(error)) = self.log.as_mut().map(|log| log.write_all(&self.lines)) {
             self.report(&Report::Broken(format!("cannot write a log: {error}")));
         }
@@ -139,7 +139,7 @@ impl Replica for Ledger {
     }
 }
 
-/// Runs one process, until its parent releases it or it is out of the group.
+/// Runs one process, until its parent releases it or it is no longer in the group.
 ///
 /// # Errors
 /// [`BenchError`].
@@ -177,7 +177,7 @@ pub(crate) fn run(task: &str) -> Result<(), BenchError> {
                 left: stopped == Some(Stopped::Left),
                 why: stopped.map_or_else(|| "released".to_owned(), |stopped| stopped.to_string()),
             });
-            // The other thread waits for an order, and the parent has none.
+            // The other thread waits for an order that the parent will not send.
             std::process::exit(0);
         });
         while let Some(Order::Leave) = worker.next_order() {
@@ -187,7 +187,7 @@ pub(crate) fn run(task: &str) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Sends until the end.
+/// Sends messages until the end of the run.
 fn send(
     task: &Task,
     running: &Running,

@@ -1,5 +1,5 @@
-//! The cost of a membership change, and a check of its promises: real processes under load; one at
-//! a time is killed, stopped or asked to leave, and then started again.
+//! The cost of a membership change, and a check of its guarantees: of several real processes under
+//! load, one at a time is killed, stopped or asked to leave, and then restarted.
 //!
 //! | file | subject |
 //! |---|---|
@@ -13,10 +13,11 @@
 //!
 //! # Checks
 //! - At each member, for each start of a sender: its messages arrive as 0, 1, 2, ... through all
-//!   views and with the state that a joiner takes over, with nothing lost, duplicated or reordered.
-//! - In each view: members that continue to the next view delivered the same messages in the same
-//!   order (VIE-8); other members delivered a prefix of them (VIE-6).
-//! - A member that is started again is in a view of all members again.
+//!   views, continuing from the state that a joiner receives. None is lost, duplicated or
+//!   reordered.
+//! - In each view: members that continue to the next view have delivered the same messages in the
+//!   same order (VIE-8); other members have delivered a prefix of them (VIE-6).
+//! - A member that is restarted is again in a view of all members.
 
 pub mod departure;
 mod events;

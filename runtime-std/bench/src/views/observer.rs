@@ -22,20 +22,21 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, OperatorClient};
 use tramontane_runtime::shared_memory::Root;
 
-/// Maximum time for anything.
+/// Time limit for any wait.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Number of slots of each sender.
+/// Number of slots per sender.
 const WINDOW: u32 = 100;
 
-/// Time between two checks of the clock.
+/// Interval between checks of the clock.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 /// One view, as reported by its members so far.
 #[derive(Debug, Default)]
 struct Known {
     members: Vec<u32>,
-    /// The processes that installed it, with the time of each one's first delivery in it, in ns.
+    /// The processes that installed the view, each with the time of its first delivery in the view,
+    /// in ns.
     installed: BTreeMap<Incarnation, Option<u64>>,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Checked {
 
 /// All processes, and their reports.
 pub(super) struct Observer<'i> {
-    /// The first field, so that all processes have ended when the folder is removed.
+    /// The first field, so that all processes have exited when the folder is removed.
     crew: Crew<ViewMember>,
     template: Task,
     folder: TempDir,
@@ -59,7 +60,7 @@ pub(super) struct Observer<'i> {
     /// The current or latest process of each node.
     running: BTreeMap<u32, Running>,
     processes: BTreeMap<WorkerId, Incarnation>,
-    /// The processes that were ordered to go, or have ended.
+    /// The processes that have been ordered to depart or have ended.
     is_going: BTreeSet<Incarnation>,
     /// The end of each process, in ns.
     ended: BTreeMap<Incarnation, u64>,
@@ -168,8 +169,8 @@ impl<'i> Observer<'i> {
         Ok(how(&mut self.crew, running.worker)?)
     }
 
-    /// Waits for the first delivery of every remaining member in a view without that node. Returns
-    /// the times, in ns.
+    /// Waits for the first delivery of every remaining member in a view without the given node.
+    /// Returns the times, in ns.
     pub(super) fn await_delivery_without(
         &mut self,
         gone: u32,
@@ -223,8 +224,8 @@ impl<'i> Observer<'i> {
             }
             if let Some((worker, event)) = self.crew.next(LOOK_PAUSE) {
                 let noted = self.note(worker, event);
-                // A terminal interrupts all processes: one may have ended because of the same
-                // signal.
+                // A terminal interrupts all processes, so the process may have ended because of the
+                // same signal.
                 self.interrupts.check().map_err(CrewError::from)?;
                 noted?;
             }
@@ -269,7 +270,7 @@ impl<'i> Observer<'i> {
             Event::Report(Report::Ended { at_ns, why, .. }) => {
                 self.ended.insert(own, at_ns);
                 if self.is_going.insert(own) {
-                    // The process was slower than the failure timeout, and joins again.
+                    // The process was slower than the failure timeout, so it rejoins.
                     self.checked.removed_by_mistake += 1;
                     tracing::warn!(?own, why, "a running member was removed");
                     self.start_again(own.node)?;
@@ -310,7 +311,7 @@ impl<'i> Observer<'i> {
         Ok(())
     }
 
-    /// Ends all processes, and checks the rest.
+    /// Ends all processes, and checks the remaining logs.
     pub(super) fn end(mut self) -> Result<Checked, BenchError> {
         self.check_logs()?;
         Ok(self.checked)
@@ -322,15 +323,15 @@ fn describe(arguments: &Views) -> Result<Description, BenchError> {
     let group = group.window(WINDOW).message_max(MESSAGE_BYTES).fabric(arguments.fabric);
     let group = group.heartbeat_ms(arguments.heartbeat_ms, arguments.failure_timeout_ms);
     let count = if arguments.fabric == Carrier::SharedMemory { 0 } else { arguments.nodes };
-    // All of these are free at the same time; a node that is started again needs its own.
+    // All these ports are reserved at the same time, because a restarted node needs one of its own.
     let sockets = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let sockets = sockets.collect::<io::Result<Vec<_>>>().map_err(LocalError::from)?;
     let addresses = sockets.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>();
     Ok(group.addresses(&addresses.map_err(LocalError::from)?).build()?)
 }
 
-/// Returns the system's description of each thread of a process, for a report of an unexpected
-/// state.
+/// Returns the system's description of each thread of a process, to be included in the report of an
+/// unexpected state.
 fn state_of(pid: u32) -> String {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return "ended".into() };
     let read = |path: &std::path::Path| {

@@ -15,9 +15,9 @@ pub(super) struct Rounds {
     /// Time from the order to the first delivery in the view without the member, at each remaining
     /// member, in ms.
     to_delivery: BTreeMap<Departure, Vec<Vec<f64>>>,
-    /// Time from the order to the end of the leaver, in ms.
+    /// Time from the order until the leaving member has exited, in ms.
     to_left: Vec<f64>,
-    /// Time from the new start to the view of all members, in ms.
+    /// Time from the restart to the view of all members, in ms.
     to_back: Vec<f64>,
 }
 
@@ -53,21 +53,21 @@ impl Rounds {
     }
 }
 
-/// The rounds of one way of going.
+/// The rounds with one way of departing.
 #[derive(Clone, Debug, Serialize)]
 pub struct WaySummary {
-    /// The way of going.
+    /// The way of departing.
     pub way: Departure,
     /// Number of rounds.
     pub rounds: usize,
     /// Time from the order to the first delivery in the view without the member, over all remaining
     /// members, in ms.
     pub delivery_ms: Option<Spread>,
-    /// The same time at the last of them, over the rounds.
+    /// The same time for the last of these members, over the rounds.
     pub last_delivery_ms: Option<Spread>,
-    /// Time from the order to the end of the leaver, in ms.
+    /// Time from the order until the leaving member has exited, in ms.
     pub left_ms: Option<Spread>,
-    /// Time from a new start to the view of all members, in ms, over all ways.
+    /// Time from a restart to the view of all members, in ms, over all ways of departing.
     pub back_ms: Option<Spread>,
 }
 
@@ -85,22 +85,22 @@ pub struct ViewsReport {
     pub fabric: &'static str,
     /// Number of members.
     pub nodes: u16,
-    /// The time after which a member with an overdue heartbeat was removed.
+    /// The time by which a heartbeat had to be overdue before its member was removed.
     pub failure_timeout_ms: u64,
-    /// Time between two heartbeats.
+    /// Interval between heartbeats.
     pub heartbeat_ms: u64,
-    /// The seed that determined which member went when.
+    /// The seed that determined which member departed when.
     pub seed: u64,
-    /// The results of each way.
+    /// The results for each way of departing.
     pub ways: Vec<WaySummary>,
     /// Number of views whose logs were compared.
     pub views: u64,
-    /// Number of deliveries in them by all members.
+    /// Number of deliveries in those views by all members.
     pub messages: u64,
-    /// Number of messages of members that went, which were reported to these members as delivered:
-    /// the others have them.
+    /// Number of messages that departed members knew to have been delivered. The others have all of
+    /// them.
     pub promised: u64,
-    /// Number of live members that were removed, because the machine is too busy for the failure
+    /// Number of live members that were removed, because the machine was too busy for the failure
     /// timeout.
     pub removed_by_mistake: u64,
 }

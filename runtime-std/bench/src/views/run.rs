@@ -21,7 +21,7 @@ use tramontane_runtime::rdma::{self, DeviceOptions};
 /// Runs `bench views`.
 ///
 /// # Errors
-/// [`BenchError`]; [`BenchError::Broken`] if a promise was broken.
+/// Fails with [`BenchError`]; with [`BenchError::Broken`] if a guarantee was violated.
 pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsReport, BenchError> {
     if arguments.nodes < 3 {
         return Err(BenchError::Arguments(
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsRep
         ));
     }
     if arguments.fabric == Carrier::Verbs {
-        // Checked before any process is started, because each of them would report the same error.
+        // Checked before any process is started, because each process would report the same error.
         rdma::choose(&DeviceOptions::default()).map_err(LocalError::from)?;
     }
     let ways = if arguments.ways.is_empty() {
@@ -63,14 +63,14 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsRep
     })
 }
 
-/// Lets one member go while the others continue, and waits until it is back.
+/// Makes one member depart while the others continue, and waits until it has returned.
 fn one_round(
     observer: &mut Observer<'_>,
     arguments: &Views,
     way: Departure,
     rounds: &mut Rounds,
 ) -> Result<(), BenchError> {
-    // At a random moment of the stream.
+    // Waits until a random moment in the stream.
     std::thread::sleep(Duration::from_millis(20 + observer.draw(arguments.settle_ms.max(1))));
     let victim = observer.pick();
     let asked = now_ns();

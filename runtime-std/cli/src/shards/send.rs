@@ -37,8 +37,8 @@ pub(super) struct SendOptions {
     /// Groups that deliver each line
     #[arg(long, value_name = "GROUPS", value_delimiter = ',', required = true)]
     to: Vec<String>,
-    /// Replicas that must deliver a line before it counts as answered: one of each group, the leaders,
-    /// or all that are connected
+    /// Replicas that must deliver a line before it counts as answered: one of each group, the
+    /// leaders, or all that are connected
     #[arg(long, value_enum, default_value_t = Waiting::One)]
     answers: Waiting,
     /// Time limit for the groups to answer at the start, and for each line, in seconds

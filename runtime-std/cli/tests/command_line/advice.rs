@@ -1,5 +1,5 @@
-//! The program's advice when a group is incomplete: each advice appears, is followed, and all lines
-//! are there afterwards.
+//! The program's advice when a group is incomplete: each piece of advice is given and followed, and
+//! afterwards all lines are present.
 
 use crate::node_durable::{await_durable, durable_node, logged_group};
 use crate::support::group::{Carrier, Group, Node, kill_all, lines};
@@ -7,7 +7,7 @@ use crate::support::overlay::Overlay;
 use crate::support::wait_for;
 use rustix::process::Signal;
 
-/// Starts three nodes with durable logs; ten lines are durable everywhere.
+/// Starts three nodes with durable logswith ten lines that are durable everywhere.
 fn logged_ten(carrier: Carrier) -> (Group, Vec<Node>) {
     ten(carrier, true)
 }
@@ -26,7 +26,7 @@ fn ten(carrier: Carrier, is_logged: bool) -> (Group, Vec<Node>) {
     (group, nodes)
 }
 
-/// Asserts that the ten lines, and one more from a node, are in all logs.
+/// Asserts that the ten lines, and one more from a node, are in every log.
 #[track_caller]
 fn assert_whole(group: &Group, nodes: &mut [Node]) {
     group.await_members(&[0, 1, 2]);
@@ -83,7 +83,7 @@ fn timed_out_node_advises_restart_with_less() {
         "{errors}"
     );
     node_advises_no_new_group(&errors);
-    // The node that still has something is started, as the advice says.
+    // The node that still has data is started, as the advice says.
     let mut nodes = vec![durable_node(&group, 1, &[]), durable_node(&group, 2, &[])];
     nodes.insert(0, durable_node(&group, 0, &[]));
     assert_whole(&group, &mut nodes);
@@ -121,7 +121,7 @@ fn other_key_is_the_only_advice() {
     }
 }
 
-/// Follows the guide's page on hosts.
+/// Follows the guide's instructions on its page about hosts.
 #[test]
 fn key_is_changed_while_all_nodes_are_stopped() {
     for is_logged in [true, false] {
@@ -207,7 +207,7 @@ fn unlogged_group_reforms_and_keeps_files() {
     nodes[0].write(&lines(0, 0..10));
     group.await_same(&[0, 1, 2], 10);
     kill_all(nodes);
-    // While some nodes are missing, no node advises giving the group up.
+    // While some nodes are missing, no node advises the user to give the group up.
     let alone = group.node(0, &[]);
     alone.await_errors("start a member that still has the group's state\n");
     node_advises_no_new_group(&alone.errors());
@@ -227,8 +227,8 @@ fn unlogged_group_reforms_and_keeps_files() {
     }
 }
 
-/// A group of shards that ended as a whole: its replicas report that, as do the others, and all
-/// logs are kept when they are started anew.
+/// A group of shards that ended as a whole: its replicas and the others report that, and all logs
+/// are kept when the group is started anew.
 #[test]
 fn overlay_with_lost_group_ends_keeping_logs() {
     let overlay = Overlay::new("shm");

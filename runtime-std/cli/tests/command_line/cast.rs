@@ -13,12 +13,13 @@ fn cast(place: &Place, group: &str, id: u32, nodes: u32, more: &[&str]) -> Proce
     place.start(&[&["cast", "--group", group, "--id", &id, "--nodes", &nodes], more].concat())
 }
 
-/// Runs one member per input. Returns how they ended, in the order of their ids.
+/// Runs one member per input. Returns their results, in the order of their ids.
 #[track_caller]
 fn cast_all(place: &Place, more: &[&str], inputs: &[Vec<u8>]) -> Vec<Ended> {
     let nodes = u32::try_from(inputs.len()).expect("few");
     let members: Vec<Process> = (0..nodes).map(|id| cast(place, "all", id, nodes, more)).collect();
-    // Each input has its own thread, because a member reads no more than the others deliver.
+    // Each input is written in a separate thread, because a member reads no more than the others
+    // deliver.
     let feeders: Vec<_> = members
         .into_iter()
         .zip(inputs)
@@ -109,7 +110,7 @@ fn single_record_is_printed_at_once() {
     let file = std::fs::File::create(&seen).expect("a file");
     let mut member = command.stdin(Stdio::piped()).stdout(file).spawn().expect("a process");
     let mut input = member.stdin.take().expect("an input");
-    // The input stays open, and nothing follows.
+    // The input stays open, but nothing follows.
     std::io::Write::write_all(&mut input, b"now\n").expect("it reads");
     wait_for("the record", || {
         (std::fs::read(&seen).is_ok_and(|seen| seen == b"now\n")).then_some(())
@@ -146,7 +147,7 @@ fn killed_member_is_named_by_all_others() {
         ended.failed(6, &["member 1 is lost", "its process ended"]);
         assert_eq!(ended.output, b"hello\n");
     }
-    // The members notice the peer's end, not its silence.
+    // The members notice the peer's exit rather than its silence.
     assert!(killed.elapsed() < LONG / 4, "{:?}", killed.elapsed());
     place.assert_empty();
 }
@@ -236,7 +237,7 @@ fn closed_output_ends_member_silently() {
         .expect("a process");
     drop(member.stdout.take());
     let mut input = member.stdin.take().expect("an input");
-    // The member may be gone before everything is written.
+    // The member may have exited before everything is written.
     let _ = std::io::Write::write_all(&mut input, &numbered(0, 1000));
     let ended = member.wait_with_output().expect("an end");
     assert_eq!((ended.status.code(), ended.stderr.len()), (Some(141), 0));
@@ -268,7 +269,7 @@ fn member_with_unread_output_can_be_interrupted() {
     let mut input = member.stdin.take().expect("an input");
     let feeder = std::thread::spawn(move || {
         let block = vec![b'x'; 10_000];
-        // This is far more than all buffers hold. The write fails when the member ends.
+        // This is far more than all buffers hold. The write fails when the member exits.
         for _ in 0..10_000 {
             if std::io::Write::write_all(&mut input, &block)
                 .and_then(|()| std::io::Write::write_all(&mut input, b"\n"))

@@ -25,7 +25,7 @@ pub fn group_of(carrier: Carrier, subgroup: &str) -> Group {
     group
 }
 
-/// Starts all of the group's nodes, and waits until they are members.
+/// Starts all nodes of the group, and waits until they are members.
 pub fn start(group: &Group) -> Vec<Node> {
     let nodes = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
@@ -66,7 +66,7 @@ impl RawClient {
         Self::let_in(group, node).expect("let in")
     }
 
-    /// Connects to a node, which may refuse.
+    /// Connects to a node, which may refuse the client.
     pub fn let_in(group: &Group, node: usize) -> Result<Self, OpenSessionError> {
         let identity = Identity { node: Identity::NO_MEMBER, incarnation: 1, digest: 0 };
         let (never, key) = (AtomicBool::new(false), key(group));
@@ -95,7 +95,7 @@ impl RawClient {
         self.say(&ClientRequest::Publish { first, lines });
     }
 
-    /// Returns the next message of the member, except notices that the member is alive.
+    /// Returns the member's next message, skipping keep-alives.
     pub fn hear(&mut self) -> Result<Vec<u8>, SessionError> {
         let until = Instant::now() + LONG;
         while Instant::now() < until {
@@ -111,7 +111,8 @@ impl RawClient {
         Err(SessionError::TimeUp)
     }
 
-    /// Returns the next ordinal once the client is attached, or the message that it gets instead.
+    /// Returns the next ordinal once the client is attached, or the message that it receives
+    /// instead.
     pub fn hear_next(&mut self) -> Result<u64, String> {
         let reply = self.hear().expect("an answer");
         match decode(&reply).expect("it makes sense") {
@@ -120,7 +121,7 @@ impl RawClient {
         }
     }
 
-    /// Waits until `lines` of its lines were delivered.
+    /// Waits until `lines` of the client's lines have been delivered.
     pub fn await_delivered(&mut self, lines: u64) {
         loop {
             let reply = self.hear().expect("an answer");

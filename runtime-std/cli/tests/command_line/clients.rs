@@ -61,7 +61,7 @@ fn member_and_client_lines_share_one_order() {
     }
 }
 
-/// Publisher and subscriber use a node that is killed in the middle and then returns.
+/// Publisher and subscriber use a node that is killed halfway and then returns.
 #[test]
 fn killed_member_loses_and_duplicates_no_line() {
     const LINES: usize = 10_000;
@@ -105,7 +105,7 @@ fn killed_member_loses_and_duplicates_no_line() {
             assert_eq!((&event["place"], &event["text"]), (&place.into(), &text.as_str().into()));
         }
 
-        // The group's knowledge of clients comes with the state.
+        // The group's information about clients is part of the state that a joiner receives.
         nodes.insert(0, group.node(0, &[]));
         group.await_members(&[0, 1, 2]);
         assert_eq!(group.await_same(&[0, 1, 2], LINES), log);
@@ -138,7 +138,7 @@ fn later_node_drops_resent_client_lines() {
 }
 
 /// The table also detects duplicates that a client's member has already sent: the client leaves a
-/// member that still has its lines, and resends them at another.
+/// member that still has its lines, and resends them to another.
 #[test]
 fn lines_sent_at_two_members_are_delivered_once() {
     let group = group_of(Carrier::SharedMemory, "");
@@ -196,7 +196,7 @@ fn two_hundred_clients_publish_concurrently() {
         next[client] += 1;
     }
     group.await_same(&[0, 1, 2], 10 * CLIENTS);
-    // All clients have announced their end.
+    // All clients have announced their departure.
     wait_for("an end of all leases", || {
         (query(members_from(&group, 0)).expect("an answer").clients == 0).then_some(())
     });
@@ -221,7 +221,7 @@ fn futures_wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A node that joined has nothing from before. A subscriber there gets a gap.
+/// A node that joined has no earlier messages, so a subscriber there is told of a gap.
 #[test]
 fn subscriber_of_lost_position_gets_a_gap() {
     let group = group_of(Carrier::SharedMemory, "");

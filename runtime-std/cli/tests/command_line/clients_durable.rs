@@ -23,7 +23,7 @@ fn publisher_waits_for_durability_despite_killed_member() {
     let mut nodes = start(&group);
     let publish = ["publish", "--config", &group.config, "--level", "all", "one", "two"];
     assert_eq!(group.place.run(&publish).succeeded(), b"2 lines durable everywhere\n");
-    // Nodes count lines, but not the group's own messages about clients.
+    // Nodes count lines, but not the group's internal messages about clients.
     await_durable(&nodes[1], 2);
     let mut reader = Subscriber::open_at(members_from(&group, 1), Some(0), Level::DurableMajority);
     let reader = reader.as_mut().expect("it is let in");
@@ -54,7 +54,7 @@ fn publisher_waits_for_durability_despite_killed_member() {
         assert_eq!((message.place, message.payload.as_slice()), (place, text.as_bytes()));
     }
     group.await_same(&[1, 2], LINES + 2);
-    // The node takes over its log, and with it the state about clients.
+    // The node receives a log, and with it the state about clients.
     nodes.insert(0, durable_node(&group, 0, &[]));
     group.await_members(&[0, 1, 2]);
     group.await_same(&[0, 1, 2], LINES + 2);
@@ -65,7 +65,7 @@ fn publisher_waits_for_durability_despite_killed_member() {
     assert_eq!((reached.delivered, reached.durable_everywhere), (2_002, 2_002));
 }
 
-/// Reads more than a member keeps in memory, also at a node that has returned with its log.
+/// Reads more than a member keeps in memory, even from a node that has returned with its log.
 #[test]
 fn subscriber_reads_older_messages_from_log() {
     const LINES: u64 = 2_400;

@@ -1,4 +1,4 @@
-//! Subscribers that resume at a group whose order differs from the one they have seen (EXT-3).
+//! Subscribers that resume in a group whose order differs from the one that they have seen (EXT-3).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,8 @@ const HISTORY: Option<i32> = Some(11);
 
 /// Builds a library that delays syncs.
 fn held_sync() -> PathBuf {
-    // The library is not in the group's folder, because some machines execute nothing there.
+    // The library is not stored in the group's folder, because on some machines files there cannot
+    // be executed.
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("held_sync.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/support/held_sync.c");
     let mut compiler = Command::new("cc");
@@ -47,7 +48,7 @@ fn events(subscriber: &Node) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// Returns the texts of the messages from position 0 on.
+/// Returns the texts of the messages beginning at position 0.
 fn texts(events: &[Value]) -> Vec<String> {
     let messages = events.iter().filter(|event| event["event"] == "message");
     let text = |event: &Value| event["text"].as_str().expect("text").to_owned();
@@ -60,7 +61,7 @@ fn kill_all(nodes: &mut Vec<Node>) {
     nodes.drain(..).for_each(Node::kill);
 }
 
-/// Returns the first printed position whose message is different in `order`, or missing.
+/// Returns the first printed position whose message differs from `order` or is missing there.
 fn first_changed(printed: &[String], order: &str) -> usize {
     let order: Vec<&str> = order.lines().collect();
     let is_same = |(at, text): &(usize, &String)| order.get(*at) == Some(&text.as_str());
@@ -68,7 +69,7 @@ fn first_changed(printed: &[String], order: &str) -> usize {
 }
 
 /// A subscriber follows delivered messages, and all nodes are killed. Messages that were not
-/// durable are lost, and other lines get their positions.
+/// durable are lost, and other lines take their positions.
 #[test]
 fn subscriber_learns_first_place_that_total_restart_changed() {
     let group = logged_group(Carrier::SharedMemory, 3);
@@ -105,7 +106,7 @@ fn subscriber_learns_first_place_that_total_restart_changed() {
     assert!(errors.contains(&format!("--from {first}")), "{errors}");
 }
 
-/// The group is formed anew, and has fewer or different messages.
+/// The group is formed anew, and then has fewer messages or different ones.
 #[test]
 fn subscriber_learns_that_new_group_began() {
     for lines in ["", "new-0\nnew-1\n"] {

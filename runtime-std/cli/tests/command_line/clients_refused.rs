@@ -18,7 +18,7 @@ use tramontane_client::{
 };
 use tramontane_control::{OpenSessionError, Refusal};
 
-/// A subscriber is stopped, and more is published than a member keeps for it.
+/// A subscriber is stopped, and then more is published than a member keeps for it.
 #[test]
 fn stopped_client_is_cut_and_others_continue() {
     const LINES: u64 = 2_400;
@@ -72,7 +72,7 @@ fn wrong_key_and_garbage_are_refused() {
     group.place.run(&command).failed(5, &["no member accepts this client", "a different key"]);
     group.place.run(&["subscribe", "--to", &to]).failed(5, &["only one end has a key"]);
 
-    // Garbage from an unauthenticated peer, and from one that has the key.
+    // Garbage arrives from an unauthenticated peer, and from a peer that has the key.
     for address in addresses(&group) {
         let Address::Tcp(address) = address else { panic!("over TCP") };
         let mut stranger = TcpStream::connect(address.to_string()).expect("it listens");
@@ -84,7 +84,8 @@ fn wrong_key_and_garbage_are_refused() {
         client.say_bytes(garbage);
         client.hear().expect_err("it is cut");
     }
-    // Lines before the client is attached, with missing ordinals, and longer than allowed.
+    // Lines that arrive before the client is attached, that skip ordinals, or that are longer than
+    // allowed.
     let mut client = RawClient::at(&group, 0);
     client.publish(0, &["too early"]);
     client.hear().expect_err("it is cut");
@@ -154,7 +155,8 @@ fn used_client_id_is_refused_at_every_member() {
     assert_eq!(group.await_same(&[0, 1, 2], 2), "first\nsecond\n");
 }
 
-/// The member of one client continues, and that of another is killed. Both leases end, each once.
+/// The member of one client continues, but the member of another is killed. Both leases expire,
+/// each once.
 #[test]
 fn client_that_returns_after_lease_is_refused() {
     let group = group_of(Carrier::SharedMemory, "client_lease_ms = 1000\n");
@@ -167,7 +169,7 @@ fn client_that_returns_after_lease_is_refused() {
         client.publish(0, &["line"]);
         client.await_delivered(1);
     }
-    // At this point they are still known.
+    // At this point, the clients are still registered.
     let mut back = RawClient::at(&group, 1);
     back.attach(life(1, 1), false);
     assert_eq!(back.hear_next(), Ok(1));
@@ -176,7 +178,7 @@ fn client_that_returns_after_lease_is_refused() {
     assert!(taken.hear_next().expect_err("it is taken").contains("IdTaken"));
     nodes.remove(2).kill();
     group.await_members(&[0, 1]);
-    // The connected client stays.
+    // The connected client stays registered.
     let clients = |node| query(members_from(&group, node)).expect("an answer").clients;
     wait_for("the end of a lease", || (clients(0) == 1 && clients(1) == 1).then_some(()));
     drop(back);
@@ -190,7 +192,7 @@ fn client_that_returns_after_lease_is_refused() {
     assert_eq!(group.await_same(&[0, 1], 2), "line\nline\n");
 }
 
-/// A client whose members are out of reach for longer than its lease learns that its messages may
+/// If a client cannot reach its members for longer than its lease, it learns that its messages may
 /// have been delivered. A client whose members never appear reports the reason.
 #[test]
 fn unreachable_publisher_ends_with_its_lease() {
@@ -209,8 +211,8 @@ fn unreachable_publisher_ends_with_its_lease() {
     assert!(matches!(error, OpenError::NoMember { .. }), "{error}");
 }
 
-/// More clients connect than a member has descriptors for, and more that say nothing. Members and
-/// operators are still admitted.
+/// More clients connect than a member has descriptors for, and some of them send nothing. Members
+/// and operators are still admitted.
 #[test]
 fn descriptors_are_kept_free_of_clients() {
     for carrier in Carrier::ALL {

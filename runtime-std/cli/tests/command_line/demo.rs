@@ -78,7 +78,7 @@ fn every_group_delivers_every_record_once() {
         assert_eq!(counts(&result, "delivered"), vec![total; nodes as usize]);
         let dealt = |id: u64| if id < senders { (total - id).div_ceil(senders) } else { 0 };
         assert_eq!(counts(&result, "sent"), (0..nodes).map(dealt).collect::<Vec<u64>>());
-        // A member that does not send owes no rounds.
+        // A member that does not send owes no nulls.
         let nulls = counts(&result, "nulls");
         assert!(nulls[senders as usize..].iter().all(|nulls| *nulls == 0), "{nulls:?}");
     }

@@ -1,5 +1,5 @@
-//! Failures of `tramontane demo`: bad input, dead members, a dead parent. In every case, it reports
-//! the failure in one line, and leaves no process and no file.
+//! Failures of `tramontane demo`: bad input, killed members, a killed parent. In every case, the
+//! program reports the failure in one line, and leaves no process and no file.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::support::{Place, Process, children_of, is_alive, send, wait_for};
 use rustix::process::Signal;
 
-/// A run that does not end by itself.
+/// Arguments of a run that does not end by itself.
 const ENDLESS: [&str; 7] = ["demo", "--nodes", "3", "--repeat", "10000000", "--window", "8"];
 
 /// Starts such a run, and returns its members' processes once all are running.
@@ -69,7 +69,7 @@ fn bad_input_is_reported_in_one_line() {
         (&["--input", &empty], &["empty"]),
         (&["--input", &long], &["record 1", "10240", "--message-max", "--block"]),
         (&["--message-max", "16"], &["record 18", "16 bytes"]),
-        // This input is endless, and has no newline.
+        // This input is endless and contains no newline.
         (&["--input", "/dev/zero"], &["record 1"]),
     ];
     for (arguments, words) in bad {
@@ -103,7 +103,7 @@ fn full_output_is_an_error() {
     place.assert_empty();
 }
 
-/// A file system of one page, if this user may mount one.
+/// A file system of one page, if this user is permitted to mount one.
 struct Small(PathBuf);
 
 impl Small {
@@ -131,7 +131,7 @@ fn full_file_system_is_reported() {
         eprintln!("not run: this user may not mount a file system");
         return;
     };
-    // Each member has a file of one page there.
+    // Each member has a file of one page in this file system.
     let mut command = place.command(&["demo"]);
     command.env("TRAMONTANE_SHM_DIR", &small.0);
     Process::start(command).wait().failed(4, &["not enough shared memory in", "small"]);
@@ -200,7 +200,7 @@ fn killed_demo_leaves_no_process() {
     demo.signal(Signal::KILL);
     drop(demo);
     all_end(&members);
-    // Members clean up after themselves, if the machine permits it.
+    // Members clean up after themselves if the machine permits it.
     let path = place.file("input", b"a\n");
     place.run(&["demo", "--input", path.to_str().expect("a path")]).succeeded();
     place.assert_empty();
@@ -210,7 +210,7 @@ fn killed_demo_leaves_no_process() {
 fn next_run_removes_files_of_crash() {
     let place = Place::new();
     let (demo, members) = endless(&place);
-    // The members are killed at once, so that no member can clean up after another.
+    // The members are killed at the same time, so that no member can clean up after another.
     for pid in members.iter().chain([&demo.pid()]) {
         send(*pid, Signal::STOP);
     }

@@ -124,7 +124,7 @@ fn second_signal_ends_node_that_cannot_leave() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].await_errors("view 1: 0 1");
-    // The node stays alive, but is silent for long enough.
+    // The node stays alive, but is silent for too long.
     nodes[1].signal(Signal::STOP);
     // Signals within the first half second are one request; a later one is a new request.
     while nodes[0].is_running() {
@@ -134,7 +134,7 @@ fn second_signal_ends_node_that_cannot_leave() {
     let (code, errors) = nodes[0].ended();
     assert_eq!(code, Some(143), "{errors}");
     nodes[1].signal(Signal::CONT);
-    // This node was left without a majority, because the other of two nodes went silent.
+    // This node was left without a majority, because the other of the two nodes fell silent.
     let (code, errors) = nodes[1].ended();
     assert_eq!(code, Some(9), "{errors}");
 }

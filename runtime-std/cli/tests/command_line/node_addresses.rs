@@ -1,5 +1,5 @@
-//! Addresses: host names are accepted everywhere, and are looked up again for each connection; and
-//! addresses to which no process can connect.
+//! Host names, which are accepted as addresses everywhere and looked up again for each connection,
+//! and addresses to which no process can connect.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +7,7 @@ use std::process::Command;
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::{free_addresses, wait_for};
 
-/// Creates a group over TCP with a key, whose nodes have these hosts, and with a subgroup for
-/// clients.
+/// Creates a group over TCP with a key and a subgroup for clients. Its nodes have these hosts.
 fn group_at(hosts: &[&str]) -> (Group, Vec<String>) {
     let group = Group::of(Carrier::TcpWithKey, hosts.len());
     let mut text = group.text();

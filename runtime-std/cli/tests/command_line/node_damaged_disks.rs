@@ -1,6 +1,6 @@
 //! Random damage: all nodes of a logged group die, some disks are changed, and all nodes are
-//! started again. In the end, everything that was durable is there, or the group has reported what
-//! is missing and its advice works.
+//! restarted. In the end, all durable lines are present, or the group has reported which are
+//! missing and its advice works.
 //!
 //! `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` the number of seeds.
 
@@ -15,11 +15,11 @@ use crate::node_lost_disks::{
 };
 use crate::support::group::{Carrier, Group, Node, kill_all, lines};
 
-/// Number of lines at the backup, and at the end.
+/// Number of lines when the backup is taken, and in the end.
 const BEFORE: usize = 30;
 const ALL: usize = 60;
 
-/// Time allowed for a group that can continue by itself.
+/// Time allowed for a group that can continue without help.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Kinds of damage to a disk.
@@ -95,7 +95,7 @@ fn damage(group: &Group, id: usize, damage: Damage, random: &mut Random) {
     }
 }
 
-/// Follows the advice of a node that ended.
+/// Follows the advice of a node that has exited.
 fn follow(group: &Group, id: usize, errors: &str) {
     let aside = |path: PathBuf| {
         if path.exists() {
@@ -121,8 +121,9 @@ fn is_up(group: &Group) -> bool {
     })
 }
 
-/// Starts all nodes, and follows the advice of those that end and of those that would wait forever.
-/// Returns the nodes, all their messages, and whether one was advised to restart with less.
+/// Starts all nodes, and follows the advice of those that exit and of those that would wait
+/// forever. Returns the nodes, all their messages, and whether any node advised a restart with
+/// fewer messages.
 fn bring_back(group: &Group) -> (Vec<Node>, String, bool) {
     let (mut said, mut with_less) = (String::new(), false);
     let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(group, id, &[])).collect();
@@ -157,7 +158,7 @@ fn bring_back(group: &Group) -> (Vec<Node>, String, bool) {
     }
 }
 
-/// Returns how many records can be read from a log.
+/// Returns the number of records that can be read from a log.
 fn logged_so_far(group: &Group, id: usize) -> usize {
     let folder = log_folder(group, id);
     let printed = group.place.run(&["log", folder.to_str().expect("a path")]);
@@ -181,7 +182,7 @@ fn case(seed: u64) {
     let mut done = Vec::new();
     for id in &ids[..count] {
         let of = DAMAGES[random.index(DAMAGES.len())];
-        // A group cannot notice if its disks are all new, or all old.
+        // A group cannot notice that its disks are all new or all old.
         let is_all = matches!(of, AllGone | RolledBack) && *id == ids[2];
         let of = if is_all { LogGone } else { of };
         damage(&group, *id, of, &mut random);

@@ -19,7 +19,7 @@ pub fn durable_node(group: &Group, id: usize, more: &[&str]) -> Node {
     group.node(id, &[&["--data", data.to_str().expect("a path"), "--json"], more].concat())
 }
 
-/// Returns a node's reports on durable lines: here, at a majority, and at all.
+/// Returns a node's reports on durable lines: here, on a majority, and on all nodes.
 pub fn durable_lines(node: &Node) -> Vec<[u64; 3]> {
     let output = node.output();
     let lines = output.lines().filter(|line| line.starts_with("{\"durable\":"));
@@ -71,7 +71,7 @@ fn reported_durable_counts_only_grow() {
             let grows = |pair: &[[u64; 3]]| (0..3).all(|at| pair[0][at] <= pair[1][at]);
             assert!(reported.windows(2).all(|pair| grows(pair) && pair[0] != pair[1]));
         }
-        // A node answers with a status that it updates at intervals.
+        // A node answers with a status that it updates only at intervals.
         wait_for("the status with what is durable", || {
             let status = group.status();
             let durable = &status["nodes"][1]["status"]["subgroups"][0]["durable"];
@@ -90,7 +90,7 @@ fn reported_durable_counts_only_grow() {
     }
 }
 
-/// A node that is killed while lines flow comes back, and both of its logs have all lines.
+/// A node that is killed while lines flow returns, and both of its logs have all lines.
 #[test]
 fn killed_node_returns_with_all_lines_in_order() {
     for carrier in Carrier::ALL {

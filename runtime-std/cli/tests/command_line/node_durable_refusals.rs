@@ -1,4 +1,4 @@
-//! Durable logs that cannot be used: each is reported in one line, and does no harm.
+//! Durable logs that cannot be used: each is reported in one line, and none does any harm.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -66,7 +66,7 @@ fn foreign_durable_log_is_refused_unchanged() {
     nodes.iter().for_each(|node| await_durable(node, 10));
     let data = group.place.path().join("data-0");
     let data_text = data.to_str().expect("a path");
-    // Node 0 still has its log.
+    // Node 0 still has its own log.
     let other = group.variant("name = \"log\"", "name = \"glo\"");
     let alone = ["node", "--config", &other, "--id", "0", "--data", data_text];
     group.place.run(&alone).failed(5, &["another process uses the log", "; "]);
@@ -94,7 +94,7 @@ fn foreign_durable_log_is_refused_unchanged() {
     refused(&group, 0, &["--data", data_text], 5, &["format 99", "newer", "; "]);
 }
 
-/// Mounts a file system of that size in memory. Returns `None` if this process may not mount.
+/// Mounts an in-memory file system of that size. Returns `None` if this process may not mount.
 struct Disk(std::path::PathBuf);
 
 impl Disk {
@@ -137,7 +137,7 @@ fn logged_in(group: &Group, folder: &str) -> usize {
 #[test]
 fn full_disk_ends_node_and_keeps_durable_lines() {
     let group = logged_group(Carrier::SharedMemory, 3);
-    // This is enough for one segment of 64 MiB, but not quite for two.
+    // This is enough for one 64 MiB segment, but not quite for two.
     let Some(disk) = Disk::mount(&group, "100m") else { return };
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     let folder = disk.folder();
@@ -196,14 +196,14 @@ fn failed_sync_ends_node_and_keeps_durable_lines() {
     let kept = u64::try_from(logged(&group, 2).lines().count()).expect("small");
     assert!(kept >= reported && reported > 0, "{kept} of {reported}");
 
-    // The node comes back with what it has, and fetches the rest.
+    // The node returns with the lines that it has, and fetches the rest.
     let again = durable_node(&group, 2, &[]);
     await_durable(&again, 20);
     again.kill();
     assert_eq!(logged(&group, 2), lines(0, 0..20));
 }
 
-/// Waits until a majority has `majority` lines.
+/// Waits until `majority` lines are durable on a majority.
 fn await_durable_somewhere(node: &Node, majority: u64) {
     wait_for("it is durable at a majority", || {
         durable_lines(node).last().is_some_and(|last| last[1] >= majority).then_some(())
@@ -236,7 +236,7 @@ fn file_size_limit_ends_node_with_status_4() {
         command.args([env!("CARGO_BIN_EXE_tramontane"), "node", "--id", "0", "--config"]);
         command.args([&group.config, "--data-keep-mb", "64", "--quiet"]);
         let mut node = Node::start(command);
-        // A node that has ended reads no more.
+        // A node that has exited no longer reads.
         let _ = node.take_input().write_all(&b"a line that fills the log\n".repeat(200_000));
         let (status, errors) = node.ended();
         assert_eq!(status, Some(4), "{blocks}: {errors}");
@@ -244,8 +244,8 @@ fn file_size_limit_ends_node_with_status_4() {
     }
 }
 
-/// The limits range from what the program needs to be loaded to what a small group needs at start
-/// and later.
+/// The limits range from what the program needs to be loaded to what a small group needs at its
+/// start and later.
 #[test]
 fn memory_limit_ends_node_with_status_4() {
     let group = logged_group(Carrier::SharedMemory, 1);
@@ -262,7 +262,7 @@ fn memory_limit_ends_node_with_status_4() {
     for kilobytes in (1..=20).map(|step| least + step * 1_500) {
         let mut node =
             limited(kilobytes, &["node", "--config", &group.config, "--id", "0", "--leave-at-end"]);
-        // A node that has ended reads no more.
+        // A node that has exited no longer reads.
         let _ = node.take_input().write_all(&b"a line that fills the rings\n".repeat(20_000));
         let (status, errors) = node.ended();
         refused += u32::from(status == Some(4));

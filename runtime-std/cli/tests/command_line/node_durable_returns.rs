@@ -1,4 +1,4 @@
-//! A node returns to a group that has continued: with a log that lacks many records, with a tail
+//! A node returns to a group that has continued: with a log that lacks many records, or with a tail
 //! that the group has replaced, or with a damaged log.
 
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn open(folder: &Path) -> Log<SystemFolder> {
     Log::open(layer, &identity, Options::default()).expect("nobody has it").0
 }
 
-/// Asserts that the node is back with all lines, and supplies a node that has nothing.
+/// Asserts that the node is back with all lines, and can supply a node that has nothing.
 fn assert_back(group: &Group, mut nodes: Vec<Node>, two: Node, count: usize) {
     group.await_members(&[0, 1, 2]);
     nodes.push(two);
@@ -48,7 +48,7 @@ fn replaced_log_tail_is_set_aside_and_named() {
     for carrier in Carrier::ALL {
         let (group, nodes) = group_that_went_on(carrier, &lines(1, 0..10));
         nodes.iter().for_each(|node| await_durable(node, 20));
-        // This imitates a node that was one of few to have more of the first view.
+        // This simulates a node that was among the few that had more of the first view.
         let folder = log_folder(&group, 2);
         let mut log = open(&folder);
         let mut batch = Batch::new();
@@ -105,7 +105,7 @@ fn damaged_records_are_repaired_from_a_member() {
     checked.succeeded();
 }
 
-/// The node lacks far more than fits in one message, or than could be left to the end of a join.
+/// The node lacks far more than fits in one message, or than a join could leave for its last step.
 #[test]
 fn late_node_fetches_log_while_group_continues() {
     let line = format!("{}\n", "y".repeat(8_000));
@@ -118,7 +118,7 @@ fn late_node_fetches_log_while_group_continues() {
     assert_back(&group, nodes, two, 2_030);
 }
 
-/// A node whose folder is gone counts as new: it takes over everything, and stores it on its own
+/// A node whose folder is gone counts as new: it receives everything, and stores it on its own
 /// disk.
 #[test]
 fn node_with_empty_folder_joins_as_new() {
@@ -163,8 +163,8 @@ fn node_with_bounded_log_returns() {
         let said = nodes[2].errors();
         assert!(!said.contains("the log in"), "its log is as it was: {said}");
     }
-    // 12 MB were logged: 1 to 2 MB of them stay, in segments of 256 KiB. In addition, there are the
-    // last 1000 lines, once or twice, and two spare segments.
+    // 12 MB were logged: 1 to 2 MB are kept, in segments of 256 KiB. In addition, there are one or
+    // two copies of the last 1000 lines, and two spare segments.
     for id in 0..3 {
         let bytes = bytes_of(&log_folder(&group, id));
         assert!((1 << 20..8 << 20).contains(&bytes), "node {id}: {bytes}");

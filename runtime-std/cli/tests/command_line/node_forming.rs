@@ -1,4 +1,4 @@
-//! Conditions under which `tramontane node` forms a group. Only people decide to form one again.
+//! Conditions under which `tramontane node` forms a group. Only people may decide to form it again.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
-/// Three nodes; the first two form the group.
+/// A group of three nodes, of which the first two form the group.
 fn two_of_three(carrier: Carrier) -> Group {
     let group = Group::of(carrier, 3);
     group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1]\n"));
@@ -23,7 +23,7 @@ fn without_log(group: &Group, id: usize, more: &[&str]) -> Node {
     )
 }
 
-/// Nodes 0 and 1 form the group, 2 joins, and the first two leave. Node 2 is then a group of one in
+/// Nodes 0 and 1 form the group, node 2 joins, and the first two leave. Node 2 is then alone in
 /// view 4.
 fn until_the_last_is_alone(group: &Group, start: impl Fn(&Group, usize) -> Node) -> Node {
     let mut nodes: Vec<_> = (0..2).map(|id| start(group, id)).collect();
@@ -86,8 +86,8 @@ fn live_member_prevents_forming_group_again() {
     anew[0].await_errors("view 1: 0 1");
 }
 
-/// All members ended, or the majority was lost: each node has its log, and none continues by
-/// itself.
+/// All members have ended, or the majority has been lost. Each node has its log, but none continues
+/// without help.
 #[test]
 fn ended_group_reforms_with_new_group_everywhere() {
     for carrier in Carrier::ALL {
@@ -127,7 +127,7 @@ fn ended_group_reforms_with_new_group_everywhere() {
         nodes[0].await_errors("log-0.1");
         group.await_same(&[0, 1, 2], 1);
         assert_eq!(group.log(2), "second\n");
-        // Later the group is running. A node that is started with the same options rejoins it.
+        // Later, the group is running. A node that is started with the same options rejoins it.
         nodes.pop().expect("the last").kill();
         group.await_members(&[0, 1]);
         nodes.push(group.node(2, &["--new-group"]));
@@ -150,8 +150,8 @@ fn network_node_without_state_forms_no_group() {
     let nodes = start(&["--new-group"]);
     group.await_members(&[0, 1]);
     drop(nodes);
-    // An explicit folder is as good as a log, whether it comes from the command line or the group
-    // file.
+    // An explicit folder serves as well as a log, whether it comes from the command line or the
+    // group file.
     let state = group.place.path().join("own.state");
     let state = state.to_str().expect("a path");
     group.write(&group.text().replace("id = 1\n", "id = 1\nstate = \"other.state\"\n"));
@@ -221,8 +221,8 @@ fn joining_node_names_nodes_that_form_group() {
     }
 }
 
-/// Otherwise, a member would remove peers that beat more slowly than it allows, or be removed by
-/// them.
+/// Otherwise, a member would remove peers that send heartbeats more slowly than it allows, or be
+/// removed by them.
 #[test]
 fn different_heartbeat_is_reported_early() {
     for carrier in Carrier::ALL {
@@ -251,8 +251,8 @@ fn different_heartbeat_is_reported_early() {
             code == Some(5) && errors.contains("node 1") && errors.contains("heartbeat_ms"),
             "{errors}"
         );
-        // In a running group, the report comes at once, for a node of the first view and for any
-        // other.
+        // In a running group, the report is immediate, for a node of the first view and for any
+        // other node.
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &["--new-group"])).collect();
         group.await_members(&[0, 1, 2]);
         run("3").failed_at_last(5, &["a different configuration", "heartbeat_ms"]);
@@ -263,7 +263,7 @@ fn different_heartbeat_is_reported_early() {
     }
 }
 
-/// Any process may listen at a port of this machine before the member does. It has no key.
+/// Any process can listen at a port of this machine before the member does, but without the key.
 #[test]
 fn squatter_at_peer_port_does_not_end_node() {
     let group = Group::of(Carrier::TcpWithKey, 2);
@@ -279,7 +279,7 @@ fn squatter_at_peer_port_does_not_end_node() {
             if over.load(std::sync::atomic::Ordering::Relaxed) {
                 return;
             }
-            // The preamble, and then the reply that the key is wrong. Sending it needs no secret.
+            // Sends the preamble, and then the reply that the key is wrong, which needs no secret.
             let mut preamble = [0; 16];
             let _ = stream.read_exact(&mut preamble).and_then(|()| stream.write_all(&preamble));
             let _ = stream.write_all(&[0, 0]);

@@ -1,4 +1,4 @@
-//! The input of a `tramontane node`, and output that is not read.
+//! The input of `tramontane node`, and output that nobody reads.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -57,14 +57,14 @@ fn unsent_input_lines_are_named() {
     group.await_members(&[0, 1]);
     nodes[0].write("before\n");
     group.await_same(&[0, 1], 1);
-    // Nothing is delivered from now on, and ten slots are filled.
+    // From now on, nothing is delivered, and ten slots fill.
     nodes[1].signal(Signal::STOP);
     nodes[0].write(&format!("123456789\n{}in part", lines(0, 0..300)));
     nodes[0].await_errors("line 2 of the input was not sent");
     let sent = || (group.status()["nodes"][0]["status"]["sent"] == 11).then_some(());
     wait_for("all slots are full", sent);
     nodes[0].signal(Signal::TERM);
-    // A signal that follows at once would be the same request.
+    // A signal that follows immediately would count as the same request.
     std::thread::sleep(Duration::from_millis(900));
     nodes[0].signal(Signal::TERM);
     let (code, errors) = nodes[0].ended();
@@ -101,7 +101,7 @@ fn leave_returns_after_log_and_address_are_free() {
     }
 }
 
-/// Starts a node whose output is a pipe that is not read.
+/// Starts a node whose output is a pipe that nobody reads.
 fn unread(group: &Group, id: &str) -> Child {
     let mut command = group.place.command(&["node", "--config", &group.config, "--id", id]);
     command
@@ -123,7 +123,7 @@ fn ended(mut child: Child) -> (Option<i32>, String) {
 #[test]
 fn node_with_unread_output_leaves() {
     let group = logged_group(Carrier::SharedMemory, 3);
-    // The timeout is so long that a node that waited for its removal would not end in time.
+    // The timeout is so long that a node waiting to be removed would not exit in time.
     group.write(&group.text().replace("= 3000", "= 40000"));
     let child = unread(&group, "2");
     let mut nodes = [group.node(0, &[]), group.node(1, &[])];

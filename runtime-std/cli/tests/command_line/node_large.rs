@@ -1,4 +1,4 @@
-//! `tramontane node` with lines of megabytes: a node is stopped while they are in flight.
+//! `tramontane node` with lines of several megabytes: a node is stopped while they are in flight.
 
 use std::io::Write as _;
 use std::process::ChildStdin;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::support::group::{Carrier, Group};
 use rustix::process::Signal;
 
-/// Writes lines of megabytes until `is_over` is set or the input is closed.
+/// Writes lines of several megabytes until `is_over` is set or the input is closed.
 fn write_on(mut input: ChildStdin, is_over: &AtomicBool) {
     let line = format!("{}\n", "long ".repeat(500_000));
     while !is_over.load(Ordering::Relaxed) && input.write_all(line.as_bytes()).is_ok() {}
 }
 
-/// The node wakes amid blocks that no member accepts any longer. It must not blame its memory or
-/// the others.
+/// The node wakes in the middle of blocks that no member accepts any longer. It must not blame its
+/// memory or the others.
 #[test]
 fn node_stopped_amid_large_lines_is_removed() {
     let group = Group::of(Carrier::TcpWithKey, 3);
@@ -41,7 +41,7 @@ fn node_stopped_amid_large_lines_is_removed() {
     let (code, errors) = nodes[2].ended();
     assert_eq!(code, Some(9), "{errors}");
     assert!(errors.contains("no longer in the group"), "{errors}");
-    // The node's messages after waking did not disturb the others.
+    // The node's messages after it woke did not disturb the others.
     crate::support::wait_for("more large lines", || {
         (group.log_bytes(0) > bytes_then + 30_000_000).then_some(())
     });

@@ -1,5 +1,5 @@
-//! Links between two hosts that break while others hold. The kernel's filter drops the packets of
-//! one node's process, which needs root and `nft`.
+//! Links between two hosts that break while others keep working. The kernel's filter drops the
+//! packets of one node's process, which needs root and `nft`.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -15,7 +15,7 @@ const MARK: u32 = 4_242;
 struct BrokenLink(String);
 
 impl BrokenLink {
-    /// Returns `None` if this process may not filter.
+    /// Returns `None` if this process is not permitted to filter.
     fn to(address: &str) -> Option<Self> {
         let port = address.rsplit(':').next().expect("a port");
         let table = format!("tramontane_{}_{port}", std::process::id());
@@ -68,7 +68,7 @@ fn node_waits_until_all_members_reach_it() {
         status.contains("node 2 is waiting").then_some(status)
     });
     assert!(notes.contains("node 0: node 2 is waiting: node 1 cannot reach it"), "{notes}");
-    // No delivery is delayed in the meantime.
+    // In the meantime, no delivery is delayed.
     let until = Instant::now() + Duration::from_secs(4);
     let mut written = 0;
     while Instant::now() < until {

@@ -51,7 +51,7 @@ fn rotated_durable_log_is_whole_after_restart() {
     nodes[1].write(&lines(1, 0..10));
     wait_for("the lines since", || (group.log(0) == lines(1, 0..10)).then_some(()));
     wait_for("all lines", || (group.log(1).lines().count() == 20).then_some(()));
-    // A line is in the log once it is delivered, and on the disks a moment later.
+    // A line is in the log once it is delivered, and on the disks shortly afterwards.
     wait_for("all lines on all disks", || {
         let table = String::from_utf8(group.run("status", &[]).output).ok()?;
         table.contains("durable 20/20/20").then_some(())
@@ -62,7 +62,7 @@ fn rotated_durable_log_is_whole_after_restart() {
     assert_eq!(all, lines(0, 0..10) + &lines(1, 0..10));
 }
 
-/// `script` is the terminal. When it is gone, the programs on it must end in order.
+/// `script` is the terminal. When it closes, the programs on it must shut down in order.
 #[test]
 fn node_leaves_when_its_terminal_is_gone() {
     let group = Group::of(Carrier::SharedMemory, 2);
@@ -99,7 +99,7 @@ fn nodes_that_differ_in_log_are_refused() {
         let (code, errors) = first.ended();
         assert!(code == Some(5) && errors.contains("node 1 was started without --log"), "{errors}");
 
-        // In a running group, the report comes at once.
+        // In a running group, the report is immediate.
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
         group.await_members(&[0, 1, 2]);
         nodes.pop().expect("the last").kill();

@@ -1,5 +1,5 @@
-//! All nodes of a logged group die, and some disks return changed. In the end, everything that was
-//! durable is there, or the group has reported what is missing and its advice works.
+//! All nodes of a logged group die, and some disks return changed. In the end, all durable lines
+//! are present, or the group has reported which are missing and its advice works.
 
 use std::path::{Path, PathBuf};
 
@@ -71,10 +71,10 @@ fn assert_whole(group: &Group, nodes: Vec<Node>, all: &str, what: &str) {
     }
 }
 
-/// A way of losing a node's log, with its name.
+/// A way of losing a node's log, with a name.
 type Loss = (&'static str, fn(&Group, usize));
 
-/// Ways of losing a log whose state remains.
+/// Ways of losing a log while the node's state remains.
 const LOSSES: [Loss; 5] = [
     ("the folder is gone", |group, id| {
         std::fs::remove_dir_all(log_folder(group, id)).expect("a log");
@@ -92,7 +92,7 @@ const LOSSES: [Loss; 5] = [
         }
     }),
     ("the end is zeros", |group, id| {
-        // The content ends somewhere in the file: everything from its last block on is zero.
+        // The content ends somewhere in the file: its last block and everything after it are zero.
         let file = segments(group, id).pop().expect("a segment");
         let mut bytes = std::fs::read(&file).expect("a file");
         let last = bytes.iter().rposition(|byte| *byte != 0).expect("records");
@@ -111,7 +111,7 @@ fn lost_log_is_restored_from_others() {
     }
 }
 
-/// Reported with 6,000 lines: the first two logs began without any, and the third was truncated to
+/// Reported with 6,000 lines: the first two logs began empty, and the third was truncated to
 /// nothing.
 #[test]
 fn group_waits_for_logs_lost_at_majority() {
@@ -168,7 +168,8 @@ fn one_damaged_state_copy_of_two_is_repaired() {
     assert_whole(&group, nodes, &all, "the state is lost");
 }
 
-/// Reported with one flipped bit in a file without a checksum: the removed node's log won.
+/// Reported with one flipped bit in a file without a checksum: the log of a removed node was
+/// chosen.
 #[test]
 fn removed_node_with_later_view_does_not_win() {
     let group = logged_group(Carrier::TcpWithKey, 3);
@@ -233,7 +234,7 @@ fn damaged_last_batch_is_not_treated_as_torn() {
         let said = if is_random { "its node had recorded 60 durable records" } else { "damaged" };
         checked.failed_after_output(3, &[said]);
         assert_whole(&group, start(&group, &[0, 1, 2]), &all, "one is damaged");
-        // If all three are damaged at once, no node has the lost content.
+        // If all three logs are damaged at once, no node has the lost content.
         (0..3).for_each(|id| damage_last_batch(&group, id, &all, is_random));
         let nodes = start(&group, &[0, 1, 2]);
         let why = if is_random { "does not count" } else { "is damaged at every node that has it" };
@@ -246,7 +247,7 @@ fn damaged_last_batch_is_not_treated_as_torn() {
         wait_for("the group goes on", || group.log(2).ends_with("more\n").then_some(()));
         let rest = group.log(2);
         let rest = rest.strip_suffix("more\n").expect("it ends so");
-        // The damaged batch may have held all lines.
+        // The damaged batch may have contained all lines.
         assert!(all.starts_with(rest), "what is left is in order: {rest}");
         kill_all(nodes);
     }
@@ -274,7 +275,7 @@ fn older_backup_of_node_does_not_count() {
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
     (0..3).for_each(|id| await_note(&group, id, 30));
-    // The copy is of the same view, because the node is stopped while its folder is copied.
+    // The copy is from the same view, because the node is stopped while its folder is copied.
     nodes[0].signal(rustix::process::Signal::STOP);
     copy_folder(&data, &backup);
     nodes[0].signal(rustix::process::Signal::CONT);
@@ -290,7 +291,7 @@ fn older_backup_of_node_does_not_count() {
     assert_whole(&group, nodes, &all, "two are as they were");
 }
 
-/// A node has only its logs. They are neither set aside nor overwritten by a new group.
+/// A node has only its logs. The logs are neither set aside nor overwritten by a new group.
 #[test]
 fn logs_without_state_restart_from_chosen_node() {
     let (group, all) = killed_group(Carrier::SharedMemory, 60);

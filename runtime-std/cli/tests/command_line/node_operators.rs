@@ -73,7 +73,7 @@ fn watch_reports_changes_until_interrupted() {
         wait_for("it says so", || says(&watch, 5 * part).then_some(()));
         nodes[0].write(&lines(0, 0..5));
     }
-    // A node that is gone does not end the command.
+    // A node that has exited does not end the command.
     nodes.pop().expect("the last").kill();
     wait_for("it says so", || watch.output().contains("no process is listening").then_some(()));
     watch.signal(rustix::process::Signal::INT);
@@ -144,7 +144,7 @@ fn metrics_have_prometheus_format() {
         "{sent}"
     );
     assert!(get(&address, "/").contains(" 404 "));
-    // The address is in use now.
+    // The address is now in use.
     group.run("node", &["--id", "1", "--metrics", &address]).failed(2, &[&address, "--metrics"]);
 }
 
@@ -160,7 +160,7 @@ fn get(address: &str, path: &str) -> String {
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    /// Returns `None` if this process may not mount.
+    /// Returns `None` if this process is not permitted to mount.
     fn mount(path: std::path::PathBuf) -> Option<Self> {
         std::fs::create_dir(&path).expect("a folder");
         let mount = Command::new("mount")
@@ -204,7 +204,7 @@ fn full_disk_ends_node_and_others_continue() {
         "whole lines"
     );
 
-    // The node cannot take over a state that does not fit either, and reports it.
+    // Nor can the node restore a state that does not fit on the disk, and it reports that.
     let mut again = Node::start(group.place.command(&base));
     let (code, errors) = again.ended();
     assert_eq!(code, Some(4), "{errors}");

@@ -1,6 +1,6 @@
 //! Nodes are killed, leave, pause and start at random, often all at once, and their files in shared
-//! memory are removed. In the end, all nodes are started, again whenever they end, until all are
-//! members with the same lines.
+//! memory are removed. In the end, all nodes are started, and restarted whenever they exit, until
+//! all are members with the same lines.
 //!
 //! The seed determines the plan; its outcome also depends on the machine. A failure prints the
 //! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` the number of seeds.
@@ -17,8 +17,9 @@ use crate::support::wait_for;
 
 const NODES: usize = 3;
 
-/// Time for which ended nodes are restarted until all are members. It is shorter than a node's wait
-/// for the others: a stuck node ends after that wait, and its next incarnation may succeed.
+/// Time within which all nodes must be members, while those that exit are restarted. It is shorter
+/// than a node's wait for the others, because a stuck node exits after that wait, and its next
+/// incarnation might succeed.
 const RETURN_MAX: Duration = Duration::from_secs(40);
 
 const PAUSES_MS: [u64; 6] = [0, 0, 20, 100, 300, 1000];
@@ -30,7 +31,7 @@ struct Lives {
     nodes: [Option<Node>; NODES],
     /// Number of lines written so far.
     written: usize,
-    /// The lines that a node has reported as durable at a majority.
+    /// The lines that a node has reported as durable on a majority.
     durable: String,
 }
 
@@ -41,7 +42,7 @@ impl Lives {
         let group =
             if is_logged { logged_group(carrier, NODES) } else { Group::of(carrier, NODES) };
         if random.chance(30) {
-            // The others let the last node in.
+            // The other nodes admit the last one.
             group.write(&format!("initial = [0, 1]\n{}", group.text()));
         }
         Self {
@@ -150,7 +151,7 @@ impl Lives {
         }
     }
 
-    /// All nodes write, and all get the same lines.
+    /// All nodes write, and all must receive the same lines.
     fn agree(&mut self) {
         self.write();
         let last = format!("{}-{}", NODES - 1, self.written - 1);
@@ -174,7 +175,7 @@ fn seeds(count: u64) -> Range<u64> {
     first..first + number("TRAMONTANE_SEEDS").unwrap_or(count)
 }
 
-/// Returns how many bytes of lines were durable over all runs.
+/// Returns the total number of bytes of durable lines, over all runs.
 fn live(is_logged: bool, count: u64) -> usize {
     let mut durable_bytes = 0;
     for seed in seeds(count) {
@@ -187,7 +188,8 @@ fn live(is_logged: bool, count: u64) -> usize {
         lives.come_back();
         lives.agree();
         if is_logged {
-            // After all were members, all leave at once, and no member is left to start from.
+            // After all nodes have been members, all leave at once, so that no member is left to
+            // start from.
             (0..NODES).for_each(|id| lives.signal(id, Signal::TERM));
             lives.nodes.iter_mut().flatten().for_each(Node::assert_left);
             lives.come_back();

@@ -1,5 +1,5 @@
 //! Conditions that keep a `tramontane node` out of its group, and disturbances that a group
-//! withstands.
+//! tolerates.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -106,7 +106,7 @@ fn single_node_of_two_names_missing_node() {
     nodes[0].write(&lines(0, 0..10));
     group.await_same(&[0, 1, 2], 10);
     drop(nodes);
-    // All died at once. A node that returns alone must not act for the others.
+    // All nodes died at once. A node that returns alone must not act for the others.
     group.run("node", &short("1")).failed(5, &["0", "2"]);
     assert_eq!(group.log(1).lines().count(), 10, "its log is untouched");
 }
@@ -127,7 +127,7 @@ fn minority_returns_while_majority_runs() {
     group.await_same(&[0, 1, 2, 3, 4], 150);
 }
 
-/// Two folders, each with an example file: the groups have the same name.
+/// Two folders, each with an example file: so the groups have the same name.
 #[test]
 fn group_in_another_folder_is_named_as_cause() {
     let (group, other) = (Group::of(Carrier::SharedMemory, 2), Group::without_file());
@@ -214,7 +214,7 @@ fn log_must_be_a_regular_file() {
         let words = [path, what, "regular file", "--log"];
         group.run("node", &[&short("0")[..], &["--log", path]].concat()).failed(2, &words);
     }
-    // With several subgroups, each log has its own name.
+    // With several subgroups, each has a log with its own name.
     let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
     group.write(&format!(
         "name = \"g\"\n{nodes}[[subgroups]]\nname = \"a\"\n[[subgroups]]\nname = \"b\"\n"

@@ -1,5 +1,5 @@
-//! `tramontane node`s that restart one after the other without a pause: `leave`, then the same
-//! command again.
+//! `tramontane node`s that restart in turn without a pause: `leave`, followed by the same command
+//! as before.
 
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
@@ -13,7 +13,7 @@ fn rounds() -> usize {
     rounds.map_or(2, |rounds| rounds.parse().expect("a number"))
 }
 
-/// Waits until a node is a member and has company: another node is a member too, or is taking over
+/// Waits until a node is a member and is not alone: another node is a member too, or is receiving
 /// its state. If the last member of a group leaves before another has joined, the group ends.
 fn await_company(group: &Group, id: usize) {
     wait_for("company", || {

@@ -1,4 +1,4 @@
-//! Nodes that are killed and return at once while others join: no other node is lost.
+//! Nodes are killed and restart immediately while others join: no other node is lost.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use rustix::process::Signal;
 
 const ROUNDS: u64 = 16;
 
-/// When a node is admitted, it calls all members. One of them is dead just then, and its next
-/// process starts before the call times out.
+/// When a node is admitted, it calls all members. One of them has just died, and its next process
+/// starts before the call times out.
 #[test]
 fn quick_restart_during_join_loses_no_other_node() {
     let group = Group::of(Carrier::TcpWithKey, 4);
@@ -26,14 +26,14 @@ fn quick_restart_during_join_loses_no_other_node() {
         if round % 2 == 0 {
             wait_for("the view with the joiner", || (joins(&nodes) > before).then_some(()));
         } else {
-            // The kill comes somewhere during the join.
+            // The kill happens at some moment during the join.
             std::thread::sleep(Duration::from_millis(8 * round));
         }
         nodes[1].take().expect("it runs").kill();
         std::thread::sleep(Duration::from_millis(20 * (round % 10)));
         nodes[1] = Some(group.node(1, &[]));
         group.await_members(&[0, 1, 2, 3]);
-        // A call that was left over reaches the next process within moments.
+        // A leftover call reaches the next process within moments.
         std::thread::sleep(Duration::from_millis(300));
         for (id, node) in nodes.iter_mut().enumerate() {
             let node = node.as_mut().expect("it runs");
@@ -48,8 +48,8 @@ fn quick_restart_during_join_loses_no_other_node() {
     }
     let said = nodes[0].as_ref().expect("it runs").errors();
     let gone: Vec<&str> = said.lines().filter_map(|line| line.split("; gone ").nth(1)).collect();
-    // In each round, the killed node is removed once, and the joiner leaves. No other node leaves
-    // the view.
+    // In each round, the killed node is removed once, and the joining node leaves. No other node
+    // leaves the view.
     assert!(
         gone.iter().all(|nodes| nodes.split(' ').all(|node| node == "1" || node == "3")),
         "{said}"

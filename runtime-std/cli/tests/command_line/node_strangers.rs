@@ -1,5 +1,5 @@
-//! Limits on unauthenticated peers of a running group: they cannot shut out members, operators and
-//! scrapers by silence, or fill the nodes' memory.
+//! Limits on unauthenticated peers of a running group: they can neither shut out members, operators
+//! and scrapers by staying silent nor fill the nodes' memory.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -113,7 +113,7 @@ fn logs_of_keyed_group_are_private() {
     group.await_same(&[0, 1, 2], 10);
     nodes.pop().expect("the last").kill();
     group.await_members(&[0, 1]);
-    // A node that takes over the state writes another file, which replaces its log.
+    // A node that receives the state writes a new file, which replaces its log.
     std::fs::remove_file(group.log_path(2)).expect("its log");
     nodes.push(group.node(2, &[]));
     group.await_members(&[0, 1, 2]);
@@ -155,7 +155,7 @@ fn silent_connections_keep_no_client_out() {
     held.extend(silent(metrics, SILENT));
     let page = scrape(metrics).expect("it is served");
     assert!(page.contains("tramontane_view_members"), "{page}");
-    // Each silent connection is reopened when it is closed, while an operator asks and a node
+    // Each silent connection is reopened whenever it is closed, while an operator asks and a node
     // joins.
     nodes.push(group.node(2, &[]));
     wait_for("a node that joins", || {

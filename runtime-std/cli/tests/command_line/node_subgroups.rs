@@ -75,8 +75,8 @@ fn non_sender_exits_with_status_2() {
     }
 }
 
-/// The nodes of one logged subgroup leave or are killed, one after the other, while the group
-/// continues in another subgroup. They return, and then all nodes are stopped and started as they
+/// The nodes of one logged subgroup leave or are killed, one at a time, while the group continues
+/// in another subgroup. Those nodes return, and then all nodes are stopped and restarted as they
 /// advise.
 #[test]
 fn logged_subgroup_survives_absence_of_its_members() {

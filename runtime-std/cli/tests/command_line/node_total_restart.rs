@@ -1,15 +1,16 @@
-//! All nodes of a logged group die or leave at once, and are started again (DUR-6, DUR-12).
+//! All nodes of a logged group die or leave at once, and are restarted (DUR-6, DUR-12).
 
 use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 
-/// Starts the nodes with these ids in that order.
+/// Starts the nodes with these ids in the given order.
 fn start(group: &Group, order: &[usize]) -> Vec<(usize, Node)> {
     order.iter().map(|id| (*id, durable_node(group, *id, &[]))).collect()
 }
 
-/// Kills all nodes, as a power cut would, and returns how many lines were durable at a majority.
+/// Kills all nodes, as a power cut would, and returns the number of lines that were durable on a
+/// majority.
 fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
     for (_, node) in &nodes {
         node.signal(rustix::process::Signal::KILL);
@@ -19,8 +20,8 @@ fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
     usize::try_from(reported.unwrap_or(0)).expect("small")
 }
 
-/// Asks all nodes to leave at once, as a shutdown of the machine does, and returns how many lines
-/// are durable.
+/// Asks all nodes to leave at the same time, as a shutdown of the machine does, and returns the
+/// number of durable lines.
 #[track_caller]
 fn stop_all(group: &Group, mut nodes: Vec<(usize, Node)>) -> usize {
     nodes.iter().for_each(|(_, node)| node.signal(rustix::process::Signal::TERM));
@@ -28,7 +29,8 @@ fn stop_all(group: &Group, mut nodes: Vec<(usize, Node)>) -> usize {
     nodes.iter().map(|(id, _)| logged(group, *id).lines().count()).max().unwrap_or(0)
 }
 
-/// Returns the lines in the nodes' logs, which must be the same in all and at least `least`.
+/// Returns the lines in the nodes' logs, which must all be the same and have at least `least`
+/// lines.
 #[track_caller]
 fn same_lines(group: &Group, nodes: &[(usize, Node)], least: usize) -> String {
     wait_for("all have the same lines", || {
@@ -38,7 +40,7 @@ fn same_lines(group: &Group, nodes: &[(usize, Node)], least: usize) -> String {
     })
 }
 
-/// Writes lines until many are durable at a majority, and more are in flight.
+/// Writes lines until many are durable on a majority, and more are in flight.
 fn write_under_load(nodes: &mut [(usize, Node)], round: usize) {
     let before = durable_lines(&nodes[0].1).last().map_or(0, |last| last[1]);
     for part in 0..4 {
@@ -82,7 +84,7 @@ fn nodes_killed_under_load_restart_in_any_order() {
     }
 }
 
-/// Imitates `docker compose down` and the shutdown of a machine.
+/// Simulates `docker compose down` and the shutdown of a machine.
 #[test]
 fn nodes_that_leave_together_start_again() {
     for carrier in Carrier::ALL {
@@ -118,7 +120,7 @@ fn nodes_that_leave_together_start_again() {
     }
 }
 
-/// DUR-12: earlier versions promised a view without members, and decided it at the next start.
+/// DUR-12: earlier versions promised a view without members, and decided on it at the next start.
 #[test]
 fn stored_empty_view_blocks_no_start() {
     for (is_decided, order) in [(false, [2, 0, 1]), (true, [0, 1, 2]), (true, [1, 2, 0])] {
@@ -135,7 +137,7 @@ fn stored_empty_view_blocks_no_start() {
             last = last["record"].take();
             last["format"] = 1.into();
             last.as_object_mut().expect("a record").remove("logs");
-            // One node did not learn of the decision.
+            // One node has not learned of the decision.
             if is_decided && id > 0 {
                 last["view"] = 2.into();
                 last["members"] = serde_json::json!([]);
@@ -161,7 +163,7 @@ fn stored_empty_view_blocks_no_start() {
     }
 }
 
-/// A failure must be reported as in a running group. Otherwise it would be retried silently
+/// A failure must be reported as in a running group. Otherwise, the node would silently retry
 /// forever.
 #[test]
 fn disk_that_fails_during_restart_ends_node() {
@@ -172,7 +174,7 @@ fn disk_that_fails_during_restart_ends_node() {
         nodes[0].1.write(&lines(0, 0..50));
         nodes.iter().for_each(|(_, node)| await_durable(node, 50));
         kill_all(nodes);
-        // A copy that cannot be written or read.
+        // One copy can be neither written nor read.
         let copy = |id| group.place.path().join(format!("data-{id}/view/membership-2.json"));
         let fail = |id| {
             std::fs::remove_file(copy(id)).expect("a file");
@@ -282,7 +284,7 @@ enum Formed {
 }
 
 /// Found by `runtime-std/lab/power`: one node knew that the first view was decided, and the others,
-/// which did not, counted as new nodes.
+/// which did not, were treated as new nodes.
 #[test]
 fn power_cut_during_forming_loses_no_group() {
     use Formed::{Decided, Noted, Nothing};

@@ -1,5 +1,5 @@
-//! Runs the commands of the README and the guide, read from their text. A comment that readers do
-//! not see stands before each block, and says how the block runs:
+//! Runs the commands of the README and the guide, read from their text. Before each block, a
+//! comment that readers do not see says how to run the block:
 //!
 //! ```text
 //! <!-- test: 1 in turn, then side by side, with input -->
@@ -13,7 +13,7 @@
 //! | `with input` | a line is typed into each terminal, all must show the same lines, and then the input ends |
 //! | `elsewhere: FILE` | that file runs it, because a test lacks something that it needs |
 //!
-//! Paths and addresses of other machines are replaced by local ones: see [`World::here`].
+//! Paths and addresses of other machines are replaced with local ones: see [`World::here`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -29,12 +29,12 @@ use rustix::process::Signal;
 struct Block {
     /// Line of its page at which the block begins.
     line: usize,
-    /// The block's comment.
+    /// The comment before the block.
     how: String,
     commands: Vec<String>,
 }
 
-/// Returns the blocks of a text, or the reason why a block has no comment.
+/// Returns the blocks of a text, or the reason that a block has no comment.
 fn blocks(text: &str) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
     let mut before = "";
@@ -57,7 +57,7 @@ fn blocks(text: &str) -> Result<Vec<Block>, String> {
     Ok(blocks)
 }
 
-/// The action for lines of a block.
+/// An action for the lines of a block.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     InTurn(usize),
@@ -98,12 +98,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A reader's folder, with everything that the README assumes.
+/// A reader's folder, with everything that the README assumes to exist.
 struct World {
     place: Place,
     folder: PathBuf,
     addresses: Vec<(String, String)>,
-    /// Processes that keep running during the next blocks, with their lines.
+    /// Processes that keep running during the next blocks, each with its command line.
     running: Vec<(String, Node)>,
 }
 
@@ -210,7 +210,7 @@ impl World {
         }
         if goes_on {
             for (line, terminal) in &terminals {
-                // A node with a durable log prints its first message before it is a member.
+                // A node with a durable log prints its first message before it becomes a member.
                 let has_begun = |errors: String| {
                     errors.lines().any(|line| !line.starts_with("the durable log is in "))
                 };
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// Ends the running processes in order. Each must exit successfully.
+    /// Ends the running processes in order. Each must succeed.
     fn end(&mut self) {
         for (line, mut terminal) in self.running.drain(..) {
             terminal.signal(Signal::TERM);
@@ -288,7 +288,7 @@ fn commands_of_readme_and_guide_run() {
             }
         }
         world.end();
-        // Checks the pages' statements about these files.
+        // Checks what the pages say about these files.
         let read = |name: &str| std::fs::read(world.folder.join(name)).expect("a file");
         if text.contains("--log log-2") {
             assert!(read("log-0") == read("log-1") && read("log-1") == read("log-2"));
@@ -328,7 +328,7 @@ fn quick_start_lines_survive_kill_of_all() {
             (is_same && (1..=typed).all(|line| logs[0].contains(&format!("line {line}\n"))))
                 .then_some(())
         });
-        // A moment later, the lines are on the disks too.
+        // Shortly afterwards, the lines are on the disks too.
         wait_for("all lines on all disks", || {
             let mut status = world.command("tramontane status --config group.toml --json", false);
             let status = status.output().expect("a shell").stdout;

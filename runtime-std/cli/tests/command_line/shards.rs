@@ -58,7 +58,7 @@ fn different_reference_size_is_refused() {
     place
         .run(&replica)
         .failed(2, &["references_from is 0; set it to a value from 1 to message_max (1024)"]);
-    // The others have continued, and readmit a replica with the same configuration.
+    // The other replicas have continued, and readmit a replica with the same configuration.
     std::fs::write(&overlay.config, &text).expect("it is written");
     overlay.send("g1", "one\n");
     replicas[0] = overlay.replica("g1.0");

@@ -1,4 +1,5 @@
-//! `--fabric tcp`: the same commands between hosts without RDMA. Here, the hosts are one.
+//! `--fabric tcp`: the same commands between hosts without RDMA. In these tests, the hosts are the
+//! same machine.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;

@@ -6,7 +6,7 @@ use crate::support::{Ended, Place, Process};
 
 const TWO: &str = "127.0.0.1:7000,127.0.0.1:7001";
 
-/// Runs a command for which the loader finds this libibverbs first.
+/// Runs a command for which the loader finds a given libibverbs first.
 fn run_with_library(place: &Place, folder: &std::path::Path, arguments: &[&str]) -> Ended {
     let mut command = place.command(arguments);
     command.env("LD_LIBRARY_PATH", folder);
@@ -86,7 +86,7 @@ fn missing_device_is_reported_with_remedy() {
     }
     let place = Place::new();
     let ended = place.run(&["verbs", "devices"]);
-    // Holds whether or not libibverbs is installed here.
+    // This holds whether or not libibverbs is installed.
     let is_missing = ended.errors.contains("libibverbs.so.1 is not installed");
     let advice = if is_missing { "ibverbs-providers" } else { "rdma link add" };
     ended.failed(8, &["no RDMA", advice]);

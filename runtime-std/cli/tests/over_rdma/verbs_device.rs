@@ -168,7 +168,7 @@ fn unsupported_device_option_is_named() {
     place.assert_empty();
 }
 
-/// One address is IPv4 and the other IPv6: both exist, and there is no path between them.
+/// One address is IPv4 and the other IPv6: both exist, but no path connects them.
 #[test]
 fn unreachable_address_is_named() {
     let place = Place::new();
@@ -176,7 +176,7 @@ fn unreachable_address_is_named() {
     let at = |id, gid| cast(&place, &addresses, id, &["--gid", gid, "--loss-timeout", "1"]);
     let mut members = [at(0, "1"), at(1, "0")];
     let ended = members.each_mut().map(Process::wait_with_input);
-    // The member that notices later may see that the other is gone.
+    // The member that notices later may only see that the other has gone.
     let first = ended.iter().find(|ended| ended.status.code() == Some(5));
     let first = first.unwrap_or_else(|| panic!("{ended:?}"));
     first.failed_at_last(
@@ -247,7 +247,7 @@ fn device_list_shows_the_choice() {
     assert!(listing["loss_time_ms"].as_u64() >= Some(2000), "{listing}");
 }
 
-/// Imitates `rdma link delete rxe0; over_rdma-... --ignored no_device`.
+/// Simulates `rdma link delete rxe0; over_rdma-... --ignored no_device`.
 #[test]
 #[ignore = "takes a machine without a device"]
 fn missing_rdma_device_is_reported_with_remedy() {

@@ -1,4 +1,4 @@
-//! Groups of real processes whose membership changes, each node with a log.
+//! Groups of real processes whose membership changes. Each node has a log.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -150,7 +150,7 @@ pub fn lines(id: usize, numbers: std::ops::Range<usize>) -> String {
     numbers.map(|number| format!("{id}-{number}\n")).collect()
 }
 
-/// Returns the lines of one node in a log.
+/// Returns the lines from one node in a log.
 pub fn lines_of(log: &str, id: usize) -> String {
     let start = format!("{id}-");
     log.lines().filter(|line| line.starts_with(&start)).map(|line| format!("{line}\n")).collect()
@@ -197,7 +197,7 @@ impl Node {
         self.input = None;
     }
 
-    /// Returns the node's input, for another thread that writes as long as the node reads.
+    /// Returns the node's input, for another thread that writes for as long as the node reads.
     pub fn take_input(&mut self) -> ChildStdin {
         self.input.take().expect("an input")
     }
@@ -210,7 +210,7 @@ impl Node {
         self.errors.lock().expect("nobody panics").clone()
     }
 
-    /// Returns standard error without notices of waiting, which depend on the speed of the machine.
+    /// Returns standard error without waiting notices, which depend on the speed of the machine.
     pub fn said(&self) -> String {
         let errors = self.errors();
         errors
@@ -233,7 +233,7 @@ impl Node {
         send(self.child.id(), signal);
     }
 
-    /// Kills the node, and waits for its end.
+    /// Kills the node, and waits until it has exited.
     pub fn kill(mut self) {
         self.signal(Signal::KILL);
         self.ended();
@@ -243,7 +243,7 @@ impl Node {
         self.child.try_wait().expect("a status").is_none()
     }
 
-    /// Waits for the node's end with its input left open. Returns the exit status and all of
+    /// Waits for the node to exit while its input stays open. Returns the exit status and all of
     /// standard error.
     #[track_caller]
     pub fn ended(&mut self) -> (Option<i32>, String) {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// A folder in shared memory for one test, removed on drop.
@@ -49,7 +49,7 @@ impl Place {
         path
     }
 
-    /// Returns the files that groups left behind. Views that nodes remember next to their logs are
+    /// Returns the files that groups left behind. The views that nodes store next to their logs are
     /// meant to stay.
     pub fn left(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.path()).expect("a folder");
@@ -57,7 +57,7 @@ impl Place {
         folders.filter(|path| path.extension().is_none_or(|ending| ending != "state")).collect()
     }
 
-    /// Returns how many members have joined, in all groups: each has a file.
+    /// Returns the number of members that have joined, over all groups. Each has a file.
     pub fn members(&self) -> usize {
         let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
         let groups = self.left().into_iter().flat_map(|root| below(&root).collect::<Vec<_>>());
@@ -70,7 +70,7 @@ impl Place {
         assert_eq!(self.left(), Vec::<PathBuf>::new(), "left behind");
     }
 
-    /// Removes the groups' files, as cleaners of `/dev/shm` do. Returns true if there were any.
+    /// Removes the groups' files, as cleaners of `/dev/shm` do. Returns whether there were any.
     pub fn clean(&self) -> bool {
         clean(self.path())
     }
@@ -90,7 +90,7 @@ impl Place {
         Cleaner { is_over, thread: Some(thread) }
     }
 
-    /// Returns a command of the program with its groups in this folder.
+    /// Returns a command for the program, with its groups in this folder.
     pub fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(crate::PROGRAM);
         command.args(arguments).env("TRAMONTANE_SHM_DIR", self.path()).env_remove("TRAMONTANE_LOG");
@@ -127,7 +127,7 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// Ends the process, and returns how often it removed something.
+    /// Ends the process, and returns the number of times that it removed files.
     pub fn end(mut self) -> u32 {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.take().map_or(0, |thread| thread.join().expect("no panic"))
@@ -206,7 +206,7 @@ pub struct Process {
     child: Child,
     output: Option<Reader>,
     errors: Option<Reader>,
-    /// Bytes of its output that were already waited for.
+    /// Number of output bytes that have already been awaited.
     seen: usize,
 }
 
@@ -243,7 +243,7 @@ impl Process {
         send(self.pid(), signal);
     }
 
-    /// Waits until the process's output is `bytes`.
+    /// Waits until the process's output equals `bytes`.
     #[track_caller]
     pub fn await_output(&self, bytes: &[u8]) {
         let output = self.output.as_ref().expect("it is still read");
@@ -319,7 +319,7 @@ impl Reader {
         Self { bytes, thread }
     }
 
-    /// Returns everything once the process has closed its end.
+    /// Returns everything that was read, once the process has closed its end.
     fn end(self) -> Vec<u8> {
         self.thread.join().expect("no panic");
         std::mem::take(&mut *self.bytes.lock().expect("no panic"))
@@ -353,7 +353,7 @@ fn wait_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<
 /// Until then, a thread could still receive a message that the others then deliver.
 pub fn send(pid: u32, signal: Signal) {
     let id = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
-    // The process may have ended.
+    // The process may have exited.
     let _ = kill_process(id, signal);
     if signal == Signal::STOP {
         wait_for("a process that stops", || is_stopped(pid).then_some(()));

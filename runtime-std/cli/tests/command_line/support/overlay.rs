@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::{Place, Process, free_addresses, wait_for};
 
-/// An overlay of two groups, g1 above g2, in its own folder.
+/// An overlay of two groups, g1 above g2, in a folder of its own.
 pub struct Overlay {
     pub place: Place,
     pub config: PathBuf,
 }
 
 impl Overlay {
-    /// Creates an overlay over the fabric of that name.
+    /// Creates an overlay over the fabric with that name.
     pub fn new(fabric: &str) -> Self {
         Self::with(fabric, "")
     }
@@ -126,8 +126,8 @@ fn lines(word: &str, count: usize) -> String {
     (0..count).map(|number| format!("{word} {number}\n")).collect()
 }
 
-/// Kills a client while it sends, then a leader and a follower while another client sends. Nothing
-/// of the second client is lost, and all replicas are equal in the end.
+/// Kills a client while it sends, then a leader and a follower while another client sends. No line
+/// from the second client is lost, and all replicas are equal in the end.
 pub fn a_client_and_replicas_are_killed_under_load(overlay: &Overlay) {
     const EACH: usize = 3_000;
     let mut replicas: BTreeMap<&str, Process> =
@@ -161,13 +161,13 @@ pub fn a_client_and_replicas_are_killed_under_load(overlay: &Overlay) {
         for word in ["first", "second"] {
             assert!(of(word).iter().copied().eq(lines(word, EACH).lines()), "{group}: {word}");
         }
-        // Any prefix of the killed client's lines may be there.
+        // Some prefix of the killed client's lines may have been delivered.
         let before = of("killed");
         assert!(before.iter().copied().eq(lines("killed", before.len()).lines()), "{group}");
     }
 }
 
-/// Calls `before`, then kills the leader of each group and restarts it. Nothing is lost.
+/// Calls `before`, then kills the leader of each group and restarts it. No message is lost.
 pub fn leaders_are_killed_and_come_back(overlay: &Overlay, before: impl Fn()) {
     let names = NAMES;
     let mut replicas = names.map(|name| (name, overlay.replica(name)));

@@ -1,4 +1,5 @@
-//! The program on a terminal, which is `script`, a program that every Debian has.
+//! Runs the program on a terminal, provided by `script`, a program that is part of every Debian
+//! system.
 
 use std::process::Command;
 
@@ -29,7 +30,7 @@ pub fn interrupted(mut shown: Node) -> String {
     shown.output()
 }
 
-/// Asserts that the last bar was cleared.
+/// Asserts that the last bar has been cleared.
 #[track_caller]
 pub fn assert_no_bar_is_left(shown: &str, mark: &str) {
     let drawn = shown.rfind(mark).expect("there was a bar");
@@ -37,7 +38,7 @@ pub fn assert_no_bar_is_left(shown: &str, mark: &str) {
     assert!(cleared > drawn, "{shown:?}");
 }
 
-/// Bars are drawn without a newline, so the text is searched for in everything read so far.
+/// Bars are drawn without a newline, so the text is searched for in all output so far.
 #[track_caller]
 pub fn await_shown(shown: &Node, mark: &str) {
     wait_for("a bar", || shown.output().contains(mark).then_some(()));
