@@ -1,5 +1,5 @@
 //! Acceptance checks of RDMA between two hosts, over fake devices: each defect of a NIC or a
-//! network gets the verdict that names it, and a NIC without defects passes.
+//! network leads to the verdict that names it, and a NIC without defects passes.
 
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tramontane_verbs::fake::{
     Clock, Fault, GidEntry, Link, Network, Placement, PortProfile, Profile, ResetMeans,
 };
 
-/// Rounds of a check that has to meet random events.
+/// Number of rounds of a check that needs random events to occur.
 const ROUNDS: u64 = 60;
 
-/// Rounds of a check that waits for a slow device in each.
+/// Number of rounds of a check that waits for a slow device in each round.
 const SLOW_ROUNDS: u64 = 15;
 
 /// Checks two devices of one kind, after a change to the network between them.
@@ -26,7 +26,7 @@ fn check(
     check_in(ROUNDS, profile, limits, change)
 }
 
-/// Does the same with this many rounds.
+/// Performs the same check with the given number of rounds.
 fn check_in(
     rounds: u64,
     profile: &Profile,
@@ -68,7 +68,7 @@ fn both(options: [Options; 2]) -> [Result<Vec<Finding>, CheckError>; 2] {
     })
 }
 
-/// Returns limits with which peers are given up soon, so that this check is quick.
+/// Returns limits with which peers are given up quickly, so that this check is short.
 fn quick() -> Limits {
     Limits { loss_time: Duration::from_millis(20), ..Limits::default() }
 }
@@ -92,7 +92,7 @@ fn conforming_nic_passes_every_check() {
 fn reordered_writes_fail_if_order_is_promised() {
     let profile = Profile {
         placement: Placement::WritesReordered,
-        // Longer than a thread waits for a processor.
+        // This is longer than a thread waits for a processor.
         placement_delay_ns: 60_000_000,
         ..Profile::strict()
     };
@@ -207,7 +207,7 @@ fn ends_with_different_rounds_refuse_each_other() {
     assert!(ended.iter().all(|ended| matches!(ended, Err(CheckError::Mismatch))), "{ended:?}");
 }
 
-/// A host has several networks, only one of which leads to the other host.
+/// A host has several networks, only one of which reaches the other host.
 #[test]
 fn checks_use_the_meeting_address() {
     let network = Network::new(7, Clock::Real);

@@ -1,6 +1,6 @@
-//! After the start nothing is allocated: a counting allocator watches posts, polls, rings and
+//! After the start, nothing is allocated: a counting allocator watches posts, polls, rings and
 //! sleeps, and the steps of whole nodes. The device is a fake one, whose own allocations do not
-//! count, or in the lab one of the machine: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
+//! count, or in the lab a real one (`hal-verbs/lab/run`; see `hal-verbs/README.md`).
 
 mod group;
 
@@ -17,37 +17,37 @@ use tramontane_core::ids::Rank;
 use tramontane_verbs::{Limits, Verbs};
 
 thread_local! {
-    /// Allocations of this thread since it began to watch; `None` while it does not.
+    /// Number of this thread's allocations since it began to count; `None` while it does not count.
     static WATCHED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 struct Counting;
 
 fn note() {
-    // A real device would not make a fake device's allocations.
+    // A real device would not make the allocations of a fake device.
     if tramontane_verbs::fake::is_inside_call() {
         return;
     }
-    // At the end of a thread its locals are gone and nothing is watched.
+    // When a thread ends, its locals have been dropped and nothing is counted.
     let _ = WATCHED.try_with(|watched| watched.set(watched.get().map(|count| count + 1)));
 }
 
-// SAFETY: everything is passed to the system's allocator unchanged; counting allocates nothing.
+// SAFETY: every call is passed to the system's allocator unchanged, and counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         note();
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.realloc(memory, layout, bytes) }
     }
 }
@@ -55,7 +55,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns how many allocations some work makes in this thread.
+/// Returns the number of allocations that some work makes in this thread.
 fn allocations(work: impl FnOnce()) -> u64 {
     WATCHED.set(Some(0));
     work();
@@ -94,7 +94,7 @@ fn nothing_is_allocated_per_message() {
                     post(a, to, (round % 5 == 0).then_some(Token(round)), &mut completed);
                 }
                 if round % 50 == 0 {
-                    // Rings, sleeps and checks of the peers.
+                    // Includes rings, sleeps and checks of the peers.
                     for fabric in [&mut *b, &mut *c] {
                         while fabric.poll().is_some() {}
                         if fabric.arm() {
@@ -111,7 +111,7 @@ fn nothing_is_allocated_per_message() {
     }
 }
 
-/// Blocks in both directions, after their channels were used once.
+/// Sends blocks in both directions, after their channels have been used once.
 #[test]
 fn nothing_is_allocated_per_block() {
     const BYTES: usize = 5000;
@@ -149,8 +149,8 @@ fn nothing_is_allocated_per_block() {
     }
 }
 
-/// Whole nodes: three members, one of which sends, stepped until everything is delivered, both with
-/// devices that keep the order of writes and with updates.
+/// Whole nodes: three members, one of which sends, are stepped until everything has been delivered,
+/// both with devices that keep the order of writes and with updates.
 #[test]
 fn a_step_allocates_nothing() {
     let by_updates = Limits { write_order: Some(false), ..Limits::default() };
@@ -172,7 +172,7 @@ fn assert_steps_allocate_nothing(limits: Limits) {
                 for seat in seats.iter_mut() {
                     seat.step();
                 }
-                // The device is emulated on the same processors.
+                // The device is emulated on the same processors, so this waits for it.
                 std::thread::sleep(Duration::from_micros(50));
             }
         });

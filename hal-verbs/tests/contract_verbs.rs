@@ -1,9 +1,9 @@
 //! Views over RDMA keep the contract: three members on one device, each with its own context,
-//! memory and queue pairs, and TCP as the side channel. With the usual limits; with the shortest
-//! possible queues; with nothing inline, so that guards are staged.
+//! memory and queue pairs, and TCP as the side channel. The checks run with the usual limits, with
+//! the shortest possible queues, and with nothing sent inline, so that guards are staged.
 //!
-//! The device is a fake one, or in the lab one of the machine: `hal-verbs/lab/run`; see
-//! `hal-verbs/README.md`.
+//! The device is a fake one, or in the lab a real one (`hal-verbs/lab/run`; see
+//! `hal-verbs/README.md`).
 
 #[path = "contract_verbs/coming_and_going.rs"]
 mod coming_and_going;
@@ -34,16 +34,16 @@ use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows};
 /// The fabric under test: views over RDMA with TCP as the side channel, as in programs.
 type Views = RdmaViews<Tcp>;
 
-/// A bound on the time of a ring on an emulated machine.
+/// Time limit for a ring on an emulated machine.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
 
-/// A bound on the time of any race there.
+/// Time limit for any race on an emulated machine.
 const RACE_MAX: Duration = Duration::from_secs(120);
 
-/// The time within which anything in flight arrives, unless its peer is gone.
+/// Time within which anything in flight arrives, unless its peer is gone.
 const SETTLE_MAX: Duration = Duration::from_secs(20);
 
-/// The shortest wait that yields the processor to the device, which is emulated on it.
+/// The shortest wait that yields the processor to the device emulated on it.
 const PASS: Duration = Duration::from_micros(20);
 
 struct Connections {
@@ -76,7 +76,7 @@ struct Member {
 struct Group3 {
     members: Vec<Option<Member>>,
     rounds: u64,
-    /// How many have opened the view.
+    /// Number of members that have opened the view.
     opened: usize,
 }
 
@@ -89,10 +89,11 @@ impl Group3 {
         self.members[rank.index()].as_mut().expect("nobody uses who was lost")
     }
 
-    /// Checks every member once; returns true if nothing is in flight anywhere.
+    /// Checks every member once. Returns whether nothing is in flight anywhere.
     fn is_quiet(&mut self) -> bool {
         let mut quiet = true;
-        // Connections are built by both ends: nothing more happens while a peer has yet to open.
+        // Connections are built by both ends, so nothing more happens while a peer has yet to open
+        // the view.
         let may_build = self.opened >= usize::from(MEMBERS);
         for member in self.members.iter_mut().flatten() {
             member.fabric.check_peers();
@@ -140,8 +141,8 @@ impl Bench for Group3 {
     }
 
     fn pass(&mut self) {
-        // Members step like polling threads, even while they wait for something else: blocks make
-        // progress at all members.
+        // Members step like polling threads, even while they wait for something else, so that
+        // blocks make progress on all members.
         for member in self.members.iter_mut().flatten() {
             member.fabric.carry();
         }
@@ -149,7 +150,7 @@ impl Bench for Group3 {
     }
 
     fn settle(&mut self) {
-        // A member that writes to a dead or departed peer finds that out; then all is quiet.
+        // A member that writes to a dead or departed peer finds that out, and then all is quiet.
         let until = Instant::now() + SETTLE_MAX;
         let mut quiet_looks = 0;
         while quiet_looks < 3 && Instant::now() < until {
@@ -162,7 +163,8 @@ impl Bench for Group3 {
     }
 
     fn sleep(&mut self, member: Rank) -> Wake {
-        // The others step meanwhile: that is how they learn that a member goes to sleep.
+        // The others step meanwhile, because that is how they learn that a member is going to
+        // sleep.
         let until = Instant::now() + SLEEP_MAX;
         while Instant::now() < until {
             for (rank, other) in self.members.iter_mut().enumerate() {
@@ -209,8 +211,8 @@ impl Bench for Group3 {
 }
 
 impl BlockBench for Group3 {
-    /// All members made their memory in the same order, so each fabric's first region has the same
-    /// number.
+    /// All members allocated their memory in the same order, so each fabric's first region has the
+    /// same number.
     fn block_region(&self) -> Region {
         self.member(Rank::ZERO).blocks.region()
     }
@@ -230,7 +232,7 @@ fn sleep(fabric: &mut Views) -> Wake {
     if fabric.sleep(SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
 }
 
-/// Lets an actor take turns until it is done, or the other has found a breach.
+/// Lets an actor take turns until it has finished, or until the other has found a violation.
 fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
     let Member { fabric, rows, .. } = member;
@@ -251,14 +253,14 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> 
             // Steps like a polling thread: rings beyond the first few are sent when answers are
             // processed.
             fabric.carry();
-            // The device is emulated on the same processors.
+            // The device is emulated on the same processors, so this yields to it.
             std::thread::yield_now();
         }
     }
     Ok(())
 }
 
-/// A finished member still answers peers that go to sleep, as long as the other may need it.
+/// A finished member still answers peers that go to sleep, for as long as the other may need it.
 fn finish(fabric: &mut Views, stop: &AtomicBool) -> Result<(), Breach> {
     for _ in 0..200 {
         if stop.load(Ordering::Relaxed) {
@@ -279,7 +281,7 @@ fn assert_kept(what: &str, limits: Limits, rounds: u64, silent: &[&str]) {
     assert_eq!(report.not_applicable().collect::<Vec<_>>(), silent, "clauses that say nothing");
 }
 
-/// The check that rows of 8 KiB cannot decide, because the port takes longer writes.
+/// The check that rows of 8 KiB cannot decide, because the port allows longer writes.
 const SILENT: [&str; 1] = ["address-order"];
 
 #[test]
@@ -324,11 +326,11 @@ fn blocks_over_verbs_keep_the_contract() {
     }
 }
 
-/// Devices that place writes out of order promise neither address order nor visibility upon
+/// Devices that place writes out of order guarantee neither address order nor visibility upon
 /// completion.
 const SILENT_BY_UPDATES: [&str; 2] = ["address-order", "completion-visible"];
 
-/// Returns a device that uses every freedom of placement, and says so.
+/// Returns a device that places writes in every permitted way, and reports that.
 fn reordering() -> Profile {
     Profile {
         placement: Placement::BytesReordered,

@@ -1,4 +1,4 @@
-//! The fabric on a device: a fake one, or in the lab one of the machine (`hal-verbs/lab/run`; see
+//! The fabric on a device: a fake device, or in the lab a real one (`hal-verbs/lab/run`; see
 //! `hal-verbs/README.md`).
 
 #[path = "device/blocks.rs"]
@@ -36,7 +36,7 @@ struct Member {
     rows: Rows,
 }
 
-/// Returns members whose events so far were taken.
+/// Returns members whose events so far have been taken.
 fn members(shape: &Shape) -> Vec<Member> {
     let member = |mut joined: group::Joined| {
         while joined.fabric.poll().is_some() {}
@@ -64,7 +64,7 @@ fn drain(fabric: &mut Verbs) -> Vec<Event> {
     std::iter::from_fn(|| fabric.poll()).collect()
 }
 
-/// Waits until a condition holds, yielding the processor to the device, and returns the time it
+/// Waits until a condition holds, yielding the processor to the device. Returns the time that this
 /// took.
 #[track_caller]
 fn wait_for(what: &str, most: Duration, mut done: impl FnMut() -> bool) -> Duration {

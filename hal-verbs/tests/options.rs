@@ -1,5 +1,6 @@
-//! Options and their effect on a device that uses its freedoms: timeouts, first writes, memory
-//! limits, networks. Over fake devices in virtual time, except for members that meet over TCP.
+//! Options and their effect on a device that deviates in permitted ways: timeouts, first writes,
+//! memory limits, networks. The tests use fake devices in virtual time, except for members that
+//! meet over TCP.
 
 #[path = "options/memory.rs"]
 mod memory;
@@ -25,7 +26,7 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 const MEMBERS: [NodeId; 2] = [NodeId(10), NodeId(11)];
 
-/// A row that ends within a cache line and is shorter than a packet.
+/// Size in bytes of a row that ends within a cache line and is shorter than a packet.
 const ROW_BYTES: usize = 1_000;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -38,12 +39,12 @@ struct Two {
     report: Report,
 }
 
-/// The properties of the two members.
+/// The configuration of the two members.
 #[derive(Clone, Debug, Default)]
 struct Shape {
     seed: u64,
     profiles: [Profile; 2],
-    /// The constraints, without the device.
+    /// The constraints on each device, apart from its name.
     wanted: [Wanted; 2],
     limits: Limits,
     blocks: bool,
@@ -82,21 +83,21 @@ impl Two {
         Self { network, devices, fabrics, report }
     }
 
-    /// Shows both the other's card. Returns whether each accepted it.
+    /// Shows each member the other's card. Returns whether each accepted it.
     fn connect(&mut self) -> [bool; 2] {
         let [a, b] = &mut self.fabrics;
         let (of_a, of_b) = (a.card_for(B), b.card_for(A));
         [a.connect(B, &of_b), b.connect(A, &of_a)]
     }
 
-    /// Brings both up, so that they try their first writes.
+    /// Admits both members, so that they try their first writes.
     fn admit(&mut self) {
         assert_eq!(self.connect(), [true, true]);
         self.fabrics[0].admit(B);
         self.fabrics[1].admit(A);
     }
 
-    /// Carries out all events, for at most this time.
+    /// Carries out all events, for at most the given time.
     fn run_for(&mut self, ns: u64) {
         let until = self.network.now_ns().saturating_add(ns);
         while let Some(at) = self.network.next_at().filter(|at| *at <= until) {
@@ -119,12 +120,12 @@ impl Two {
         *self.fabrics[0].loss_of(B).expect("it is lost")
     }
 
-    /// Returns whether the first is ready for the second, and vice versa.
+    /// Returns whether the first member is ready for the second, and vice versa.
     fn ready(&self) -> [bool; 2] {
         [self.fabrics[0].ready(VIEW, B), self.fabrics[1].ready(VIEW, A)]
     }
 
-    /// Sets the properties of the path from the first to the second.
+    /// Sets the properties of the path from the first member to the second.
     fn link(&self, link: tramontane_verbs::fake::Link) {
         let [from, to] = self.devices.clone();
         self.network.inject(tramontane_verbs::fake::Fault::Link { from, to, link });

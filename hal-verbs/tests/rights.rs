@@ -1,5 +1,5 @@
-//! The right to write to a region, on fake devices that use every freedom of verbs, in virtual
-//! time.
+//! The right to write to a region, on fake devices that deviate in every way that verbs permit, in
+//! virtual time.
 
 #[path = "rights/freedoms.rs"]
 mod freedoms;

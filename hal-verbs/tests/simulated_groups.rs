@@ -1,9 +1,9 @@
 //! Whole groups over RDMA in virtual time, over many seeds: `RdmaViews` on a fake device with a
-//! side channel, in the shared simulated world. Each run is judged by the same checker as all
-//! others.
+//! side channel, in the shared simulated world. The checker is the same as for all other simulated
+//! runs.
 //!
-//! A seed decides the plan, the properties of the device, and its faults. A failure prints its seed
-//! and the command that repeats it.
+//! A seed determines the plan, the properties of the device, and its faults. A failure prints its
+//! seed and the command that repeats it.
 //!
 //! | module | subject |
 //! |---|---|
@@ -17,9 +17,10 @@
 //! of runs of the search of 10,000, and `TRAMONTANE_RDMA_FIRST` its first seed.
 //!
 //! # Not covered
-//! - Regions, which views of groups do not have: their rights are tested in `rights`. Nothing else
-//!   relies on access flags, or moves a queue pair to RESET.
-//! - Members that sleep, whose wakeups arrive through descriptors and so in real time; and blocks.
+//! - Regions, which views of groups do not have: their rights are tested in `rights`. Nothing in
+//!   these runs relies on access flags or moves a queue pair to RESET.
+//! - Members that sleep, because their wakeups arrive through descriptors and so in real time; and
+//!   blocks.
 
 #[path = "simulated_groups/device.rs"]
 mod device;
@@ -39,13 +40,14 @@ use tramontane_fixtures::world::{Ending, Goal, Plan};
 
 use search::{Kind, Run, search, tell};
 
-/// Seeds with changing membership in the usual test.
+/// Number of seeds with changing membership in the usual test.
 const SEEDS: u64 = 120;
 
-/// Seeds with fixed membership.
+/// Number of seeds with fixed membership.
 const FIXED_SEEDS: u64 = 60;
 
-/// Each freedom of devices and each fault is reached in at least one of this many runs.
+/// Each permitted deviation of devices, and each fault, must occur in at least one of this many
+/// runs.
 const ONE_OF: u64 = 120;
 
 #[test]
@@ -67,7 +69,7 @@ fn fixed_groups_keep_every_promise_over_rdma() {
     assert!(tally.runs < FIXED_SEEDS || calm * 2 > tally.runs, "{calm} calm");
 }
 
-/// For `.ci/full`, like the next.
+/// Run by `.ci/full`, like the next test.
 #[test]
 #[ignore = "takes minutes: built for release"]
 fn ten_thousand_changing_groups_keep_promises_over_rdma() {

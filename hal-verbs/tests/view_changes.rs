@@ -17,10 +17,10 @@ fn slow_commands() -> Profile {
     Profile { command_ns: MS, ..Profile::strict() }
 }
 
-/// A bound on the time of any view here.
+/// Time limit for any view in these tests.
 const PATIENCE: u64 = 60_000 * MS;
 
-/// Changes to a view of these members, from the previous one, while messages flow.
+/// Changes from the previous view to one with these members, while messages flow.
 fn change(group: &mut Group, from: u64, processes: &[usize]) {
     let to = from + 1;
     group.prepare(to, processes);
@@ -41,7 +41,7 @@ fn print(what: &str, members: usize, cost: &Cost) {
     );
 }
 
-/// Joins, kills and leaves: views of `most` members and one less.
+/// Performs a join, a kill and a leave: views of `most` members and one less.
 fn three_changes(most: usize, limits: &Limits) -> Vec<Cost> {
     let all: Vec<usize> = (0..most).collect();
     let mut group = Group::new(most, limits, |_| slow_commands());
@@ -54,7 +54,7 @@ fn three_changes(most: usize, limits: &Limits) -> Vec<Cost> {
     change(&mut group, 1, &all);
     costs.push(group.count());
     print("one joins", most, costs.last().expect("one"));
-    // One is killed.
+    // One member is killed.
     group.begin_to_count();
     group.kill(most - 1);
     let survivors = most - 1;
@@ -84,12 +84,12 @@ fn view_change_steps_make_one_command_at_most() {
         assert!(cost.commands <= MEMBERS * (12 * MEMBERS + 16), "{cost:?}");
     }
     let [joined, killed, left] = &costs[..] else { panic!("three changes") };
-    // Each member checks its port before a view, and each survivor seals what the dead one left.
+    // Each member checks its port before a view, and each survivor seals the dead member's rows.
     assert_eq!((joined.steps_with_commands, left.steps_with_commands), (MEMBERS, MEMBERS - 2));
     assert!(killed.steps_with_commands < 2 * MEMBERS, "one more at each survivor: {killed:?}");
 }
 
-/// Its kernel searches a second for each path.
+/// One member's kernel takes a second to look up each path.
 #[test]
 fn slow_path_lookups_delay_no_other_member() {
     let all: Vec<usize> = (0..6).collect();
@@ -190,7 +190,7 @@ fn device_limit_loses_only_the_affected_peers() {
     }
 }
 
-/// A list of members that is replaced by another under the same view.
+/// A list of members that is replaced with another under the same view.
 #[test]
 fn abandoned_view_is_remade_with_other_members() {
     let (all, others) = ([0, 1, 2, 3], [0, 1, 2]);
@@ -238,7 +238,7 @@ fn peer_cut_while_connecting_writes_nothing() {
     }
 }
 
-/// Other ends wait their turn; the cut peer's does not.
+/// Other connections wait their turn, but the cut peer's does not.
 #[test]
 fn cut_peer_cannot_write_while_workers_are_busy() {
     let all = [0, 1, 2];
@@ -252,7 +252,7 @@ fn cut_peer_cannot_write_while_workers_are_busy() {
         (2..8).for_each(|view| group.prepare(view, &all));
         group.cut(0, 1, 1);
         let seen = group.seen(0, 1, 1);
-        // Anything at its next step would be too late.
+        // By the member's next step, it would be too late.
         group.pause(0, 20 * MS);
         for _ in 0..200 {
             group.round();
@@ -263,7 +263,8 @@ fn cut_peer_cannot_write_while_workers_are_busy() {
     }
 }
 
-/// Its connection for blocks ends separately: until then the memory for its writes must stay valid.
+/// Its connection for blocks ends separately: until then, the memory for its writes must stay
+/// valid.
 #[test]
 fn late_block_of_cut_peer_still_finds_memory() {
     let all = [0, 1, 2];
@@ -322,6 +323,6 @@ fn staging_is_registered_once_per_domain() {
     // and blocks.
     assert_eq!(registered(&Limits::default()), 6);
     assert_eq!(registered(&Limits { inline_bytes_max: Some(0), ..Limits::default() }), 8);
-    // Messages go inline, but the longest guards do not.
+    // Messages are sent inline, but the longest guards are not.
     assert_eq!(registered(&Limits { inline_bytes_max: Some(48), ..Limits::default() }), 7);
 }

@@ -1,5 +1,5 @@
-//! The order of writes if devices keep none: it breaks without updates, and holds with them. Over
-//! fake devices that place writes and bytes in any order, in virtual time.
+//! The order of writes on devices that keep none: it is violated without updates, and holds with
+//! them. The tests use fake devices that place writes and bytes in any order, in virtual time.
 
 mod group;
 

@@ -1,5 +1,5 @@
-//! Processes that come and go one by one while others work, in views of two: like clients of a
-//! process, and like a restarted process.
+//! Processes that come and go one by one while others work. They form views of two, like the
+//! clients of a process or a restarted process.
 
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ struct Process {
 }
 
 impl Process {
-    /// Creates a process with a log of this length.
+    /// Creates a process with a log of this size.
     fn new(node: NodeId, log_bytes: usize) -> Self {
         let site = Site::open(&device::wanted(), &Limits::default(), None).expect("a device");
         let tcp = Tcp::new(node, Settings::default()).expect("descriptors");
@@ -64,7 +64,7 @@ fn pair() -> [Connection; 2] {
     [one, other].map(|stream| Connection { stream, cipher: None })
 }
 
-/// Waits until a condition holds, while processes step.
+/// Waits until a condition holds, while the processes step.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -74,7 +74,7 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     }
 }
 
-/// Connects a client to the server, and lets it write to the server's log.
+/// Connects a client to the server, and grants it the right to write to the server's log.
 fn meet(server: &mut Process, client: &mut Process, node: NodeId, view: ViewId) -> [Rows; 2] {
     let [here, there] = pair();
     let at_server = server.open(view, S, node);
@@ -128,7 +128,7 @@ fn clients_connect_and_leave_over_rdma_during_traffic() {
     let mut clients = Vec::new();
     for number in 0..20_u64 {
         let node = NodeId(100 + u32::try_from(number).expect("few"));
-        // The ids are in no order.
+        // The ids are in no particular order.
         let view = ViewId(1 + number * 37 % 61);
         let mut client = Process::new(node, 4096);
         let rows = meet(&mut server, &mut client, node, view);
@@ -164,7 +164,7 @@ fn restarted_process_rejoins_over_rdma() {
         await_loss(&mut server, view);
         server.fabric.side_channel_mut().part_from(node);
         if life % 2 == 0 {
-            // In other cases the old view ends while the next exists.
+            // In other cases, the old view ends while the next one exists.
             wait_for("the end", || {
                 server.step();
                 server.fabric.retire(view)

@@ -15,7 +15,7 @@ use super::Views;
 use super::group::beside::{ids, meet_all_alone};
 use super::group::device;
 
-/// The shortest wait that yields the processor to the device, which is emulated on it.
+/// The shortest wait that yields the processor to the device emulated on it.
 const PASS: Duration = Duration::from_micros(20);
 
 struct Connected {
@@ -66,7 +66,7 @@ impl RegionBench for Processes {
     }
 
     fn lose(&mut self, process: Process) -> Result<(), &'static str> {
-        // Acts like a process that ends: its queue pairs and sockets disappear without a word.
+        // Acts like a process that ends: its queue pairs and sockets disappear without notice.
         self.fabrics[process.0] = None;
         Ok(())
     }
@@ -87,7 +87,7 @@ impl RegionBench for Processes {
     }
 }
 
-/// The check that a port cannot decide if it takes writes longer than an entry.
+/// The check that a port cannot decide if it allows writes longer than an entry.
 const SILENT: [&str; 1] = ["region-address-order"];
 
 #[track_caller]
@@ -114,8 +114,8 @@ fn regions_over_verbs_keep_the_contract_with_short_queues() {
     assert_kept("short queues, nothing inline", &how);
 }
 
-/// A device that executes late and reuses key numbers: a write posted with a revoked right is still
-/// in flight when the next right is granted.
+/// The device executes requests late and reuses key numbers: a write posted with a revoked right is
+/// still in flight when the next right is granted.
 #[test]
 fn regions_keep_contract_with_late_writes_reusing_keys() {
     let profile =

@@ -1,5 +1,5 @@
-//! Blocks: in order, complete, with their number; many channels; memory that comes and goes; and
-//! the cost of a block without a receive.
+//! Blocks: they arrive in order, complete and with their number, over many channels, while memory
+//! comes and goes. Also the cost of a block without a receive.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn on(channel: u16, peer: Rank) -> Way {
     Way { view: VIEW, channel: Channel(channel), peer }
 }
 
-/// Makes memory that the member's fabric knows.
+/// Allocates memory that the member's fabric knows.
 fn made(member: &Member, bytes: usize) -> BlockMemory {
     member.fabric.block_store().memory(bytes, BlockUse::Both).expect("memory")
 }
@@ -128,12 +128,12 @@ fn block_costs_one_write_and_two_messages() {
     let [sender, receiver] = [&a, &b].map(|member| *member.fabric.counters());
     println!("sender: {sender:?}\nreceiver: {receiver:?}");
     assert_eq!(sender.blocks, BLOCKS);
-    // A notice per block that it has arrived, and a credit for the earlier offers, which none of
-    // these answered.
+    // One arrival notice per block, and a credit for the earlier offers, which none of these
+    // answered.
     assert_eq!(sender.block_messages - before[0].block_messages, BLOCKS);
     assert_eq!(before[0].block_messages, 1);
     assert_eq!(sender.doorbells - before[0].doorbells, 2 * BLOCKS);
-    // An offer per block, and a credit for the notices.
+    // One offer per block, and a credit for the notices.
     assert_eq!((before[1].block_messages, receiver.block_messages), (BLOCKS, BLOCKS + 1));
     assert_eq!(receiver.doorbells - before[1].doorbells, 1);
 }
@@ -202,7 +202,7 @@ fn closed_channel_releases_memory_after_both_ends() {
         b.fabric.post_receive(on(channel, A), into.area(0), BYTES, Token(1)).expect("room");
         a.fabric.send(on(channel, B), from.area(0), BYTES, 5, Token(2)).expect("room");
         if round % 2 == 0 {
-            // The block may be half sent.
+            // The block may have been sent halfway.
             b.fabric.collect();
             a.fabric.collect();
         }
@@ -273,7 +273,7 @@ fn block_without_a_receive_loses_the_peer() {
     assert_eq!(loss(&mut a, &mut b), LossCause::Unreachable);
 }
 
-/// B waits for a block, and A for the notice that it has arrived: neither polls while it sleeps.
+/// B waits for a block, and A for the notice that it has arrived: neither polls while asleep.
 #[test]
 fn block_wakes_a_sleeper() {
     let (mut a, mut b) = pair(&shape());

@@ -1,4 +1,4 @@
-//! Counters equal the design's predictions; full queues cost no processor time.
+//! Counters equal the design's predictions, and full queues cost no processor time.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tramontane_verbs::{Counters, Limits};
 use super::group::{Shape, VIEW};
 use super::{A, B, content, drain, guard, pair, seen, settle, store, wait_for};
 
-/// Posts a list repeatedly; returns the counters of these posts, without the request for the last
+/// Posts a list repeatedly. Returns the counters of these posts, excluding the request for the last
 /// completions.
 fn run(lists: u64, list: &[tramontane_core::fabric::Write], limits: Limits) -> Counters {
     let shape = Shape { limits, ..Shape::default() };
@@ -83,7 +83,7 @@ fn full_queue_refuses_and_reports_room() {
     }
     println!("10000 refusals take {:?}", started.elapsed());
     assert_eq!(a.fabric.counters().refused, 10_001);
-    // Room in the queue wakes a member that sleeps because of it; no timeout is needed.
+    // Room in the queue wakes a member that sleeps because the queue was full, without a timeout.
     let started = Instant::now();
     let woken = !a.fabric.arm() || a.fabric.sleep(Duration::from_secs(10));
     a.fabric.disarm();
@@ -96,14 +96,14 @@ fn full_queue_refuses_and_reports_room() {
 fn full_queue_uses_no_processor_time() {
     let limits = Limits { loss_time: Duration::from_secs(1), ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
-    // From now on nothing is acknowledged, and no room becomes free.
+    // From now on, nothing is acknowledged, and no room becomes free.
     b.fabric.cut(VIEW, A);
     while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {}
     let (started, used) = (Instant::now(), processor_time());
     let (mut naps, mut refused) = (0, 0);
     let lost = loop {
-        // Acts like a polling thread that has something to post and cannot: it tries in each step,
-        // and sleeps.
+        // Acts like a polling thread that cannot post what it has to: it tries in each step, and
+        // sleeps.
         refused +=
             u32::from(a.fabric.post(VIEW, B, &[guard(64, 8)], None) == Err(ErrorKind::QueueFull));
         if let Some(lost) = drain(&mut a.fabric).into_iter().find(|event| *event != Event::Woken) {

@@ -1,5 +1,5 @@
-//! A peer that has the shared key but lies: its card is checked before anything is written, and the
-//! first write detects a lie that no card shows.
+//! A peer that has the shared key but lies. Its card is checked before anything is written, and the
+//! first write detects a lie that no card reveals.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ const TALE: Tale =
     Tale { number: 0x00ff_fff0, address: 1 << 40, bytes: ROW_BYTES, mtu_bytes: 1024 };
 
 impl Tale {
-    /// Returns the encoded card: this device's address, and one connection.
+    /// Returns the encoded card, which contains this device's address and one connection.
     fn card(&self) -> Vec<u8> {
         let choice = device::devices().choose(&device::wanted()).expect("a device");
         let mut card = choice.gid.address.octets().to_vec();
@@ -45,7 +45,7 @@ impl Tale {
     }
 }
 
-/// Returns a single member, which must report the loss of an impostor.
+/// Returns a lone member, which must report the loss of an impostor.
 fn member() -> super::Member {
     let bytes = usize::try_from(ROW_BYTES).expect("small");
     let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };

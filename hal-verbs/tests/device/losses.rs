@@ -1,4 +1,5 @@
-//! Peers that are dead, silent, stopped or killed; a view that ends; and nothing left behind.
+//! Peers that are dead, silent, stopped or killed; a view that ends; and what they must not leave
+//! behind.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -34,7 +35,7 @@ fn silence_is_noticed_within_loss_time() {
     let times = LossTimes::at_least(loss_time, DeviceKind::SoftRoce, None);
     let limits = Limits { loss_time, ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
-    // Its queue pair is reset: it answers nothing, but its process continues.
+    // B's queue pair is reset: it answers nothing, but its process continues.
     a.fabric.cut(VIEW, B);
     b.fabric.post(VIEW, A, &[guard(64, 8)], None).expect("it is not known yet");
     let mut cause = None;
@@ -111,7 +112,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone or stopped; both are harmless.
+        // The process may have exited or be stopped. Neither does any harm.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -133,7 +134,7 @@ fn events(fabric: &mut RdmaViews<Tcp>) -> Vec<Event> {
     std::iter::from_fn(|| fabric.poll()).filter(|event| *event != Event::Woken).collect()
 }
 
-/// Returns a member's view of a row, at the offset that all write here.
+/// Returns a member's view of a row, at the offset that all members write in this test.
 fn look(member: &Beside, owner: Rank) -> [u8; 8] {
     let mut bytes = [0; 8];
     member.rows.rows()[owner.index()].read(64, &mut bytes).expect("in the row");
@@ -144,7 +145,8 @@ fn write_row(member: &Beside, offset: usize, bytes: &[u8]) {
     member.rows.row().apply(offset, bytes).expect("in the row");
 }
 
-/// The other process: joins, reports that, and echoes the value in A's row until its input ends.
+/// Runs the other process: it joins, reports that, and echoes the value in A's row until its input
+/// ends.
 #[test]
 #[ignore = "started by the tests that need a process"]
 fn child_process() {
@@ -186,7 +188,7 @@ fn start() -> (Beside, Process) {
     let member = join_process(A, &addresses, Some(own));
     let mut lines = BufReader::new(output).lines();
     assert!(lines.any(|line| line.is_ok_and(|line| line.contains("joined"))));
-    // Its other output is discarded.
+    // The process's other output is discarded.
     std::thread::spawn(move || lines.for_each(drop));
     (member, Process { child })
 }
@@ -211,7 +213,7 @@ fn stopped_receiver_receives_and_resumes() {
     let (mut a, b) = start();
     println!("echoed after {:?}", echo(&mut a, 1));
     b.signal("-STOP");
-    // Its NIC answers for it: no queue is full, nothing is lost.
+    // The stopped process's NIC answers for it, so no queue fills and nothing is lost.
     for value in 2..=100 {
         write_row(&a, 64, &[value; 8]);
         write_row(&a, 4096, &[value; 8192]);
@@ -220,7 +222,7 @@ fn stopped_receiver_receives_and_resumes() {
             a.fabric.post(VIEW, B, &[content(4096, 8192), guard(64, 8)], None).is_ok()
         });
     }
-    // Nor do rings take more receives than it posted before it was stopped.
+    // Nor do rings use more receives than the process posted before it was stopped.
     for _ in 0..1000 {
         a.fabric.wake(VIEW, B);
         if a.fabric.arm() {
@@ -252,7 +254,7 @@ fn killed_peer_is_lost_at_once() {
     b.signal("-KILL");
     let mut cause = None;
     let took = wait_for("the loss", Duration::from_secs(10), || {
-        // Acts like a busy member: it posts, polls, and checks its peers now and then.
+        // Acts like a busy member: it posts, polls, and occasionally checks its peers.
         let _ = a.fabric.post(VIEW, B, &[content(4096, 8192), guard(64, 8)], None);
         a.fabric.check_peers();
         cause = lost(&events(&mut a.fabric), B);
@@ -283,8 +285,8 @@ fn views_end_quickly_at_both_ends() {
     assert!(lost(&drain(&mut a.fabric), B).is_none());
 }
 
-/// One of two hosts, in the lab: `run --guests 2 -- TEST --- TEST`. The first has the second
-/// killed, as if by a power failure, and reports how long it takes to notice.
+/// One of two hosts, in the lab: `run --guests 2 -- TEST --- TEST`. The first host has the second
+/// killed, as if by a power failure, and reports how long it takes to notice this.
 #[test]
 #[ignore = "needs two guests of the lab"]
 fn two_hosts() {
@@ -329,7 +331,7 @@ fn two_hosts() {
 }
 
 /// The network below the device disappears under a group. (`rdma link delete` on a software device
-/// waits for its users, so the lab cannot show the removal of a device in use.)
+/// waits for its users, so the lab cannot test the removal of a device in use.)
 #[test]
 #[ignore = "takes the network away"]
 fn network_that_vanishes_loses_all_peers() {
@@ -360,10 +362,11 @@ fn resident_kb() -> u64 {
     line.split_whitespace().nth(1).and_then(|size| size.parse().ok()).expect("a number")
 }
 
-/// The variable that tells this process to run only one test.
+/// Environment variable that tells this process to run only one test.
 const ALONE: &str = "TRAMONTANE_VERBS_ALONE";
 
-/// The memory of a process includes that of parallel tests, so this test has its own process.
+/// The memory of a process includes that of parallel tests, so this test runs in a process of its
+/// own.
 #[test]
 fn no_objects_are_left_after_many_rounds() {
     if std::env::var_os(ALONE).is_none() {
@@ -389,7 +392,7 @@ fn no_objects_are_left_after_many_rounds() {
         }
         drop(b);
     };
-    // The first rounds fill the caches of allocators and libraries.
+    // These first rounds fill the caches of allocators and libraries.
     (0..10).for_each(round);
     let (before, kb) = (device::objects(), resident_kb());
     let started = Instant::now();

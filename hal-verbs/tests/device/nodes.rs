@@ -1,8 +1,8 @@
 //! The cost of whole nodes of the core: for known messages, all counters equal the design's
 //! predictions.
 //!
-//! One member sends, one message at a time; all step in turn, and every post lands before the next
-//! step. Then a message costs each pair of members:
+//! One member sends one message at a time. All members step in turn, and every post lands before
+//! the next step. A message then costs each pair of members:
 //!
 //! | member | step | list to each peer |
 //! |---|---|---|
@@ -22,10 +22,12 @@ use super::wait_for;
 const STRIDE: u64 = 1024;
 const FRONTIERS: u64 = 24;
 
-/// Many laps of the ring, and a multiple of the requests between two completions.
+/// Number of messages: many laps of the ring, and a multiple of the requests between two
+/// completions.
 const MESSAGES: u64 = 320;
 
-/// Waits until every copy of a member's row equals the row: all its posts have landed.
+/// Waits until every copy of a member's row equals the row, that is, until all its posts have
+/// landed.
 fn land(seats: &[Seat<'_>], owner: usize) {
     let bytes = |seat: &Seat<'_>| {
         let row = seat.rows[owner];
@@ -39,8 +41,8 @@ fn land(seats: &[Seat<'_>], owner: usize) {
     });
 }
 
-/// Steps all in turn, twice, and lets everything land in between; returns how many lists and writes
-/// were posted.
+/// Steps every seat in turn, twice, letting all writes land between steps. Returns each seat's
+/// number of posted lists and writes.
 fn turns(seats: &mut [Seat<'_>]) -> Vec<(u32, u32)> {
     let mut posted = vec![(0, 0); seats.len()];
     for _ in 0..2 {
@@ -64,7 +66,7 @@ fn counted(seat: &mut Seat<'_>) -> Counters {
     *seat.fabric.counters()
 }
 
-/// Returns the lists and writes to each peer for one message, by rank.
+/// Returns the predicted lists and writes per message to each peer, by rank.
 fn predicted(members: usize) -> Vec<(u64, u64)> {
     let mut costs = vec![(2, 2); members];
     costs[0] = (2, 4);
@@ -97,7 +99,7 @@ fn assert_costs(members: u16) {
                 writes,
                 // Each list ends with the frontiers.
                 bytes: messages * STRIDE + lists * FRONTIERS,
-                // All except the messages themselves, which are longer than the device takes
+                // All except the messages themselves, which are longer than the device sends
                 // inline.
                 inline: writes - messages,
                 doorbells: lists,
@@ -147,8 +149,8 @@ fn waiting_messages_are_batched() {
         }
         let counters = counted(&mut seats[0]);
         println!("40 bursts of 8 messages: {counters:?}");
-        // 8 messages and their counters fill a list of 16; the frontiers travel in a second one,
-        // and in a third when they are delivered.
+        // 8 messages and their counters fill a list of 16; the frontiers are sent in a second list,
+        // and in a third after the delivery.
         assert_eq!((counters.lists, counters.doorbells), (40 * 3, 40 * 3));
         assert_eq!(counters.writes, 40 * 18);
         let other = counted(&mut seats[1]);

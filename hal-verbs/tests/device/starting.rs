@@ -1,4 +1,4 @@
-//! Errors at the start, each distinguished from the others.
+//! Errors at the start, each distinguishable from the others.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ fn error(shape: &Shape) -> JoinError {
 fn missing_device_or_address_is_named_at_start() {
     let ask = |wanted| error(&Shape { wanted, ..Shape::default() });
     let unknown = ask(Wanted { device: Some("mlx5_7".into()), ..device::wanted() });
-    // A fake device is never listed, so without a real one there may be no device at all, and no
-    // library.
+    // A fake device is never listed, so without a real one there may be no device and no library at
+    // all.
     let has_none = device::real().is_none();
     assert!(match unknown {
         JoinError::Choice(ChoiceError::NoSuchDevice { .. }) => true,
@@ -37,7 +37,8 @@ fn missing_device_or_address_is_named_at_start() {
     assert!(matches!(address, JoinError::Choice(ChoiceError::NoGidFor { .. })));
 }
 
-/// One is on IPv4 and one on IPv6: both addresses exist, but no path leads from one to the other.
+/// One member is on IPv4 and the other on IPv6: both addresses exist, but no path leads from one to
+/// the other.
 #[test]
 fn unreachable_path_is_reported_before_first_message() {
     let at = |index| Wanted { gid: GidChoice::Index(index), ..device::wanted() };
@@ -52,7 +53,8 @@ fn unreachable_path_is_reported_before_first_message() {
     assert!(errors.iter().all(|error| matches!(error, JoinError::NoAnswer { .. })));
 }
 
-/// Root may open every device: run this as another user, after `chmod 600 /dev/infiniband/uverbs0`.
+/// Root may open every device, so run this as another user, after `chmod 600
+/// /dev/infiniband/uverbs0`.
 #[test]
 #[ignore = "needs a user who may not open the device"]
 fn device_that_may_not_be_opened_names_remedy() {
@@ -70,9 +72,9 @@ fn regions_need_distinct_numbers() {
     }
 }
 
-/// Root may lock any amount: run this without that capability, for example with `setpriv
-/// --bounding-set=-ipc_lock --inh-caps=-ipc_lock bash -c 'ulimit -l 64; device-test --ignored
-/// ...'`.
+/// Root may lock any amount of memory, so run this without that capability, for example with
+/// `setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock bash -c 'ulimit -l 64; device-test
+/// --ignored ...'`.
 #[test]
 #[ignore = "needs a process that may lock little"]
 fn memory_that_cannot_be_locked_names_remedy() {

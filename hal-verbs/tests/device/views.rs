@@ -1,5 +1,5 @@
-//! Views on one device: memory, keys and connections of one do not lead to another (VIE-11), and
-//! peers arrive one by one.
+//! Views on one device: the memory, keys and connections of one view do not lead to another
+//! (VIE-11), and peers arrive one by one.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn site() -> Site {
     Site::open(&device::wanted(), &Limits::default(), None).expect("a device")
 }
 
-/// Opens a view at a member, without connections.
+/// Opens a view on a member, without connections.
 fn alone(site: &Site, view: ViewId, own: Rank) -> Member {
     let options = ViewOptions {
         view,
@@ -51,7 +51,7 @@ fn together(sites: &[Site; 2], view: ViewId) -> (Member, Member) {
     (a, b)
 }
 
-/// Waits until a first write to a peer is acknowledged, which is reported once.
+/// Waits until a first write to a peer has been acknowledged, which is reported once.
 fn await_ready(member: &mut Member, view: ViewId, peer: Rank) {
     let mut told = Vec::new();
     wait_for("the first answer", PATIENCE, || {
@@ -81,16 +81,16 @@ fn old_views_writes_never_land_in_new_view() {
     let (mut new_a, new_b) = together(&sites, NEW);
     store(&old_a, 0, &[7; 64]);
     old_a.fabric.post(OLD, B, &[guard(0, 64)], None).expect("room");
-    // Without this, a slow device has written nothing when its peer ends the view.
+    // Without this wait, a slow device would have written nothing when its peer ends the view.
     wait_for("the first write", PATIENCE, || seen(&old_b, A, 0, 64) == [7; 64]);
-    // As many as can be in flight when the other ends the view.
+    // Posts as many writes as can be in flight when the other member ends the view.
     while old_a.fabric.post(OLD, B, &[guard(0, 64)], None).is_ok() {}
     wait_for("the end of the old view", PATIENCE, || {
         old_a.fabric.collect();
         old_b.fabric.retire(OLD)
     });
     assert_eq!(seen(&old_b, A, 0, 64), [7; 64], "it landed where it was to");
-    // A member that has not left the old view yet may still post there; nothing lands, and nothing
+    // A member that has not left the old view may still post in it. Nothing lands, and nothing
     // fails.
     store(&old_a, 0, &[8; 64]);
     for token in 0..300 {
@@ -104,7 +104,7 @@ fn old_views_writes_never_land_in_new_view() {
     assert!(events.contains(&Event::Completed(Token(299))));
     assert_eq!(seen(&old_b, A, 0, 64), [7; 64]);
     assert_eq!(seen(&new_b, A, 0, ROW_BYTES), [0; ROW_BYTES]);
-    // The new view continues.
+    // The new view continues to work.
     store(&new_a, 64, &[9; 8]);
     new_a.fabric.post(NEW, B, &[guard(64, 8)], None).expect("room");
     settle(&mut new_a);
@@ -123,9 +123,9 @@ fn new_views_key_fails_on_old_connection() {
     assert_ne!(forged, old_b.fabric.card_for(A));
     let of_a = old_a.fabric.card_for(B);
     assert!(old_a.fabric.connect(B, &forged) && old_b.fabric.connect(A, &of_a));
-    // The first write with bytes is refused, before anything of a row is sent.
+    // The first write with bytes is refused, before any part of a row is sent.
     old_a.fabric.admit(B);
-    // Not `Denied`: the peer did not report that it cut this member off.
+    // The cause is not `Denied`, because the peer did not report that it cut this member off.
     assert_eq!(loss_of(&mut old_a.fabric), LossCause::Unreachable);
     let loss = old_a.fabric.loss_of(B).expect("it is lost");
     assert!(
@@ -150,7 +150,8 @@ fn early_member_writes_before_its_peer_admits() {
     await_ready(&mut a, NEW, B);
     store(&a, 0, &[5; 8]);
     a.fabric.post(NEW, B, &[guard(0, 8)], None).expect("room");
-    // It goes to sleep, and reports that to a peer that does not know yet that it may write.
+    // The member goes to sleep, and reports that to a peer that has not yet learned that it may
+    // write.
     drain(&mut a.fabric);
     assert!(a.fabric.arm());
     settle(&mut a);

@@ -19,7 +19,7 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 const UNREACHABLE: LossCause = LossCause::Unreachable;
 
-/// Returns members in one view, which is up.
+/// Returns members of one view that is up.
 fn members_with(profile: &Profile, count: usize) -> Members {
     up(Members::new(profile, count))
 }
@@ -48,12 +48,12 @@ const IN_USE: u8 = 1;
 fn failed_device_loses_peers_of_all_views() {
     let mut members = members(3);
     members.open(SECOND, &[0, 1, 2]);
-    // A request in the old view remains unanswered, so the view is still retiring.
+    // A request in the old view remains unanswered, so the view is still being retired.
     members.network.inject(Fault::PortDown(members.devices[0].clone(), 1));
     members.post(FIRST, 0, 5);
     assert!(!members.member(0).fabric.retire(FIRST));
     members.losses();
-    // The failure is only reported; nothing else shows it.
+    // The failure is only reported. Nothing else indicates it.
     members.network.announce_failure(&members.devices[0]);
     members.pass(MILLISECOND_NS);
     let lost = members.losses();
@@ -82,7 +82,7 @@ fn returned_device_is_reopened_for_next_view() {
     assert!(members.carries(NEXT, 7, MILLISECOND_NS), "the old view ended, and the new one not");
 }
 
-/// The memory was made before the failure, and its owner keeps it.
+/// The memory was allocated before the failure, and its owner keeps it.
 #[test]
 fn block_memory_survives_device_failure() {
     let mut members = members(2);
@@ -95,7 +95,7 @@ fn block_memory_survives_device_failure() {
         members.network.inject(Fault::DeviceFatal(members.devices[process].clone()));
         members.network.bring_back(&members.devices[process]);
     }
-    // The device was not checked when the next view is requested.
+    // The device has not been checked when the next view is requested.
     members.assert_next_view(NEXT);
     from.write(0, &[3; 100]).expect("in it");
     let way = |peer| Way { view: NEXT, channel: Channel(0), peer };
@@ -136,7 +136,7 @@ fn short_port_loss_keeps_requests_in_flight() {
     assert!(posted.iter().all(Result::is_ok));
     members.pass(8 * MILLISECOND_NS);
     assert_eq!(members.seen(FIRST, 1, A), 1, "nothing passes");
-    // A view that is made meanwhile waits for the port, as the old one does.
+    // A view that is created meanwhile waits for the port, as the old one does.
     for process in [0, 1, 2] {
         members.try_open(SECOND, &[0, 1, 2], process).expect("memory");
     }
@@ -171,7 +171,7 @@ fn told(members: &mut Members, process: usize) -> String {
     members.member(process).fabric.loss_of(FIRST, B).expect("a loss").to_string()
 }
 
-/// The device reports only flushes: its event about the port gives the cause.
+/// The device reports only flushes, but its event about the port gives the cause.
 #[test]
 fn flushes_of_downed_interface_name_the_port() {
     let mut members =
@@ -205,7 +205,7 @@ fn figures_count_all_views_and_name_the_device() {
     assert_eq!(before.counters.writes, 1, "what `up` posts");
     members.open(SECOND, &[0, 1]);
     members.post(SECOND, 0, 9);
-    // The other retires too, because a view does not end at one member only.
+    // The other member retires the view too, because a view does not end on one member only.
     for _ in 0..4 {
         for process in [0, 1] {
             members.member(process).fabric.retire(FIRST);
@@ -276,8 +276,8 @@ fn next_view_uses_replaced_address() {
     members.assert_next_view(NEXT);
 }
 
-/// Nothing outside the operator's constraints is chosen, and the member finds the address when it
-/// checks again.
+/// Nothing outside the operator's constraints is chosen, and the member finds the address the next
+/// time it checks.
 #[test]
 fn required_address_is_awaited() {
     let insisted = "10.0.0.1".parse().expect("an address");
@@ -288,7 +288,7 @@ fn required_address_is_awaited() {
     members.pass(MILLISECOND_NS);
     members.open(SECOND, &[0, 1]);
     assert!(!members.is_ready(SECOND), "its address leads nowhere");
-    // While nothing is usable it checks again, with or without an event.
+    // While no address is usable, the member checks again, with or without an event.
     let (device, address) = (members.devices[0].clone(), "::ffff:10.0.0.1".parse());
     members.network.set_address_silently(&device, (1, 3), address.expect("an address"));
     members.pass(LONG_NS);
@@ -331,7 +331,7 @@ fn completion_queue_overflow_costs_only_its_view() {
         let mut members = members(2);
         members.open(SECOND, &[0, 1]);
         assert!(members.is_ready(SECOND));
-        // Queues are made in the order of the views.
+        // Queues are created in the order of the views.
         let index = if failing == FIRST { 0 } else { 1 };
         let context = members.member(0).context;
         if is_told {
@@ -353,7 +353,7 @@ fn completion_queue_overflow_costs_only_its_view() {
 fn silent_queue_pair_failure_loses_its_peer() {
     let mut members = members(3);
     let context = members.member(0).context;
-    // The first connection is the row's to B. A report of an earlier failure may come late.
+    // The first connection is the row's to B. A report of an earlier failure may arrive late.
     members.network.announce_queue_pair_failure(context, 0);
     members.pass(MILLISECOND_NS);
     assert_eq!(members.losses(), [], "it is in order");
@@ -376,7 +376,7 @@ fn device_failure_wakes_a_sleeping_member() {
     assert!(wakes(&mut members));
     members.pass(MILLISECOND_NS);
     assert!(members.losses().contains(&(0, FIRST, B, UNREACHABLE)));
-    // A permanently readable descriptor keeps no member awake.
+    // A descriptor that stays readable must not keep a member awake.
     members.network.announce_failure(&members.devices[0]);
     let sleeper = &mut members.member(0).fabric;
     assert!(sleeper.arm());
@@ -384,7 +384,7 @@ fn device_failure_wakes_a_sleeping_member() {
     assert!(!sleeper.sleep(Duration::from_millis(400)));
     assert!(processor_time() - busy < Duration::from_millis(20));
     sleeper.disarm();
-    // After it is reopened, the device wakes this member as before.
+    // After it has been reopened, the device wakes this member as before.
     members.assert_next_view(NEXT);
     members.losses();
     assert!(wakes(&mut members));
@@ -392,7 +392,7 @@ fn device_failure_wakes_a_sleeping_member() {
     assert!(members.losses().contains(&(0, NEXT, B, UNREACHABLE)));
 }
 
-/// Returns whether the first member wakes when its device reports a failure during sleep.
+/// Returns whether the first member wakes when its device reports a failure during its sleep.
 fn wakes(members: &mut Members) -> bool {
     const LONG: Duration = Duration::from_secs(20);
     let (network, device) = (members.network.clone(), members.devices[0].clone());
@@ -400,7 +400,7 @@ fn wakes(members: &mut Members) -> bool {
     assert!(sleeper.arm());
     let teller = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(20));
-        // A change of the port wakes nothing for long.
+        // A change of the port does not keep the member awake.
         network.inject(Fault::Pkey(device.clone(), 1));
         std::thread::sleep(Duration::from_millis(20));
         network.announce_failure(&device);
@@ -419,7 +419,7 @@ fn processor_time() -> Duration {
     Duration::from_nanos(used.expect("a number"))
 }
 
-/// Its memory exists, but losses could not be reported yet.
+/// The view's memory exists, but losses could not be reported yet.
 #[test]
 fn view_opened_after_device_failure_reports_losses() {
     let mut members = members(2);
@@ -439,7 +439,7 @@ fn device_failure_does_not_cut_off_peers() {
     members.pass(MILLISECOND_NS);
     let lost = members.losses();
     assert!(lost.contains(&(0, FIRST, B, UNREACHABLE)), "{lost:?}");
-    // This is what the core does with members that it suspects.
+    // The core does this with members that it suspects.
     for peer in [B, Rank(2)] {
         members.member(0).fabric.cut(FIRST, peer);
     }

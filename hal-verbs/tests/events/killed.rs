@@ -1,5 +1,4 @@
-//! Processes that are killed under whole nodes with changing membership, and members that are cut
-//! off.
+//! Whole nodes with changing membership whose processes are killed, and members that are cut off.
 
 use super::members::nodes::{self, Seat};
 use super::members::{LONG_NS, MILLISECOND_NS, Members, node};
@@ -17,14 +16,14 @@ const STEP_NS: u64 = 5_000;
 const BLOCK_BYTES: usize = 4096;
 const VICTIM: usize = 1;
 
-/// Nodes, and blocks that all others send to one.
+/// Nodes, and blocks that all members send to one of them.
 struct Run {
     members: Members,
     seats: Vec<Seat>,
     /// The memory from which each process sends or into which it receives.
     memories: Vec<BlockMemory>,
     steps: u64,
-    /// The status of the first request to the victim, at each of the others.
+    /// The status of the first request to the victim, at each of the other members.
     ends: Vec<Option<WorkStatus>>,
 }
 
@@ -33,7 +32,7 @@ impl Run {
         let late = Profile { latency_ns: 2_000 + seed % 7 * 900, ..Profile::strict() };
         let mut members = Members::new(&late, count);
         let seats = nodes::start(&mut members);
-        // Block memory is made last, and therefore destroyed first.
+        // Block memory is allocated last, and therefore destroyed first.
         let memory = |process: usize| {
             let store = members.member(process).fabric.block_store();
             store.memory(BLOCK_BYTES * count, BlockUse::Both).expect("memory")
@@ -42,7 +41,7 @@ impl Run {
         Self { members, seats, memories, steps: 0, ends: vec![None; count] }
     }
 
-    /// All step once, and time advances.
+    /// Steps all members once, and advances the time.
     fn step(&mut self) {
         self.exchange_blocks();
         for seat in &mut self.seats {
@@ -59,8 +58,8 @@ impl Run {
         self.steps += 1;
     }
 
-    /// Posts as many blocks as possible in the first view, from all others to the one that is
-    /// killed.
+    /// Posts as many blocks as possible in the first view, from all other members to the one that
+    /// will be killed.
     fn exchange_blocks(&mut self) {
         let way = |peer: usize| Way {
             view: ViewId(1),
@@ -94,7 +93,7 @@ impl Run {
     }
 }
 
-/// Runs a group in which one member is killed after `kill_after` steps; returns the status of
+/// Runs a group in which one member is killed after `kill_after` steps. Returns the status of
 /// requests to it.
 fn survive(count: usize, kill_after: u64, object_ns: u64) -> Vec<Option<WorkStatus>> {
     let mut run = Run::new(count, kill_after);
@@ -126,14 +125,14 @@ fn survive(count: usize, kill_after: u64, object_ns: u64) -> Vec<Option<WorkStat
     run.ends
 }
 
-/// The kernel destroys the newest objects first: block memory is gone while queue pairs still
-/// answer, and they refuse requests.
+/// The kernel destroys the newest objects first: block memory has been destroyed while queue pairs
+/// still answer, so they refuse requests.
 #[test]
 fn survivors_continue_with_any_destruction_order() {
     let (mut refused, mut silent) = (0, 0);
     for moment in 0..36 {
         let (count, object_ns) = if moment % 3 == 0 { (5, 20_000) } else { (3, 1 + moment * 300) };
-        // The first of these moments are before the first view is up.
+        // The earliest of these moments precede the first view.
         for end in survive(count, moment * 7, object_ns) {
             refused += u64::from(end == Some(WorkStatus::RemoteAccess));
             silent += u64::from(end == Some(WorkStatus::RetriesExceeded));
@@ -143,8 +142,8 @@ fn survivors_continue_with_any_destruction_order() {
     assert!(refused > 20, "{refused} survivors were refused: this is what the test is for");
 }
 
-/// A cut is a message from a live peer: the side channel reports it, regardless of earlier device
-/// reports.
+/// A cut is a message from a live peer, so the side channel reports it whatever the device has
+/// reported before.
 #[test]
 fn side_channel_informs_cut_off_member() {
     let mut members = Members::new(&Profile::strict(), 2);

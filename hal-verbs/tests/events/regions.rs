@@ -50,7 +50,7 @@ fn pair(network: &Network) -> [Member; 2] {
     members
 }
 
-/// Lets time pass; returns the events of both, except readiness.
+/// Lets time pass. Returns the events of both members, except readiness.
 fn pass(network: &Network, members: &mut [Member; 2]) -> Vec<Event> {
     let mut events = Vec::new();
     let end = network.now_ns() + MILLISECOND_NS;
@@ -64,8 +64,8 @@ fn pass(network: &Network, members: &mut [Member; 2]) -> Vec<Event> {
     events
 }
 
-/// The owner's device reports that its end failed; nothing else happens, and no receive is flushed
-/// there.
+/// The owner's device reports that its end has failed. Nothing else happens, and no receive is
+/// flushed.
 #[test]
 fn failed_region_connection_is_re_established() {
     let network = Network::new(3, Clock::Virtual);
@@ -83,7 +83,7 @@ fn failed_region_connection_is_re_established() {
         told.contains(&PermissionEvent::Restored { view: VIEW, peer: B, region: LOG }),
         "{told:?}"
     );
-    // The connection carries writes again, with the right.
+    // The connection carries writes again, with the right to write.
     members[0].fabric.grant(VIEW, B, LOG).expect("a region of its own");
     pass(&network, &mut members);
     let area = Area { region: LOG, offset: 0 };

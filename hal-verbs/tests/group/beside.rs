@@ -1,4 +1,5 @@
-//! Members that meet over TCP, which remains as the side channel, in this process or in others.
+//! Members that meet over TCP, which remains their side channel. They run in this process or in
+//! others.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
@@ -15,7 +16,7 @@ use tramontane_verbs::{Limits, RdmaViews, Rows, Site};
 
 use super::{VIEW, device};
 
-/// A bound on the time it takes to meet.
+/// Time limit for the members to meet.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the node ids of a group.
@@ -23,13 +24,13 @@ pub fn ids(members: u16) -> Vec<NodeId> {
     (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect()
 }
 
-/// A member that has met the others and has memory for the view, which is not open.
+/// A member that has met the others and has memory for the view, which is not open yet.
 pub struct Beside {
     pub fabric: RdmaViews<Tcp>,
     pub rows: Rows,
 }
 
-/// Meets the others.
+/// Meets the other members.
 pub fn meet(
     wanted: &Wanted,
     own: Rank,
@@ -41,7 +42,7 @@ pub fn meet(
     meet_with(wanted, own, addresses, listener, limits, row_bytes, &[])
 }
 
-/// Does the same, with regions.
+/// Meets the other members, with regions.
 fn meet_with(
     wanted: &Wanted,
     own: Rank,
@@ -62,7 +63,7 @@ fn meet_with(
     Beside { fabric, rows }
 }
 
-/// Meets the others, but makes nothing.
+/// Meets the other members, but allocates nothing.
 fn meet_alone(
     wanted: &Wanted,
     own: Rank,
@@ -102,7 +103,7 @@ pub fn meet_all(members: u16, limits: &Limits, row_bytes: usize) -> Vec<Beside> 
     meet_all_with(members, limits, row_bytes, &[])
 }
 
-/// Does the same, with regions.
+/// Returns all members of a group in this process, with regions.
 pub fn meet_all_with(
     members: u16,
     limits: &Limits,
@@ -114,7 +115,7 @@ pub fn meet_all_with(
     })
 }
 
-/// Returns all members of a group in this process, which have made nothing yet.
+/// Returns all members of a group in this process, which have not allocated anything yet.
 pub fn meet_all_alone(members: u16, limits: &Limits) -> Vec<RdmaViews<Tcp>> {
     all(members, |wanted, own, addresses, listener| {
         meet_alone(wanted, own, addresses, Some(listener), limits)
@@ -153,7 +154,7 @@ impl Beside {
     }
 }
 
-/// Opens the view at all members, and waits until all are ready.
+/// Opens the view on all members, and waits until all are ready.
 pub fn open_all(members: &mut [Beside]) {
     members.iter_mut().for_each(Beside::open);
     let until = Instant::now() + PATIENCE;

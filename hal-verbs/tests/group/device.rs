@@ -1,16 +1,16 @@
-//! The device of a test: one of the machine, if TRAMONTANE_VERBS_DEVICE names it, as in the lab;
-//! otherwise a fake one that resembles software RoCE.
+//! The device of a test: a real one if TRAMONTANE_VERBS_DEVICE names it, as in the lab; otherwise a
+//! fake one that resembles software RoCE.
 
 use std::cell::RefCell;
 
 use tramontane_verbs::devices::{Devices, Wanted};
 use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
-/// The variable that names a device of the machine.
+/// Environment variable that names a real device.
 const VARIABLE: &str = "TRAMONTANE_VERBS_DEVICE";
 
 thread_local! {
-    /// The device that a test uses instead.
+    /// The fake device that a test uses instead of the usual one.
     static INSTEAD: RefCell<Option<Wanted>> = const { RefCell::new(None) };
     /// Each test runs in its own thread and has its own network.
     static FAKE: (Network, DeviceName) = {
@@ -20,12 +20,12 @@ thread_local! {
     };
 }
 
-/// Returns the name of the machine's device, if one is to be used.
+/// Returns the name of the real device, if one is to be used.
 pub fn real() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())
 }
 
-/// Returns whether two processes see the same device: a fake one exists in one process only.
+/// Returns whether two processes see the same device. A fake device exists in one process only.
 pub fn is_shared_by_processes() -> bool {
     let is_shared = real().is_some();
     if !is_shared {
@@ -34,7 +34,7 @@ pub fn is_shared_by_processes() -> bool {
     is_shared
 }
 
-/// Makes this test use a fake device of another kind from now on.
+/// Makes this test use a fake device of another kind from then on.
 pub fn take_instead(profile: Profile, seed: u64) -> Network {
     let network = Network::new(seed, Clock::Real);
     let device = network.add_device(profile);
@@ -61,7 +61,7 @@ pub fn devices() -> Devices {
     }
 }
 
-/// Describes how many objects of each kind the device has.
+/// Describes the number of objects of each kind that the device has.
 pub fn objects() -> String {
     match real() {
         Some(_) => {

@@ -1,4 +1,4 @@
-//! A small group on one device: each member with its own context, memory and connections, as in
+//! A small group on one device. Each member has its own context, memory and connections, as in
 //! separate processes. `try_join_all` brings up the connections of one view by hand; [`beside`] has
 //! members that meet over TCP, as in programs.
 
@@ -16,10 +16,10 @@ pub mod device;
 #[allow(dead_code, reason = "not every test runs whole nodes")]
 pub mod nodes;
 
-/// The view of all groups here.
+/// The view of all groups in these tests.
 pub const VIEW: ViewId = ViewId(1);
 
-/// The properties of a group.
+/// The configuration of a group.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub members: u16,
@@ -61,7 +61,7 @@ pub struct Joined {
     pub report: Report,
 }
 
-/// A bound on the time it takes to connect.
+/// Time limit for connecting.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Creates a member without connections.
@@ -84,7 +84,7 @@ fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinErr
     Ok(Joined { fabric, report: site.report() })
 }
 
-/// Connects all members to each other, and opens the view at each.
+/// Connects all members to each other, and opens the view on each.
 #[allow(dead_code, reason = "not every test wants to see failures")]
 pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     let ranks: Vec<Rank> = (0..shape.members).map(Rank).collect();
@@ -129,13 +129,13 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     ranks.iter().zip(all).map(judged).collect()
 }
 
-/// Does the same, and requires that all succeed.
+/// Connects all members as [`try_join_all`] does, and panics unless all succeed.
 pub fn join_all(shape: &Shape) -> Vec<Joined> {
     let joined = try_join_all(shape).into_iter();
     joined.map(|joined| joined.unwrap_or_else(|error| panic!("cannot join: {error}"))).collect()
 }
 
-/// Opens the view at a member, with the memory that was made for it.
+/// Opens the view at a member, with the memory that was allocated for it.
 pub fn open(fabric: &mut tramontane_verbs::Verbs) -> Result<(), ErrorKind> {
     let rows = fabric.rows().clone();
     fabric.open(VIEW, &rows.memory())

@@ -11,20 +11,20 @@ use tramontane_verbs::{Limits, Rows, Verbs};
 
 use super::{Shape, VIEW, join_all};
 
-/// Slots of each ring.
+/// Number of slots per ring.
 pub const WINDOW: u32 = 8;
 
-/// The longest message in bytes.
+/// Maximum message size in bytes.
 pub const MESSAGE_MAX: u32 = 1000;
 
-/// One member, as a polling thread has it.
+/// One member, as a polling thread would hold it.
 pub struct Seat<'m> {
     pub node: Node<'m>,
     pub fabric: &'m mut Verbs,
     pub rows: &'m [Row<'m>],
     /// `None` at a member that does not send.
     pub outbox: Option<Outbox<'m>>,
-    /// Messages delivered here.
+    /// Number of messages delivered to this member.
     pub delivered: u64,
 }
 
@@ -41,8 +41,8 @@ impl Seat<'_> {
         self.node.step(Time(0), self.fabric, &mut deliver).expect("it steps")
     }
 
-    /// Sends a message of the greatest length that begins with its number. Returns false without a
-    /// free slot.
+    /// Sends a message of maximum length that begins with its number. Returns `false` if no slot is
+    /// free.
     pub fn send(&self, number: u64) -> bool {
         let outbox = self.outbox.as_ref().expect("a sender");
         let bytes = usize::try_from(MESSAGE_MAX).expect("small");
@@ -95,7 +95,7 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
     for (index, (joined, private)) in joined.iter_mut().zip(&mut private).enumerate() {
         let Private { cells, ready, subgroups, senders, members, links } = private;
         let state = State { subgroups, senders, members, links };
-        // SAFETY: one node on each member's memory, to which devices write as peers post.
+        // SAFETY: there is one node per member's memory, to which devices write as peers post.
         let lent = unsafe { NodeMemory::new(tables[index], memory[index].row(), cells, ready) };
         let loan = Loan { memory: lent, state };
         let capabilities = joined.fabric.capabilities();

@@ -1,4 +1,4 @@
-//! The memory and device objects that a view takes, and the errors if they are unavailable.
+//! The memory and device objects that a view takes, and the errors when they are unavailable.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn view_reports_its_cost() {
     let cost = fabric.cost();
     println!("{cost}");
     assert_eq!(cost.queue_pairs, 2 * 63);
-    // Queue pairs, registrations, and one completion queue.
+    // These are queue pairs, registrations, and one completion queue.
     let made = usize::try_from(cost.queue_pairs + cost.registrations).expect("few") + 1;
     assert_eq!(network.objects() - before, made);
     assert!(cost.send_ring_bytes < 4 << 20, "{cost}");
@@ -98,8 +98,8 @@ fn writes_arrive_with_any_inline_grant() {
     }
 }
 
-/// Allows exactly the memory that each step locks, and then one step more: the error names the
-/// limit at every step.
+/// Allows locking exactly the memory for one more step at a time: the error names the limit at
+/// every step.
 #[test]
 fn lock_failure_at_any_step_names_the_limit() {
     let mut actions = BTreeSet::new();

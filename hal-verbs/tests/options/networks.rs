@@ -1,4 +1,4 @@
-//! The networks of the two ends, and the treatment of packets there.
+//! The networks of the two ends, and the treatment of packets in them.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_verbs::devices::{ChoiceError, LinkLayer, PartitionKey, Service, Transport, Wanted};
@@ -60,7 +60,7 @@ fn required_global_route_is_used() {
             };
             Profile { ports: vec![port], ..Profile::strict() }
         };
-        // A port that says so also tells the peer.
+        // A port that reports this also tells the peer.
         let other = !tells_of_global_route;
         let mut two =
             Two::new(&Shape { profiles: [needs(true), needs(other)], ..Shape::default() });

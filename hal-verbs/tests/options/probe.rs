@@ -1,4 +1,4 @@
-//! The first writes to a peer: small packets, and full ones.
+//! The first writes to a peer: small packets and full-sized ones.
 
 use tramontane_core::fabric::{LossCause, ViewRows as _};
 use tramontane_verbs::LossReason;
@@ -7,7 +7,7 @@ use tramontane_verbs::fake::{Link, Placement, Profile};
 
 use super::{A, B, ROW_BYTES, SECOND_NS, Shape, Two};
 
-/// A bound on the wait for a silent peer.
+/// Time limit for waiting for a silent peer.
 const LONG_NS: u64 = 20 * SECOND_NS;
 
 /// A switch with frames of 1500 bytes, between NICs that are configured for more.
@@ -30,7 +30,7 @@ fn peer_unreachable_by_full_packets_is_reported() {
 #[test]
 fn smaller_packets_reach_the_same_peer() {
     let wanted = Wanted { mtu_bytes: Some(1024), ..Wanted::default() };
-    // One of the two is enough: both use the smaller size.
+    // One of the two is enough, because both use the smaller size.
     for wanted in [[wanted.clone(), Wanted::default()], [Wanted::default(), wanted]] {
         let mut two = Two::new(&Shape { wanted, ..Shape::default() });
         two.link(BLACK_HOLE);
@@ -92,7 +92,7 @@ fn probes_leave_rows_untouched() {
     }
 }
 
-/// The bytes after a row are not part of it: nothing may be posted from or to them.
+/// The bytes after a row are not part of it: so nothing may be posted from or to them.
 #[test]
 fn bytes_after_a_row_cannot_be_posted() {
     use tramontane_core::fabric::{Area, ErrorKind, Fabric as _, Kind, Region, Write};

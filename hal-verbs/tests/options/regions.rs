@@ -1,5 +1,5 @@
-//! Views with more connections per peer than those of a row and of blocks: members that meet over
-//! TCP show each other the same number.
+//! Views with more connections per peer than a row and blocks need: members that meet over TCP
+//! announce the same number to each other.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Timeouts: the requested values, and the device's interpretation.
+//! Timeouts: the requested values, and how the device interprets them.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn nics_use_seven_retries_and_soft_roce_fewer() {
 }
 
 /// For every firmware floor and every delay of retransmissions, a silent peer is given up no
-/// earlier than the report's minimum and no later than its maximum.
+/// earlier than the reported minimum and no later than the reported maximum.
 #[test]
 fn silent_peer_is_given_up_within_reported_times() {
     for kind in [Profile::strict(), Profile::soft_roce()] {

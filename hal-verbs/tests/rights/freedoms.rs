@@ -1,5 +1,5 @@
-//! Devices that ignore access flags, that revoke nothing by a reset, that reuse keys, and that
-//! place late: on each of them another method of revoking rights fails.
+//! Devices that ignore access flags, that do not revoke anything on a reset, that reuse keys, and
+//! that place writes late. On each of them, a different method of revoking rights fails.
 
 use tramontane_core::fabric::{ErrorKind, Event, Kind, PermissionEvent, Token, Write};
 use tramontane_core::fabric::{Fabric as _, ViewRows as _};
@@ -46,7 +46,7 @@ fn profiles() -> [(&'static str, Profile); 8] {
     ]
 }
 
-/// B grants A the right, and a write of A's lands.
+/// B grants A the right, and a write by A lands.
 #[track_caller]
 fn ensure_write(world: &mut World, value: u8) {
     world.grant(B, A);
@@ -119,7 +119,7 @@ fn late_write_does_not_land_under_next_right() {
             world.post(A, B, 0, 64, None).expect("granted");
             world.revoke(B, A);
             let at_once = world.look(B, 0, 64);
-            // Another peer gets the key, and then the one whose write is in flight gets it back.
+            // Another peer gets the key, and then the peer whose write is in flight gets it back.
             world.grant(B, C);
             world.revoke(B, C);
             world.grant(B, A);
@@ -160,7 +160,7 @@ fn many_ended_keys_re_establish_the_connection() {
     world.run_until(|world| world.post(B, A, 512, 8, None).is_ok());
     let (mut restored, mut given_up, mut completed) = (0, 0, 0);
     for _ in 0..200 {
-        // The owner's own writes in flight there are given up and reported.
+        // The owner's own writes in flight on that connection are given up and reported.
         world.post(B, A, 512, 8, Some(Token(3))).expect("granted");
         world.grant(B, A);
         world.settle();
@@ -191,7 +191,7 @@ fn right_survives_its_connection() {
             world.settle();
             world.told(A);
             world.revoke(A, B);
-            // The denial breaks the connection, over which the other has a right.
+            // The denial breaks the connection, over which the other member has a right.
             world.post(B, A, 512, 8, None).expect("it is not known yet");
             world.run_until(|world| {
                 let told = world.told(A);

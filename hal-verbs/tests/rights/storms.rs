@@ -1,5 +1,5 @@
-//! Rights that all members grant and revoke at any moment, compared with a model: a written value
-//! lands only under a right that its writer had at the post and has had ever since.
+//! Rights that all members grant and revoke at any moment, compared with a model. A written value
+//! lands only under a right that its writer had at the post and has kept since.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::world::{LOG, World};
 
 const MEMBERS: u16 = 3;
 
-/// Bytes that each writer writes in every region: several pieces.
+/// Number of bytes that each writer writes in every region: several pieces.
 const SLOT_BYTES: usize = 512;
 
-/// A separate small generator: the network has another.
+/// A separate small generator, because the network has its own.
 struct Dice(u64);
 
 impl Dice {
@@ -67,7 +67,8 @@ impl Storm {
         bytes.chunks_exact(8).map(word).collect()
     }
 
-    /// Checks that each word was there when the right last changed, or was written under it.
+    /// Checks that each word was already present when the right last changed, or has been written
+    /// under that right.
     fn check(&self) {
         for ((owner, writer), right) in &self.rights {
             let words = self.words(*owner, *writer);
@@ -122,7 +123,7 @@ impl Storm {
         match self.dice.below(12) {
             0 | 1 => self.change(owner, writer),
             2 => {
-                // Several times without polling.
+                // Posts several times without polling.
                 for _ in 0..self.dice.below(8) {
                     self.change(owner, writer);
                 }

@@ -1,4 +1,4 @@
-//! Members with one region each, on fake devices in virtual time, all in one thread.
+//! Members with one region each, on fake devices in virtual time, which all run in one thread.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl World {
     }
 
     pub fn with_limits(members: u16, seed: u64, profile: &Profile, limits: &Limits) -> Self {
-        // Writes to regions go straight into memory: their reordering does not concern rights.
+        // Writes to regions go straight into memory, because their order does not affect rights.
         let (loss_time, write_order) = (Duration::from_millis(20), Some(true));
         let limits = Limits { loss_time, write_order, ..limits.clone() };
         let network = Network::new(seed, Clock::Virtual);
@@ -138,7 +138,7 @@ impl World {
         memory.apply(offset, bytes).expect("inside");
     }
 
-    /// Posts a write from a member's region to the same offset in another's.
+    /// Posts a write from a member's region to the same offset in another member's.
     pub fn post(
         &mut self,
         from: Rank,
@@ -160,7 +160,7 @@ impl World {
         self.fabrics[owner.index()].revoke(VIEW, peer, LOG).expect("it is there");
     }
 
-    /// Returns the changes of permissions at a member.
+    /// Returns the changes of permissions that have been reported to a member.
     pub fn told(&mut self, member: Rank) -> Vec<PermissionEvent> {
         std::iter::from_fn(|| self.fabrics[member.index()].poll_permission()).collect()
     }

@@ -1,4 +1,4 @@
-//! The properties of a run's devices: the freedoms that verbs leave, drawn from the seed. Times are
+//! The properties of a run's devices: deviations that verbs permit, drawn from the seed. Times are
 //! in ns.
 
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tramontane_verbs::fake::{
 };
 use tramontane_verbs::timing::LossTimes;
 
-/// All devices of a run, and the ways in which their processes end.
+/// All devices of a run, and the ways in which their processes exit.
 #[derive(Clone, Debug)]
 pub struct Devices {
     pub profile: Profile,
-    /// How long a peer may leave writes unanswered, in ms.
+    /// Time for which a peer may leave writes unanswered, in ms.
     pub loss_time_ms: u64,
-    /// How often a process ends together with its host, in percent, so that no further packet comes
-    /// from it.
+    /// Probability, in percent, that a process ends together with its host, so that no further
+    /// packet comes from it.
     pub host_percent: u64,
-    /// How often the kernel destroys the oldest object of a killed process first instead of the
-    /// newest, in percent.
+    /// Probability, in percent, that the kernel destroys the oldest object of a killed process
+    /// first instead of the newest.
     pub oldest_first_percent: u64,
-    /// The time from one object of a killed process to the next, as the kernel destroys them.
+    /// The time between the destruction of one object of a killed process and the next.
     pub destroy_step_ns: u64,
 }
 
@@ -41,24 +41,24 @@ impl Devices {
     }
 
     /// Returns whether a device may give up a peer that does not answer during these cuts, each in
-    /// ns. It retries after each interval, so of two consecutive cuts it may see only one.
+    /// ns. It retries after each interval, so it may see only one of two consecutive cuts.
     pub fn may_give_up(&self, cuts_ns: impl Iterator<Item = u64>) -> bool {
         let wanted = Duration::from_millis(self.loss_time_ms);
         let times = LossTimes::at_least(wanted, DeviceKind::Adapter, None);
         let [interval_ns, tries] = [times.first_retry().as_nanos(), u128::from(times.retries) + 1];
         let Profile { latency_ns, jitter_ns, .. } = self.profile;
-        // A request before the cut is lost if its answer falls into the cut.
+        // A request sent before the cut is lost if its answer falls into the cut.
         let way_ns = u128::from(2 * (latency_ns + jitter_ns));
         let tries_lost = cuts_ns.map(|cut_ns| (u128::from(cut_ns) + way_ns) / interval_ns + 1);
         tries_lost.sum::<u128>() >= tries
     }
 
-    /// Returns whether its ports are InfiniBand, not Ethernet.
+    /// Returns whether the ports are InfiniBand rather than Ethernet.
     pub fn is_infiniband(&self) -> bool {
         self.profile.ports.iter().any(|port| port.link_layer == LinkLayer::InfiniBand)
     }
 
-    /// Returns each freedom, and whether these devices use it.
+    /// Returns each permitted deviation, and whether these devices show it.
     pub fn freedoms(&self) -> impl Iterator<Item = (bool, &'static str)> {
         let profile = &self.profile;
         let freedoms = [
@@ -84,15 +84,15 @@ impl Devices {
         freedoms.into_iter()
     }
 
-    /// Returns roughly how long the commands of a view of `members` members may occupy a polling
-    /// thread.
+    /// Returns roughly the time for which the commands of a view of `members` members may occupy a
+    /// polling thread.
     pub fn view_ns(&self, members: u64) -> u64 {
         const COMMANDS: u64 = 14;
         members * (COMMANDS * self.profile.command_ns + self.profile.ready_to_receive_ns)
     }
 }
 
-/// Draws the first as often as all others together.
+/// Draws the first value as often as all others together.
 fn mostly<T: Copy>(random: &mut Random, usual: T, others: &[T]) -> T {
     if random.chance(50) { usual } else { *random.pick(others).expect("several") }
 }
@@ -124,8 +124,8 @@ fn draw_profile(random: &mut Random) -> Profile {
     }
 }
 
-/// Draws how writes are placed, and the device's answer about it: a device that places them out of
-/// order never says yes.
+/// Draws how writes are placed, and what the device reports about it: a device that places writes
+/// out of order never reports that it keeps the order.
 fn draw_order(random: &mut Random) -> (Placement, DataInOrder) {
     let reordered = [Placement::WritesReordered, Placement::BytesReordered];
     let placement = mostly(random, Placement::InOrder, &reordered);

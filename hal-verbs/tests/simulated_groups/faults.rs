@@ -1,8 +1,8 @@
-//! Faults of devices in a run, in addition to those of its plan: drawn from the seed. Times are in
-//! ns.
+//! Device faults in a run, in addition to the faults in its plan. They are drawn from the seed.
+//! Times are in ns.
 //!
 //! The plan of a run has a partition of one node at the moment of each fault, so that the judge
-//! knows that something happened; [`Faults::excused`] tells which one is really a crash.
+//! knows of the disturbance. [`Faults::excused`] says which of these partitions is really a crash.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use tramontane_fixtures::world::{Action, Plan};
 
 use crate::device::Devices;
 
-/// Whether a group that lost a device must continue, as it must after a crash. Not yet: in about
-/// one of 20 such runs a majority remains but halts (seeds 137, 390, 445). Until the reason is
+/// Whether a group that has lost a device must continue, as after a crash. Not yet: in about one
+/// out of 20 such runs, a majority remains but halts (seeds 137, 390, 445). Until the reason is
 /// known, such a fault is judged as a partition.
 const FAILED_DEVICE_IS_A_CRASH: bool = false;
 
@@ -22,9 +22,9 @@ const FAILED_DEVICE_IS_A_CRASH: bool = false;
 pub enum Kind {
     /// The port loses its link, and gets it back.
     PortFlaps,
-    /// The device fails with all symptoms.
+    /// The device fails, with all symptoms.
     DeviceFails,
-    /// The device reports that it failed, without any other symptom.
+    /// The device reports that it has failed, without any other symptom.
     DeviceSaysThatItFailed,
     /// The device fails, and comes back later.
     DeviceComesBack,
@@ -34,15 +34,15 @@ pub enum Kind {
     AddressMoved,
     /// The port gets another LID. Only on InfiniBand.
     LidChanges,
-    /// The port takes only packets shorter than connections were made for.
+    /// The port accepts only packets shorter than those for which connections were created.
     PacketsShorter,
-    /// The table of partition keys changed: harmless.
+    /// The table of partition keys changes, which is harmless.
     PartitionKeysChange,
     /// A completion queue overflows.
     QueueOverrun,
     /// A completion queue is reported as failed, without any other symptom.
     QueueSaidToFail,
-    /// Everything that it sends to all or to one is lost.
+    /// Everything that the device sends, to all or to one, is lost.
     CutOneWay,
     /// Some messages between all members are lost.
     Loss,
@@ -84,8 +84,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether a run must continue as after a crash: the device is of no use to its member
-    /// after that.
+    /// Returns whether a run must continue as after a crash: the device is then useless to its
+    /// member.
     const fn is_as_a_crash(self) -> bool {
         FAILED_DEVICE_IS_A_CRASH && matches!(self, Self::DeviceFails)
     }
@@ -127,7 +127,7 @@ pub struct Faults(Vec<DeviceFault>);
 impl Faults {
     /// Draws the faults for a plan; `percent` of all runs have some.
     pub fn draw(plan: &Plan, devices: &Devices, percent: u64) -> Self {
-        /// The span in which plans of simulated groups act, before they are stretched.
+        /// The span in which plans of simulated groups act, before plans are stretched.
         const SPAN_NS: u64 = 500_000 * crate::search::STRETCH;
         const FAULTS_MAX: u64 = 2;
         let mut random = Random::stream(plan.seed, "faults of devices, and when");
@@ -152,12 +152,12 @@ impl Faults {
         self.0.iter().find(|fault| fault.at == at)
     }
 
-    /// Returns the harmless faults, which the plan does not know.
+    /// Returns the harmless faults, which the plan does not contain.
     pub fn harmless(&self) -> impl Iterator<Item = &DeviceFault> {
         self.0.iter().filter(|fault| fault.kind.is_harmless())
     }
 
-    /// Returns whether they end connections for good, regardless of the plan.
+    /// Returns whether the faults end connections for good, regardless of the plan.
     pub fn end_connections(&self) -> bool {
         self.0.iter().any(|fault| fault.kind.ends_connections())
     }

@@ -23,7 +23,7 @@ use crate::device::Devices;
 use crate::faults::{DeviceFault, Faults, Kind};
 use crate::links::{Change, NEVER, Troubles};
 
-/// The port that all use.
+/// The port that all devices use.
 const PORT: u8 = 1;
 
 /// The table entry in use on Ethernet, and one that is empty.
@@ -34,11 +34,11 @@ const EMPTY: u8 = 2;
 pub struct RdmaHardware {
     devices: Devices,
     faults: Faults,
-    /// The faults that happened.
+    /// The faults that have occurred.
     struck: RefCell<BTreeSet<Kind>>,
-    /// Devices that failed, by process.
+    /// Devices that have failed, by process.
     failed: RefCell<BTreeSet<usize>>,
-    /// Devices that will come back, and when.
+    /// Devices that will return, and when.
     returns: RefCell<Vec<(u64, usize)>>,
     network: Network,
     side: SharedSideNetwork,
@@ -66,7 +66,7 @@ impl RdmaHardware {
             }
         }
         let harmless = faults.harmless().map(|fault| fault.kind).collect();
-        // The ordinary network of the side channel is slower than the device.
+        // The side channel's ordinary network is slower than the device.
         let side = SideProfile {
             latency_byte_ns: 5 * devices.profile.latency_ns,
             jitter_ns: devices.profile.latency_ns,
@@ -109,12 +109,12 @@ impl RdmaHardware {
         self.network.counts()
     }
 
-    /// Returns the device faults that happened.
+    /// Returns the device faults that have occurred.
     pub fn struck(&self) -> BTreeSet<Kind> {
         self.struck.borrow().clone()
     }
 
-    /// Returns whether a complaint says only that a failed device provides no memory.
+    /// Returns whether a complaint is only that a failed device provides no memory.
     pub fn is_excused(&self, complaint: &str) -> bool {
         let failed = self.failed.borrow();
         complaint.starts_with("memory:")
@@ -158,7 +158,7 @@ impl RdmaHardware {
         self.returns.borrow().iter().map(|(at, _)| *at).min()
     }
 
-    /// Returns the pairs of processes with exactly one on this side.
+    /// Returns the pairs of processes of which exactly one is on this side.
     fn across(&self, side: &[usize]) -> Vec<(usize, usize)> {
         let all = 0..self.names.len();
         let pairs = all.clone().flat_map(|from| all.clone().map(move |to| (from, to)));
@@ -172,7 +172,7 @@ impl RdmaHardware {
         }
     }
 
-    /// Cuts both networks, or only that of the devices; or lets one member's port go down and come
+    /// Cuts both networks, or only the devices' network, or lets one member's port go down and come
     /// back.
     fn part(&self, fault: &Fault, side: &[usize], lasting: u64) {
         let until = self.now.get() + lasting;
@@ -190,7 +190,7 @@ impl RdmaHardware {
         }
     }
 
-    /// Injects a fault into the device of one of these processes: the last that is alive.
+    /// Injects a fault into the device of the last live process among these.
     fn strike(&self, fault: &DeviceFault, processes: &[usize]) {
         let is_there = |process: &&usize| !self.is_gone.borrow()[**process];
         let Some(&process) = processes.iter().rfind(is_there) else { return };
@@ -270,7 +270,7 @@ fn address_of(process: usize, network: u8) -> Ipv6Addr {
     Ipv4Addr::new(10, network, high, low).to_ipv6_mapped()
 }
 
-/// Adds a process's addresses to a profile. On Ethernet its address table has an empty entry.
+/// Adds a process's addresses to a profile. On Ethernet, its address table has an empty entry.
 fn with_addresses(profile: &Profile, process: usize) -> Profile {
     let local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, u16::try_from(process).unwrap_or(0));
     let kind = GidKind::RoceV2;
@@ -337,7 +337,7 @@ impl Hardware for RdmaHardware {
                 self.change(change);
                 self.side.begin_fault(fault);
             }
-            // A device's queues cannot be declared full.
+            // A device's queues cannot be made to appear full.
             Fault::QueueFull { .. } => self.side.begin_fault(fault),
             Fault::Crash { member, .. } => self.crash(*member),
             Fault::Pause { .. } | Fault::Slow { .. } => {}

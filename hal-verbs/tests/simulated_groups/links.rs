@@ -5,7 +5,7 @@ use tramontane_verbs::fake::Link;
 /// The end time of a trouble that never ends.
 pub const NEVER: u64 = u64::MAX;
 
-/// The trouble of a path, with its begin and end in ns.
+/// The trouble of a path, with its start and end in ns.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     from: usize,
@@ -26,21 +26,21 @@ impl Trouble {
 #[derive(Debug, Default)]
 pub struct Troubles(Vec<Trouble>);
 
-/// A path and its properties from now on.
+/// A path and its new properties.
 pub type Change = (usize, usize, Link);
 
 impl Troubles {
-    /// Cuts a path until this time.
+    /// Cuts a path until the given time.
     pub fn cut(&mut self, way: (usize, usize), until: u64) -> Change {
         self.add(Trouble { is_cut: true, ..Trouble::of(way, until) })
     }
 
-    /// Slows a path down until this time.
+    /// Slows a path down until the given time.
     pub fn slow(&mut self, way: (usize, usize), until: u64, delay_ns: u64) -> Change {
         self.add(Trouble { delay_ns, ..Trouble::of(way, until) })
     }
 
-    /// Loses `loss_per_million` messages per million on a path until this time.
+    /// Loses `loss_per_million` out of a million messages on a path until the given time.
     pub fn lose(&mut self, way: (usize, usize), until: u64, loss_per_million: u32) -> Change {
         self.add(Trouble { loss_per_million, ..Trouble::of(way, until) })
     }
@@ -50,7 +50,7 @@ impl Troubles {
         self.now_of(trouble.from, trouble.to)
     }
 
-    /// Returns when the next trouble ends; `None` if none ever does.
+    /// Returns when the next trouble ends, or `None` if none ever does.
     pub fn next_end(&self) -> Option<u64> {
         self.0.iter().map(|trouble| trouble.until).min().filter(|until| *until < NEVER)
     }

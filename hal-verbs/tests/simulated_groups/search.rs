@@ -13,14 +13,14 @@ use crate::faults::{self, Faults};
 use crate::hardware::RdmaHardware;
 use crate::membership_history::failure::judged_by;
 
-/// The factor by which plans are slower than on the simulated network: the shortest retransmission
-/// time of a NIC is a millisecond.
+/// The factor by which plans are slower than on the simulated network, because the shortest
+/// retransmission time of a NIC is a millisecond.
 pub const STRETCH: u64 = 20;
 
-/// The most members of a view, approximately.
+/// Approximate maximum number of members of a view.
 const MEMBERS_MAX: u64 = 19;
 
-/// Failures that are printed.
+/// Maximum number of failures that are printed.
 const SHOWN_MAX: usize = 3;
 
 /// Whether the membership of a group may change.
@@ -70,17 +70,17 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns a run of this plan on faultless devices that its seed decides.
+    /// Returns a run of this plan on faultless devices, determined by its seed.
     pub fn of_plan(plan: Plan) -> Self {
         Self { devices: Devices::draw(plan.seed), plan, faults: Faults::default() }
     }
 
-    /// Runs it over RDMA.
+    /// Executes the run over RDMA.
     pub fn go(&self) -> Outcome {
         self.go_and_count().0
     }
 
-    /// Also returns what its devices did.
+    /// Also returns the activity of its devices.
     fn go_and_count(&self) -> (Outcome, Done) {
         let Self { plan, devices, faults } = self;
         let hardware = RdmaHardware::new(plan, devices.clone(), faults.clone());
@@ -104,7 +104,7 @@ impl Run {
         self.faults.end_connections() || self.devices.may_give_up(cuts_ns)
     }
 
-    /// Runs it; returns its breaches and what its devices did.
+    /// Executes the run. Returns its violations and the activity of its devices.
     fn judge(&self) -> (Option<Outcome>, Vec<String>, Done) {
         let done = Mutex::new(Done::default());
         let judged = self.faults.excused(&self.plan);
@@ -162,7 +162,7 @@ pub struct Tally {
     pub runs: u64,
     pub endings: BTreeMap<Ending, u64>,
     pub reached: BTreeMap<Goal, u64>,
-    /// The number of runs with each freedom, activity and fault of devices.
+    /// The number of runs in which each deviation, activity and fault of devices occurred.
     pub devices: BTreeMap<&'static str, u64>,
     views: u64,
     deliveries: u64,
@@ -170,7 +170,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Returns what fewer than one in `one_of` runs reached.
+    /// Returns the items that occurred in fewer than one in `one_of` runs.
     pub fn seldom_reached(&self, one_of: u64) -> Vec<&'static str> {
         let seldom = self.devices.iter().filter(|(_, runs)| **runs * one_of < self.runs);
         seldom.map(|(name, _)| *name).collect()
@@ -186,11 +186,11 @@ impl Tally {
     }
 }
 
-/// Runs `seeds` seeds of a kind on as many threads as there are processors, or a single one if the
+/// Runs `seeds` seeds of a kind on as many threads as there are processors, or a single seed if the
 /// environment names it.
 ///
 /// # Panics
-/// If a run breaks a promise.
+/// Panics if a run violates a guarantee.
 pub fn search(kind: Kind, seeds: u64) -> Tally {
     let first = from_environment("TRAMONTANE_RDMA_FIRST").unwrap_or(0);
     let (first, end) = match from_environment("TRAMONTANE_RDMA_SEED") {
@@ -253,7 +253,7 @@ impl Kind {
     }
 }
 
-/// Describes how a run ended, for a reader.
+/// Describes, for a reader, how a run ended.
 pub fn tell(outcome: &Outcome) -> String {
     let lost: Vec<_> = outcome.processes.iter().map(|process| &process.lost).collect();
     format!("{:?} at {} ns, lost {lost:?}", outcome.ending, outcome.ended_ns)

@@ -1,8 +1,8 @@
 //! Members of a group in virtual time, each with its own fake device, driven like polling threads:
 //! they change views as a runtime does, and messages flow meanwhile.
 //!
-//! A step takes as long as its kernel commands: a member that waits for its device sends nothing
-//! until then.
+//! A step lasts as long as its kernel commands, so a member that waits for its device sends nothing
+//! meanwhile.
 
 use tramontane_core::fabric::{
     BlockStore as _, BlockUse, Event, Fabric as _, HostBlocks as _, HostFabric as _, Kind,
@@ -17,21 +17,21 @@ use tramontane_fixtures::world::Hardware as _;
 use tramontane_verbs::fake::{Clock, CommandKind, ContextId, DeviceName, Fault, Network, Profile};
 use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows, Site};
 
-/// The duration of a command.
+/// The duration of a command, in ns.
 pub const MS: u64 = 1_000_000;
 
-/// The number of steps after which a member checks whether its peers are alive.
+/// Number of steps between two checks whether the member's peers are alive.
 const CHECK_EVERY: u64 = 4;
 
 const ROW_BYTES: usize = 4096;
 
-/// The longest block in bytes.
+/// Maximum block size in bytes.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// The offset at which each member writes how many messages it has sent.
+/// The offset at which each member writes the number of messages that it has sent.
 const COUNTER: usize = 64;
 
-/// A view at a member.
+/// A view on a member.
 struct View {
     id: ViewId,
     rows: Rows,
@@ -44,27 +44,27 @@ pub struct Member {
     context: ContextId,
     /// The views of the member, oldest first.
     views: Vec<View>,
-    /// The view in which it posts.
+    /// The view in which the member posts.
     present: Option<ViewId>,
     sent: u64,
     steps: u64,
-    /// The time at which its last step ends.
+    /// The time at which the member's last step ends.
     busy_until: u64,
-    /// Losses reported to it.
+    /// Losses reported to the member.
     pub losses: Vec<(ViewId, Rank, LossCause)>,
 }
 
-/// The cost of a change of views.
+/// The cost of a view change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub steps: u64,
-    /// Steps in which the polling thread made kernel commands.
+    /// Number of steps in which the polling thread executed kernel commands.
     pub steps_with_commands: u64,
-    /// The most commands in one step.
+    /// Maximum number of commands in one step.
     pub commands_in_step_max: u64,
-    /// All commands of all members, from every thread.
+    /// Number of commands of all members, from every thread.
     pub commands: u64,
-    /// The longest time in which a member sent nothing.
+    /// The longest time during which a member sent nothing, in ns.
     pub silence_ns_max: u64,
     pub ns: u64,
 }
@@ -160,7 +160,8 @@ impl Group {
         self.cost
     }
 
-    /// Does work in one step of a member besides its usual work, and counts its kernel commands.
+    /// Does work in one step of a member, in addition to its usual work, and counts its kernel
+    /// commands.
     fn in_step<R>(&mut self, process: usize, work: impl FnOnce(&mut Member) -> R) -> Option<R> {
         let member = self.members[process].as_mut()?;
         if member.busy_until > self.now {
@@ -209,7 +210,7 @@ impl Group {
         }
     }
 
-    /// Prepares a view at these members, each in its own step.
+    /// Prepares a view on these members, each in its own step.
     pub fn prepare(&mut self, id: u64, processes: &[usize]) {
         let (id, members): (_, Vec<NodeId>) =
             (ViewId(id), processes.iter().map(|process| node(*process)).collect());
@@ -235,7 +236,7 @@ impl Group {
         peers.iter().all(|process| self.is_ready_at(**process, id, processes))
     }
 
-    /// Returns whether one member is ready for all other live ones.
+    /// Returns whether one member is ready for all other live members.
     pub fn is_ready_at(&self, process: usize, id: u64, processes: &[usize]) -> bool {
         let Some(member) = &self.members[process] else { return true };
         (0..).map(Rank).zip(processes).all(|(rank, peer)| {
@@ -257,7 +258,7 @@ impl Group {
         })
     }
 
-    /// Makes members post in a view from now on.
+    /// Makes members post in a view from then on.
     pub fn go_on_in(&mut self, id: u64, processes: &[usize]) {
         for process in processes {
             if let Some(member) = &mut self.members[*process] {
@@ -266,7 +267,7 @@ impl Group {
         }
     }
 
-    /// Gives up, at all members, a view in which none was ready.
+    /// Gives up, on all members, a view in which no member was ready.
     pub fn give_up(&mut self, id: u64) {
         for process in 0..self.members.len() {
             while self.members[process].as_ref().is_some_and(|it| it.busy_until > self.now) {
@@ -279,7 +280,7 @@ impl Group {
         }
     }
 
-    /// Ends a view at all members.
+    /// Ends a view on all members.
     pub fn retire(&mut self, id: u64) {
         self.until("the end of a view", 20_000 * MS, |group| {
             let mut is_over = true;
@@ -302,7 +303,7 @@ impl Group {
         drop(member);
     }
 
-    /// Makes a member leave in order.
+    /// Makes a member leave in an orderly way.
     pub fn leave(&mut self, process: usize) {
         let Some(mut member) = self.members[process].take() else { return };
         self.gone_commands +=
@@ -320,13 +321,13 @@ impl Group {
         }
     }
 
-    /// Makes a member cut a peer, by its rank.
+    /// Makes a member cut the peer with a given rank.
     pub fn cut(&mut self, process: usize, id: u64, peer: u16) {
         let cut = |member: &mut Member| member.fabric.cut(ViewId(id), Rank(peer));
         self.until("a step", 1000 * MS, |group| group.in_step(process, cut).is_some());
     }
 
-    /// Makes block memory at a member and uses it at once, in one step.
+    /// Allocates block memory on a member and uses it immediately, in one step.
     pub fn with_blocks(
         &mut self,
         process: usize,
@@ -356,7 +357,7 @@ impl Group {
         view.rows.rows()[peer].cell(COUNTER).expect("in the row").load()
     }
 
-    /// Returns how often a member's process made a command.
+    /// Returns the number of commands of a kind that a member's process has executed.
     pub fn commands_of(&self, process: usize, kind: CommandKind) -> u64 {
         let member = self.members[process].as_ref().expect("it is there");
         let counts = self.network.commands(member.context);
@@ -368,7 +369,7 @@ impl Group {
         self.members.clear();
     }
 
-    /// Checks that the messages of a view from each member arrive at all others.
+    /// Checks that the messages of a view from each member arrive at all other members.
     #[track_caller]
     pub fn assert_carried(&mut self, id: u64, processes: &[usize]) {
         let sent: Vec<Option<u64>> = processes
@@ -406,18 +407,18 @@ impl Member {
         let Some(view) = self.views.iter().find(|view| view.id == present) else { return };
         self.sent += 1;
         view.rows.row().cell(COUNTER).expect("in the row").publish(self.sent);
-        // Sends to its neighbour, and to all others in turn.
+        // Sends to the member's neighbour, and to all others in turn.
         let members = u64::try_from(view.rows.members().len()).expect("few");
         for ahead in [1, 1 + self.sent % (members - 1)] {
             let peer = (u64::from(view.rows.own().0) + ahead) % members;
             let peer = Rank(u16::try_from(peer).expect("few"));
-            // The queue is full or a peer is gone: a later message carries the count too.
+            // If the queue is full or a peer is gone, a later message carries the count too.
             let write = Write::of_row(COUNTER, 8, Kind::Guard);
             let _ = self.fabric.post(present, peer, &[write], None);
         }
     }
 
-    /// Returns whether a loss in this view was reported to it.
+    /// Returns whether a loss in this view has been reported to the member.
     pub fn is_told_of_loss(&self, id: u64) -> bool {
         self.losses.iter().any(|(view, ..)| *view == ViewId(id))
     }

@@ -23,7 +23,8 @@ fn nodes() -> Vec<NodeId> {
     (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
 }
 
-/// Returns members of a view under construction, on a device that searches a while for each path.
+/// Returns members of a view under construction, on a device that takes a while to look up each
+/// path.
 fn members(device: &DeviceName, side: &SharedSideNetwork) -> Vec<Views> {
     let ids = nodes();
     let row_bytes = vec![4096; ids.len()];
@@ -70,7 +71,7 @@ fn ending_while_connecting_waits_only_for_running_commands() {
     let first = all.remove(0);
     let began = Instant::now();
     drop(first);
-    // Two connections with each of seven peers, by four threads.
+    // Four threads establish two connections with each of seven peers.
     let all_ways = WAY * (2 * u32::from(MEMBERS - 1)) / 4;
     assert!(began.elapsed() < all_ways, "{:?}", began.elapsed());
     drop(all);

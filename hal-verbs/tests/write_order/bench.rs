@@ -14,10 +14,10 @@ pub const MEMBERS: [NodeId; 2] = [NodeId(10), NodeId(11)];
 /// The size of each row in bytes.
 pub const ROW_BYTES: usize = 16_384;
 
-/// A bound on the time it takes anything in flight to land.
+/// Time limit, in ns, for anything in flight to land.
 const PLACED_NS: u64 = 1_000_000;
 
-/// Returns a device that uses every freedom of placement, and says that it keeps no order.
+/// Returns a device that places writes in every permitted way, and reports that it keeps no order.
 pub fn reordering(placement: Placement) -> Profile {
     Profile {
         placement,
@@ -30,7 +30,7 @@ pub fn reordering(placement: Placement) -> Profile {
     }
 }
 
-/// Returns limits with which lists travel as updates.
+/// Returns limits with which lists are sent as updates.
 pub fn by_updates() -> Limits {
     Limits { write_order: Some(false), ..Limits::default() }
 }
@@ -97,7 +97,7 @@ impl Pair {
         self.network.run_until(self.network.now_ns() + ns);
     }
 
-    /// Lets everything in flight land, and both members process it.
+    /// Lets everything in flight land and be processed by both members.
     pub fn settle(&mut self) {
         for _ in 0..20 {
             self.pass(PLACED_NS);
@@ -121,12 +121,12 @@ impl Member {
         self.rows.row().cell(offset).expect("a cell").publish(value);
     }
 
-    /// Returns a cell of the local copy of the other's row.
+    /// Returns a cell of the local copy of the other member's row.
     pub fn seen(&self, owner: Rank, offset: usize) -> u64 {
         self.rows.rows()[owner.index()].cell(offset).expect("a cell").load()
     }
 
-    /// Returns bytes of the local copy of the other's row.
+    /// Returns bytes of the local copy of the other member's row.
     pub fn bytes(&self, owner: Rank, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.rows.rows()[owner.index()].read(offset, &mut bytes).expect("in the row");

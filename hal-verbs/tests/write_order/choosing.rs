@@ -1,4 +1,4 @@
-//! The choice of who keeps the order, by the device's answer and the operator's options.
+//! The choice of who keeps the order, depending on the device's report and the operator's options.
 
 use tramontane_core::fabric::{Fabric as _, LossCause, Promises};
 use tramontane_verbs::devices::DataInOrder;

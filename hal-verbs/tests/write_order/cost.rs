@@ -1,4 +1,4 @@
-//! The cost of updates, compared with writes whose order devices keep.
+//! The cost of updates, compared with writes whose order the devices keep.
 
 use tramontane_core::fabric::Write;
 use tramontane_verbs::fake::Profile;
@@ -8,7 +8,7 @@ use super::bench::{A, B, Pair, by_updates, content, guard, promised};
 
 const LISTS: u64 = 1000;
 
-/// Returns the counters at both members after a number of lists, each posted after the previous
+/// Returns the counters of both members after a number of lists, each posted after the previous
 /// content was processed.
 fn counted(limits: &Limits, list: impl Fn(usize) -> Vec<Write>) -> (Counters, Counters) {
     let mut pair = Pair::new(Profile::strict(), limits, 1);
@@ -22,7 +22,7 @@ fn counted(limits: &Limits, list: impl Fn(usize) -> Vec<Write>) -> (Counters, Co
         }
         pair.pass(10_000);
         pair.b.poll();
-        // Like an acknowledgement, this reports what was processed.
+        // Like an acknowledgement, this reports what has been processed.
         if round % 4 == 3 {
             assert_eq!(pair.b.post(A, &[guard(0, 8)]), Ok(()));
         }

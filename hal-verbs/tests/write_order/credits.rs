@@ -1,4 +1,4 @@
-//! Receives, credits, and peers that break the rules.
+//! Receives, credits, and peers that violate the protocol.
 
 use tramontane_core::fabric::{ErrorKind, Event, Fabric as _, LossCause, Token};
 use tramontane_verbs::Limits;
@@ -36,7 +36,7 @@ fn member_that_never_polls_is_not_overrun() {
 fn room_in_queue_wakes_the_sleeper() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
     while pair.a.post(B, &[guard(0, 8)]).is_ok() {}
-    // Its posts, and the notice that it sleeps, are acknowledged, but free no room.
+    // The member's posts, and the notice that it sleeps, are acknowledged, but free no room.
     let sleeps = |pair: &mut Pair| {
         let may_sleep = pair.a.fabric.arm();
         pair.pass(1_000_000);
@@ -63,7 +63,7 @@ fn one_poll_applies_all_arrived_updates() {
         posted += 1;
         pair.a.publish(0, posted);
         assert_eq!(pair.a.post(B, &[guard(0, 8)]), Ok(()));
-        // Its completion comes in between.
+        // The completion arrives in between.
         assert_eq!(pair.b.post(A, &[guard(0, 8)]), Ok(()));
         pair.pass(100_000);
     }
@@ -109,7 +109,7 @@ fn overlapping_long_content_waits_for_the_peer() {
     assert_eq!(pair.a.post(B, &[content(2000, 2000), guard(4104, 8)]), Ok(()), "it meets nothing");
     let updates = pair.a.fabric.counters().updates;
     assert_eq!(updates, 3, "two lists, and the peer is asked once");
-    // The peer sends nothing except the answer.
+    // The peer sends nothing but the answer.
     pair.pass(1_000_000);
     pair.b.poll();
     pair.pass(1_000_000);
@@ -179,11 +179,11 @@ fn longest_list_and_ring_reach_a_sleeper() {
 #[test]
 fn update_outside_the_row_loses_its_sender() {
     let network = Network::new(6, Clock::Virtual);
-    // Short packets, so that the full one of the start still lands in B's memory.
+    // The packets are short, so that the full one of the start still lands in B's memory.
     let port = PortProfile { mtu_bytes: 1024, ..PortProfile::default() };
     let profile = || Profile { ports: vec![port.clone()], ..Profile::strict() };
     let sites = [A, B].map(|_| site(&network, profile(), &by_updates()).expect("a site"));
-    // B believes that A's row is shorter, and A does not know that.
+    // B believes that A's row is shorter, but A does not know that.
     const SHORTER: usize = ROW_BYTES - 1024;
     let mut a = member(&sites[0], A, [ROW_BYTES; 2]);
     let mut b = member(&sites[1], B, [SHORTER, ROW_BYTES]);
@@ -222,7 +222,7 @@ fn both_members_retire_with_updates_in_flight() {
         pair.pass(100_000);
         pair.b.poll();
         if ended[0] {
-            // Everything posted before its end is seen.
+            // Everything that was posted before the end is visible.
             assert_eq!(pair.b.seen(A, 0), posted);
             ended[1] = pair.b.fabric.retire(VIEW);
         }

@@ -11,7 +11,7 @@ use super::group::{device, nodes::with_nodes};
 const MESSAGES: u64 = 300;
 const MEMBERS: u16 = 3;
 
-/// Delivers all messages at all members, each as it was sent; returns the counters of the sender's
+/// Delivers all messages on all members, each unchanged. Returns the counters of the sender's
 /// fabric.
 fn deliver_all(limits: Limits) -> Counters {
     let mut counters = Counters::default();
@@ -68,7 +68,7 @@ fn one_at_a_time(limits: Limits) -> [Counters; 2] {
                 std::thread::sleep(Duration::from_micros(10));
             }
         }
-        // The sender's last posts are still in flight, and are not waited for.
+        // The sender's last posts are still in flight, and are not awaited.
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             counters = [0, 1].map(|seat: usize| *seats[seat].fabric.counters());

@@ -11,16 +11,16 @@ const SLOTS: usize = 4;
 const SLOT_BYTES: usize = 2048;
 const COUNTER: usize = SLOT_BYTES - 8;
 const HEARTBEAT: usize = SLOTS * SLOT_BYTES;
-/// Cells that are posted as content, short and long, repeatedly.
+/// Cells that are repeatedly posted as content, in short and long pieces.
 const COLUMNS: usize = HEARTBEAT + 64;
 const COLUMNS_BYTES: usize = 1024;
 
-/// The first breach.
+/// The first violation.
 #[derive(Debug, PartialEq, Eq)]
 enum Breach {
-    /// A counter was seen before its complete message.
+    /// A counter was visible before its complete message.
     Torn { round: u64 },
-    /// A cell was seen to shrink.
+    /// A cell appeared to shrink.
     Shrank { offset: usize },
     /// The final content is not what was posted last.
     Stale { offset: usize },
@@ -30,8 +30,8 @@ fn fill(round: u64) -> u8 {
     u8::try_from(round % 251 + 1).expect("a byte")
 }
 
-/// A sends rounds, each of a message with its counter, a heartbeat and columns; B observes all the
-/// time. Returns B's first forbidden observation.
+/// A sends rounds, each of a message with its counter, a heartbeat and columns; while B observes
+/// all the time. Returns B's first forbidden observation.
 fn hunt(placement: Placement, limits: &Limits, seed: u64, rounds: u64) -> Option<Breach> {
     let mut pair = Pair::new(reordering(placement), limits, seed);
     let (mut sent, mut counters) = (0, [0_u64; SLOTS]);
@@ -102,7 +102,7 @@ fn look(pair: &Pair, counters: &mut [u64; SLOTS], cells: &mut [u64]) -> Option<B
             return Some(Breach::Shrank { offset: start + COUNTER });
         }
         let is_torn = || pair.b.bytes(A, start, COUNTER).iter().any(|byte| *byte != fill(seen));
-        // Its owner writes the next message into a slot only after this one was seen.
+        // The owner writes the next message into a slot only after this one has been seen.
         if seen > *counter && is_torn() {
             return Some(Breach::Torn { round: seen });
         }

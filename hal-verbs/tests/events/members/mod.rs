@@ -23,7 +23,7 @@ pub const MILLISECOND_NS: u64 = 1_000_000;
 /// The time for which a peer may be silent.
 pub const LOSS_TIME: Duration = Duration::from_millis(20);
 
-/// A bound on the time it takes to give up a silent peer.
+/// Time limit for giving up a silent peer.
 pub const LONG_NS: u64 = 200 * MILLISECOND_NS;
 
 const ROW_BYTES: usize = 4096;
@@ -32,7 +32,7 @@ const ROW_BYTES: usize = 4096;
 pub struct Member {
     pub fabric: RdmaViews<SideChannel>,
     pub rows: BTreeMap<ViewId, Rows>,
-    /// Its events since they were last taken.
+    /// The member's events since they were last taken.
     pub events: Vec<Event>,
     pub context: ContextId,
 }
@@ -42,7 +42,7 @@ pub struct Members {
     pub network: Network,
     pub side: SharedSideNetwork,
     pub devices: Vec<DeviceName>,
-    /// The members by process; `None` for one that was killed.
+    /// The members by process; `None` for one that has been killed.
     pub members: Vec<Option<Member>>,
 }
 
@@ -84,7 +84,7 @@ impl Members {
         self.members[process].as_mut().expect("it was not killed")
     }
 
-    /// Lets time pass, while every member polls and checks its peers whenever something happens.
+    /// Lets time pass, while every member polls and checks its peers whenever an event occurs.
     pub fn pass(&mut self, ns: u64) {
         const STEP_NS: u64 = 1_000;
         let end = self.network.now_ns() + ns;
@@ -110,7 +110,7 @@ impl Members {
         side.advance(ahead_ns);
     }
 
-    /// Makes memory for a view at a member.
+    /// Allocates memory for a view on a member.
     pub fn make(
         &mut self,
         view: ViewId,
@@ -126,7 +126,7 @@ impl Members {
         self.member(process).fabric.rows(&plan)
     }
 
-    /// Makes memory for a view and opens it.
+    /// Allocates memory for a view and opens it.
     pub fn try_open(
         &mut self,
         view: ViewId,
@@ -140,7 +140,7 @@ impl Members {
         Ok(())
     }
 
-    /// Opens a view at some processes, with memory at each, and gives them time to connect.
+    /// Opens a view on some processes, with memory on each, and gives them time to connect.
     pub fn open(&mut self, view: ViewId, processes: &[usize]) {
         for process in processes {
             self.try_open(view, processes, *process).expect("memory");
@@ -157,7 +157,7 @@ impl Members {
         })
     }
 
-    /// Writes a value into the process's row, and posts it to all others.
+    /// Writes a value into the process's row, and posts the value to all others.
     pub fn post(&mut self, view: ViewId, process: usize, value: u64) -> Vec<Result<(), ErrorKind>> {
         let member = self.member(process);
         let rows = member.rows[&view].clone();
@@ -223,14 +223,14 @@ impl Members {
     }
 
     /// Kills a process: its objects are destroyed newest first, and its peers notice later on the
-    /// side channel. Its memory is leaked.
+    /// side channel. The process's memory is leaked.
     pub fn kill(&mut self, process: usize, step_ns: u64) {
         let member = self.members[process].take().expect("it is there");
         let (context, oldest_first) = (member.context, false);
         self.network.inject(Fault::Kill { context, oldest_first, step_ns });
         self.side.crash(process);
-        // The memory of a dead process must not be freed here, because the fake device places bytes
-        // there until it has destroyed everything.
+        // The memory of a killed process must not be freed here, because the fake device places
+        // bytes there until it has destroyed everything.
         std::mem::forget(member);
     }
 }

@@ -1,5 +1,5 @@
-//! Nodes of the core with changing membership, over these members: each view's node, until the next
-//! is installed. Their borrowed memory exists until the test program ends.
+//! Nodes of the core with changing membership, on top of these members. Each view has a node until
+//! the next view is installed. The memory that nodes borrow exists until the test program ends.
 
 use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, Time, ViewId};
@@ -14,7 +14,7 @@ use tramontane_verbs::Rows;
 
 use super::{MILLISECOND_NS, Members, node};
 
-/// One view at a member.
+/// One view on a member.
 struct Part {
     view: ViewId,
     members: Vec<NodeId>,
@@ -25,7 +25,7 @@ struct Part {
 pub struct Seat {
     process: usize,
     part: Part,
-    /// The next view's members and the memory made for it.
+    /// The next view's members and the memory allocated for it.
     next: Option<(Vec<NodeId>, Rows)>,
 }
 
@@ -45,7 +45,7 @@ fn process_of(member: NodeId) -> usize {
     (0..).find(|process| node(*process) == member).expect("a process has that number")
 }
 
-/// Makes memory for a view at a process, and opens it.
+/// Allocates memory for a view on a process, and opens the view.
 fn make(members: &mut Members, process: usize, view: ViewId, nodes: &[NodeId]) -> Rows {
     let layout = layout(nodes);
     let own = nodes.iter().position(|member| *member == node(process)).expect("a member");
@@ -72,7 +72,7 @@ fn part(members: &mut Members, process: usize, view: ViewId, rows: &Rows) -> Par
     };
     let cells = leak((0..sizes.handoffs).map(|_| HandOffCells::new()));
     let ready = leak((0..sizes.ready).map(|_| ReadyFlag::new()));
-    // SAFETY: one node on each member's memory, to which fake devices write as peers post.
+    // SAFETY: there is one node per member's memory, to which fake devices write as peers post.
     let memory = unsafe { NodeMemory::new(rows.rows(), rows.row(), cells, ready) };
     let loan = ViewLoan {
         node: Loan { memory, state },
@@ -86,7 +86,7 @@ fn part(members: &mut Members, process: usize, view: ViewId, rows: &Rows) -> Par
     Part { view, members: nodes, node: node.expect("it opens") }
 }
 
-/// Starts a node at each process, in the first view.
+/// Starts a node on each process, in the first view.
 pub fn start(members: &mut Members) -> Vec<Seat> {
     let nodes: Vec<NodeId> = (0..members.members.len()).map(node).collect();
     let made: Vec<Rows> =
@@ -104,12 +104,13 @@ impl Seat {
         self.process
     }
 
-    /// Returns the current view, and its status there.
+    /// Returns the current view, and the member's status in it.
     pub fn place(&self) -> (ViewId, Status) {
         (self.part.view, self.part.node.status())
     }
 
-    /// Takes one step and its consequences: memory for the next view, or the next view itself.
+    /// Takes one step and carries out its consequences, such as memory for the next view or the
+    /// next view itself.
     pub fn step(&mut self, members: &mut Members) {
         let now = Time(members.network.now_ns() + MILLISECOND_NS);
         let (has, mut asked) = (self.next.as_ref().map(|(nodes, _)| nodes.clone()), None);
@@ -137,7 +138,7 @@ impl Seat {
         }
     }
 
-    /// Returns whether all others of its view are ready.
+    /// Returns whether all other members of the view are ready.
     pub fn reaches_all(&self, members: &Members) -> bool {
         let fabric = &members.members[self.process].as_ref().expect("it steps").fabric;
         let others = self.part.members.iter().filter(|member| **member != node(self.process));
@@ -147,7 +148,7 @@ impl Seat {
             .all(|rank| fabric.ready(self.part.view, Rank(u16::try_from(rank).expect("few"))))
     }
 
-    /// Returns the members of its view.
+    /// Returns the members of the view.
     pub fn members(&self) -> &[NodeId] {
         &self.part.members
     }
