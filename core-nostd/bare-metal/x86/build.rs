@@ -1,4 +1,4 @@
-//! Tells the linker that there is no operating system and no C library under this image.
+//! Tells the linker that there is no operating system and no C library beneath this image.
 
 fn main() {
     let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();

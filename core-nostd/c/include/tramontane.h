@@ -9,27 +9,27 @@
 #include <stdint.h>
 
 /*
- The post took the whole list, with the bytes as they were at the call.
+ The post accepted the whole list, with the bytes as they were at the call.
  */
 #define TRAMONTANE_TAKEN 0
 
 /*
- The post took nothing of the list, because there is no room now.
+ The post accepted nothing of the list, because there is no room now.
  */
 #define TRAMONTANE_QUEUE_FULL 1
 
 /*
- The peer is gone. Any other result of a post means the same.
+ The connection to the peer is lost. Any other result of a post means the same.
  */
 #define TRAMONTANE_PEER_LOST 2
 
 /*
- Bytes of a cache line: rows begin on a multiple of it.
+ Size in bytes of a cache line: rows begin on a multiple of it.
  */
 #define TRAMONTANE_CACHE_LINE 64
 
 /*
- Bytes to which the parts of a row are rounded up.
+ Size in bytes to a multiple of which the parts of a row are rounded up.
  */
 #define TRAMONTANE_BLOCK 128
 
@@ -39,12 +39,12 @@
 #define TRAMONTANE_SLOT_ALIGN 16
 
 /*
- Bytes of a slot in addition to its payload.
+ Size in bytes of a slot's header, in addition to its payload.
  */
 #define TRAMONTANE_SLOT_HEADER 12
 
 /*
- Most subgroups of a group in this library.
+ Maximum number of subgroups in a group, in this library.
  */
 #define TRAMONTANE_SUBGROUPS_MAX 8
 
@@ -54,52 +54,52 @@
 #define TRAMONTANE_STATE_ALIGN 128
 
 /*
- Most bytes of state for the node itself.
+ Maximum size in bytes of the state for the node itself.
  */
 #define TRAMONTANE_NODE_BYTES 384
 
 /*
- Most bytes of state per member of the group.
+ Maximum size in bytes of the state per member of the group.
  */
 #define TRAMONTANE_ROW_REF_BYTES 16
 
 /*
- Most bytes of state per subgroup of the node.
+ Maximum size in bytes of the state per subgroup of the node.
  */
 #define TRAMONTANE_SUBGROUP_BYTES 384
 
 /*
- Most bytes of state per sender of these subgroups.
+ Maximum size in bytes of the state per sender of these subgroups.
  */
 #define TRAMONTANE_SENDER_BYTES 256
 
 /*
- Most bytes of state per member of these subgroups.
+ Maximum size in bytes of the state per member of these subgroups.
  */
 #define TRAMONTANE_MEMBER_BYTES 96
 
 /*
- Most bytes of state per other member of these subgroups.
+ Maximum size in bytes of the state per other member of these subgroups.
  */
 #define TRAMONTANE_LINK_BYTES 192
 
 /*
- Most bytes of state per subgroup that the node sends in.
+ Maximum size in bytes of the state per subgroup that the node sends in.
  */
 #define TRAMONTANE_HANDOFF_BYTES 384
 
 /*
- Most bytes of state per slot of these subgroups.
+ Maximum size in bytes of the state per slot of these subgroups.
  */
 #define TRAMONTANE_READY_BYTES 8
 
 /*
- Most words of an outbox.
+ Maximum number of words in an outbox.
  */
 #define TRAMONTANE_OUTBOX_WORDS 16
 
 /*
- Most words of a reservation.
+ Maximum number of words in a reservation.
  */
 #define TRAMONTANE_SLOT_WORDS 20
 
@@ -112,12 +112,12 @@ enum tramontane_status {
      */
     TRAMONTANE_OK = 0,
     /*
-     A pointer is null, or is not aligned.
+     A pointer is null or not aligned.
      */
     TRAMONTANE_BAD_POINTER = 1,
     /*
-     The group is wrong: a member is listed twice, a sender is not a member, or a size is zero or
-     too large.
+     The group is invalid: a member is listed twice, a sender is not a member, or a size is zero
+     or too large.
      */
     TRAMONTANE_BAD_GROUP = 2,
     /*
@@ -137,7 +137,7 @@ enum tramontane_status {
      */
     TRAMONTANE_BROKEN = 6,
     /*
-     No slot is free now: step the node, and try again.
+     No slot is free now: step the node, then retry.
      */
     TRAMONTANE_FULL = 7,
     /*
@@ -149,7 +149,7 @@ enum tramontane_status {
      */
     TRAMONTANE_OUT_OF_ROW = 9,
     /*
-     The slot was already committed or dropped.
+     The slot has already been committed or dropped.
      */
     TRAMONTANE_NO_SLOT = 10,
 };
@@ -180,11 +180,11 @@ struct tramontane_subgroup {
      */
     size_t sender_count;
     /*
-     Slots of each sender.
+     Number of slots per sender.
      */
     uint32_t window;
     /*
-     Bytes of the largest message.
+     Size in bytes of the largest message.
      */
     uint32_t message_max;
     /*
@@ -194,7 +194,7 @@ struct tramontane_subgroup {
 };
 
 /*
- A group. Every member must use the same one.
+ A group. Every member must use the same group.
  */
 struct tramontane_group {
     /*
@@ -233,8 +233,8 @@ struct tramontane_setup {
      */
     uint16_t rank;
     /*
-     Row of each member, in rank order: the local one, and copies of the others'. Each begins on
-     a cache line and has as many bytes as tramontane_row_bytes returns.
+     Row of each member, in rank order: the local row, and copies of the other members' rows.
+     Each begins on a cache line and has the size that tramontane_row_bytes returns.
      */
     uint8_t *const *rows;
     /*
@@ -242,21 +242,22 @@ struct tramontane_setup {
      */
     uint8_t *state;
     /*
-     Bytes of the state; tramontane_state_bytes returns how many are needed.
+     Size in bytes of the state; tramontane_state_bytes returns the required size.
      */
     size_t state_bytes;
     /*
-     Most messages that a step sends, receives and delivers in each subgroup; 0 for no limit.
+     Maximum number of messages that a step sends, receives and delivers in each subgroup; 0 for
+     no limit.
      */
     uint32_t messages_max;
 };
 
 /*
- Bytes of the local row that a peer should receive, at the same offset of its copy.
+ A range of bytes of the local row that a peer should receive, at the same offset in its copy.
  */
 struct tramontane_write {
     /*
-     Bytes from the start of the row.
+     Offset in bytes from the start of the row.
      */
     size_t offset;
     /*
@@ -267,27 +268,28 @@ struct tramontane_write {
 
 /*
  Carries writes. Writes to one peer become visible in the order of the calls, and each aligned
- group of 8 bytes at once. No call waits, and none calls the node.
+ group of 8 bytes becomes visible at once. No call waits, and no call calls the node.
  */
 struct tramontane_fabric {
     /*
-     Passed to each call.
+     Value that is passed to each call.
      */
     void *context;
     /*
-     Takes a whole list of writes to one peer, or nothing of it. The bytes are copied before it
-     returns.
+     Accepts either a whole list of writes to one peer or nothing of it. The bytes are copied
+     before the call returns.
      */
     int32_t (*post)(void *context,
                     uint16_t peer,
                     const struct tramontane_write *writes,
                     size_t count);
     /*
-     Returns whether a peer was lost since the last call, and stores its rank. May be null.
+     Returns whether a peer has been lost since the last call, and if so stores its rank. May be
+     null.
      */
     bool (*lost)(void *context, uint16_t *peer);
     /*
-     Bytes of the largest write.
+     Size in bytes of the largest write.
      */
     size_t write_bytes_max;
 };
@@ -328,15 +330,15 @@ typedef void (*tramontane_deliver)(void *context, const struct tramontane_messag
  */
 struct tramontane_progress {
     /*
-     Local slots published.
+     Number of local slots published.
      */
     uint32_t sent;
     /*
-     Slots received from peers.
+     Number of slots received from peers.
      */
     uint32_t received;
     /*
-     Messages handed over.
+     Number of messages handed over.
      */
     uint64_t delivered;
     /*
@@ -345,11 +347,12 @@ struct tramontane_progress {
      */
     bool is_idle;
     /*
-     Whether everything that this node sent was delivered everywhere, as far as it knows.
+     Whether everything that this node sent has been delivered everywhere, as far as it knows.
      */
     bool is_settled;
     /*
-     Whether a peer was lost, now or in an earlier step, so that nothing more becomes stable.
+     Whether a peer has been lost, now or in an earlier step, so that nothing more becomes
+     stable.
      */
     bool is_lost;
     /*
@@ -359,11 +362,12 @@ struct tramontane_progress {
 };
 
 /*
- The sending end of one subgroup. Copies of it, and threads that use them, share it.
+ The sending end of one subgroup. Copies of an outbox, and the threads that use them, share this
+ end.
  */
 struct tramontane_outbox {
     /*
-     Private to the library.
+     Words that are private to the library.
      */
     uint64_t words[TRAMONTANE_OUTBOX_WORDS];
 };
@@ -373,7 +377,7 @@ struct tramontane_outbox {
  */
 struct tramontane_slot {
     /*
-     Payload to fill in; null once it was committed or dropped.
+     Payload to fill in; null once the slot has been committed or dropped.
      */
     uint8_t *payload;
     /*
@@ -381,7 +385,7 @@ struct tramontane_slot {
      */
     size_t length;
     /*
-     Private to the library.
+     Words that are private to the library.
      */
     uint64_t words[TRAMONTANE_SLOT_WORDS];
 };
@@ -391,8 +395,8 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Computes a number that two groups share only if they are the same. Members compare it before the
- first step.
+ Computes a number that two groups share only if they are the same. Members must compare it
+ before the first step.
 
  # Safety
  Pointers that are not null are valid, and so is everything that they point to.
@@ -400,7 +404,7 @@ extern "C" {
 enum tramontane_status tramontane_digest(const struct tramontane_group *group, uint64_t *digest);
 
 /*
- Computes the bytes of a member's row.
+ Computes the size in bytes of a member's row.
 
  # Safety
  Pointers that are not null are valid, and so is everything that they point to.
@@ -410,7 +414,7 @@ enum tramontane_status tramontane_row_bytes(const struct tramontane_group *group
                                             size_t *bytes);
 
 /*
- Computes the bytes of state that a member needs.
+ Computes the size in bytes of the state that a member needs.
 
  # Safety
  Pointers that are not null are valid, and so is everything that they point to.
@@ -420,7 +424,7 @@ enum tramontane_status tramontane_state_bytes(const struct tramontane_group *gro
                                               size_t *needed);
 
 /*
- Opens a node of a fixed membership. The members must have compared tramontane_digest before.
+ Opens a node with a fixed membership. The members must have compared tramontane_digest before.
 
  # Safety
  Pointers that are not null are valid. The promises about memory in the setup hold as long as the
@@ -436,8 +440,8 @@ enum tramontane_status tramontane_open(const struct tramontane_setup *setup,
  time may step a node.
 
  # Safety
- `node` comes from tramontane_open, and no other call uses it meanwhile. The other pointers are
- valid, and the fabric is like the one that the node was opened with.
+ `node` comes from tramontane_open, and no other call uses it at the same time. The other
+ pointers are valid, and the fabric is like the one with which the node was opened.
  */
 enum tramontane_status tramontane_step(struct tramontane_node *node,
                                        uint64_t now_ns,
@@ -447,11 +451,11 @@ enum tramontane_status tramontane_step(struct tramontane_node *node,
                                        struct tramontane_progress *progress);
 
 /*
- Stores a peer's posted bytes in the copy of its row. Call it in the order in which they were
- posted, and not while the node is stepped.
+ Stores a peer's posted bytes in the copy of its row. Call it in the order in which the bytes
+ were posted, and not while the node is being stepped.
 
  # Safety
- `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length`.
+ `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length` bytes.
  */
 enum tramontane_status tramontane_apply(uint8_t *row,
                                         size_t row_bytes,
@@ -460,10 +464,11 @@ enum tramontane_status tramontane_apply(uint8_t *row,
                                         size_t length);
 
 /*
- Copies bytes out of a row, for a fabric that carries them elsewhere.
+ Copies bytes out of a row, for a fabric that sends them elsewhere.
 
  # Safety
- `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`.
+ `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`
+ bytes.
  */
 enum tramontane_status tramontane_read(uint8_t *row,
                                        size_t row_bytes,
@@ -475,8 +480,8 @@ enum tramontane_status tramontane_read(uint8_t *row,
  Returns the outbox of a subgroup that the node sends in.
 
  # Safety
- `node` comes from tramontane_open and is not stepped meanwhile; `outbox` is valid. The outbox is
- not used longer than the node's memory exists.
+ `node` comes from tramontane_open and is not being stepped; `outbox` is valid. The outbox is not
+ used for longer than the node's memory exists.
  */
 enum tramontane_status tramontane_outbox_of(const struct tramontane_node *node,
                                             uint16_t subgroup,
@@ -494,7 +499,7 @@ enum tramontane_status tramontane_reserve(const struct tramontane_outbox *outbox
                                           struct tramontane_slot *slot);
 
 /*
- Commits the message that was built: the next step sends it.
+ Commits the message that has been built, so that the next step sends it.
 
  # Safety
  `slot` comes from tramontane_reserve; its payload is not used afterwards.
@@ -505,13 +510,13 @@ enum tramontane_status tramontane_commit(struct tramontane_slot *slot);
  Gives a slot back: no message is sent in its place.
 
  # Safety
- The same as for tramontane_commit.
+ The caller's promise is that of tramontane_commit.
  */
 enum tramontane_status tramontane_drop(struct tramontane_slot *slot);
 
 /*
- Computes a number that two groups share only if they are the same. Members compare it before the
- first step.
+ Computes a number that two groups share only if they are the same. Members must compare it
+ before the first step.
 
  # Safety
  Pointers that are not null are valid, and so is everything that they point to.
@@ -519,7 +524,7 @@ enum tramontane_status tramontane_drop(struct tramontane_slot *slot);
 enum tramontane_status tramontane_digest(const struct tramontane_group *group, uint64_t *digest);
 
 /*
- Computes the bytes of a member's row.
+ Computes the size in bytes of a member's row.
 
  # Safety
  Pointers that are not null are valid, and so is everything that they point to.
@@ -529,7 +534,7 @@ enum tramontane_status tramontane_row_bytes(const struct tramontane_group *group
                                             size_t *bytes);
 
 /*
- Computes the bytes of state that a member needs.
+ Computes the size in bytes of the state that a member needs.
 
  # Safety
  Pointers that are not null are valid, and so is everything that they point to.
@@ -539,7 +544,7 @@ enum tramontane_status tramontane_state_bytes(const struct tramontane_group *gro
                                               size_t *needed);
 
 /*
- Opens a node of a fixed membership. The members must have compared tramontane_digest before.
+ Opens a node with a fixed membership. The members must have compared tramontane_digest before.
 
  # Safety
  Pointers that are not null are valid. The promises about memory in the setup hold as long as the
@@ -555,8 +560,8 @@ enum tramontane_status tramontane_open(const struct tramontane_setup *setup,
  time may step a node.
 
  # Safety
- `node` comes from tramontane_open, and no other call uses it meanwhile. The other pointers are
- valid, and the fabric is like the one that the node was opened with.
+ `node` comes from tramontane_open, and no other call uses it at the same time. The other
+ pointers are valid, and the fabric is like the one with which the node was opened.
  */
 enum tramontane_status tramontane_step(struct tramontane_node *node,
                                        uint64_t now_ns,
@@ -566,11 +571,11 @@ enum tramontane_status tramontane_step(struct tramontane_node *node,
                                        struct tramontane_progress *progress);
 
 /*
- Stores a peer's posted bytes in the copy of its row. Call it in the order in which they were
- posted, and not while the node is stepped.
+ Stores a peer's posted bytes in the copy of its row. Call it in the order in which the bytes
+ were posted, and not while the node is being stepped.
 
  # Safety
- `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length`.
+ `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length` bytes.
  */
 enum tramontane_status tramontane_apply(uint8_t *row,
                                         size_t row_bytes,
@@ -579,10 +584,11 @@ enum tramontane_status tramontane_apply(uint8_t *row,
                                         size_t length);
 
 /*
- Copies bytes out of a row, for a fabric that carries them elsewhere.
+ Copies bytes out of a row, for a fabric that sends them elsewhere.
 
  # Safety
- `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`.
+ `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`
+ bytes.
  */
 enum tramontane_status tramontane_read(uint8_t *row,
                                        size_t row_bytes,
@@ -594,8 +600,8 @@ enum tramontane_status tramontane_read(uint8_t *row,
  Returns the outbox of a subgroup that the node sends in.
 
  # Safety
- `node` comes from tramontane_open and is not stepped meanwhile; `outbox` is valid. The outbox is
- not used longer than the node's memory exists.
+ `node` comes from tramontane_open and is not being stepped; `outbox` is valid. The outbox is not
+ used for longer than the node's memory exists.
  */
 enum tramontane_status tramontane_outbox_of(const struct tramontane_node *node,
                                             uint16_t subgroup,
@@ -613,7 +619,7 @@ enum tramontane_status tramontane_reserve(const struct tramontane_outbox *outbox
                                           struct tramontane_slot *slot);
 
 /*
- Commits the message that was built: the next step sends it.
+ Commits the message that has been built, so that the next step sends it.
 
  # Safety
  `slot` comes from tramontane_reserve; its payload is not used afterwards.
@@ -624,7 +630,7 @@ enum tramontane_status tramontane_commit(struct tramontane_slot *slot);
  Gives a slot back: no message is sent in its place.
 
  # Safety
- The same as for tramontane_commit.
+ The caller's promise is that of tramontane_commit.
  */
 enum tramontane_status tramontane_drop(struct tramontane_slot *slot);
 

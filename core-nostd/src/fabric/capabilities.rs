@@ -65,7 +65,7 @@ pub struct Capabilities {
     pub guard_bytes_max: usize,
     /// Cost of one more write in a list, expressed as a number of bytes added to an existing write:
     /// the size of its headers on the wire, for example. Contiguous slots are posted as one write
-    /// if the padding between their messages is no larger than this (SMC-7). `usize::MAX` if the
+    /// if the padding between their messages does not exceed this (SMC-7). `usize::MAX` if the
     /// cost of a write does not depend on its size.
     pub write_overhead_bytes: usize,
 }

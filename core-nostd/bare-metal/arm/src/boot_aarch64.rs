@@ -1,9 +1,9 @@
 //! The path from the processor's first instruction, at exception level 1, to the first Rust
 //! function.
 //!
-//! Without an MMU all memory counts as device memory, in which atomic operations need not work. So
-//! one GiB, which contains the machine's memory, is mapped to itself as normal, shareable memory.
-//! The loader has cleared `.bss`.
+//! Without an MMU all memory counts as device memory, in which atomic operations need not work.
+//! Therefore one GiB, which contains the machine's memory, is mapped to itself as normal, shareable
+//! memory. The loader has cleared `.bss`.
 
 use core::arch::global_asm;
 

@@ -1,8 +1,8 @@
 //! The path from the processor's first instruction, in supervisor mode, to the first Rust function.
 //!
-//! Without an MMU all memory is strongly ordered, and atomic operations need not work in it. So 128
-//! MiB, the machine's memory, are mapped to themselves as normal, shareable memory. The loader has
-//! cleared `.bss`.
+//! Without an MMU all memory is strongly ordered, and atomic operations need not work in it.
+//! Therefore the machine's 128 MiB of memory are mapped to themselves as normal, shareable memory.
+//! The loader has cleared `.bss`.
 
 use core::arch::global_asm;
 

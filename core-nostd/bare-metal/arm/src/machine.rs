@@ -1,4 +1,4 @@
-//! Semihosting: the debugger, here QEMU, prints for the image and ends it.
+//! Semihosting: the debugger, which is QEMU here, prints for the image and terminates it.
 
 use core::arch::asm;
 use core::ptr::from_ref;
@@ -9,10 +9,10 @@ const EXIT_EXTENDED: usize = 0x20;
 /// `ADP_Stopped_ApplicationExit`: the program ended by itself.
 const APPLICATION_EXIT: usize = 0x20026;
 
-/// Asks the debugger for one operation.
+/// Requests one operation from the debugger.
 ///
 /// # Safety
-/// `block` must point to the arguments that the operation expects, until this returns.
+/// `block` must point to the arguments that the operation expects, until the call returns.
 unsafe fn call(operation: usize, block: *const ()) {
     // SAFETY: the caller vouches for the block; the debugger changes only the result register.
     #[cfg(target_arch = "aarch64")]
@@ -32,16 +32,16 @@ pub struct Host;
 
 impl Console for Host {
     fn put(&mut self, byte: u8) {
-        // SAFETY: the operation reads one byte, which is there.
+        // SAFETY: the operation reads one byte, which exists.
         unsafe { call(WRITE_BYTE, from_ref(&byte).cast()) }
     }
 }
 
-/// Ends QEMU with this status.
+/// Exits QEMU with this status.
 pub fn exit(status: usize) -> ! {
     let block = [APPLICATION_EXIT, status];
     loop {
-        // SAFETY: the operation reads two words, which are there.
+        // SAFETY: the operation reads two words, which exist.
         unsafe { call(EXIT_EXTENDED, from_ref(&block).cast()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Three members of a group on a bare ARM machine of 64 or 32 bits: no operating system and no
+//! Three members of a group on a bare 64-bit or 32-bit ARM machine: no operating system and no
 //! heap.
 
 #![no_std]
@@ -15,7 +15,7 @@ mod machine;
 use core::panic::PanicInfo;
 use tramontane_bare_workload as workload;
 
-/// Bytes of the stack on which everything in the image runs.
+/// Size in bytes of the stack on which everything in the image runs.
 const STACK_BYTES: usize = 256 * 1024;
 
 const PASSED: usize = 33;
@@ -34,13 +34,13 @@ extern "C" fn start() -> ! {
     machine::exit(if passed { PASSED } else { FAILED })
 }
 
-/// Entry point of every exception: none is expected.
+/// Entry point of every exception; none is expected.
 #[unsafe(no_mangle)]
 extern "C" fn fault() -> ! {
     machine::exit(FAULTED)
 }
 
-/// Links only if it is unreachable: the function that it calls does not exist.
+/// This links only if it is unreachable, because the function that it calls does not exist.
 #[panic_handler]
 fn panic(_: &PanicInfo) -> ! {
     unsafe extern "C" {

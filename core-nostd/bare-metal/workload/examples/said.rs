@@ -1,4 +1,4 @@
-//! Prints the expected output of the logging image, by `Debug` on a host.
+//! Prints the expected output of the logging image, formatted by `Debug` on a host.
 
 fn main() {
     macro_rules! say {

@@ -5,7 +5,7 @@ use crate::group::Report;
 use crate::partitions;
 
 /// A device that accepts bytes. Numbers are printed without `core::fmt`, so that no result depends
-/// on the code that is being proved.
+/// on the code whose properties are being proved.
 pub trait Console {
     /// Writes one byte.
     fn put(&mut self, byte: u8);
@@ -17,7 +17,7 @@ pub trait Console {
         }
     }
 
-    /// Writes a text and ends the line.
+    /// Writes a line of text.
     fn line(&mut self, text: &str) {
         self.text(text);
         self.put(b'\n');
@@ -35,7 +35,8 @@ pub trait Console {
         }
     }
 
-    /// Writes the results of the flipped bits, and returns whether each run ended as required.
+    /// Writes the results of the runs with flipped bits, and returns whether each run ended as
+    /// required.
     fn flips(&mut self, machine: &str, report: Option<flips::Report>) -> bool {
         self.text(machine);
         self.text(": two members with checks, ");

@@ -1,5 +1,5 @@
-//! The calls that a partition makes into the core, each as a separate function of the image: the
-//! stack bound is computed for each (`../../stack`).
+//! The calls that a partition makes into the core, each as a separate function in the image,
+//! because the stack bound is computed for each of them (`../../stack`).
 
 /// Defines functions that run a closure and are not inlined into their callers.
 macro_rules! entries {
@@ -13,32 +13,32 @@ macro_rules! entries {
 }
 
 entries! {
-    /// Opens a node of a fixed membership.
+    /// Opens a node with a fixed membership.
     node_open,
-    /// A step of such a node, with its fabric and its application.
+    /// Steps such a node, with its fabric and its application.
     node_step,
     /// Reserves a slot, fills it and commits it.
     send,
-    /// A step of a health monitor.
+    /// Steps a health monitor.
     monitor_step,
-    /// A step of a partition of the example: opening, ports, its node, restart.
+    /// Steps a partition of the example: opening, ports, its node, restart.
     partition_step,
 }
 #[cfg(feature = "blocks")]
 entries! {
-    /// A step of a block group.
+    /// Steps a block group.
     block_group_step,
 }
 #[cfg(feature = "tram")]
 entries! {
-    /// A step of a replica of a group of the overlay.
+    /// Steps a replica of a group in the overlay.
     replica_step,
-    /// A step of a client of the overlay.
+    /// Steps a client of the overlay.
     client_step,
 }
 
-/// Does nothing; or, to show that the bound detects them, makes a recursion or a call whose target
-/// is unknown.
+/// Does nothing, unless it is built to show that the bound detects faults: it then makes a
+/// recursion or a call whose target is unknown.
 pub fn plant() {
     #[cfg(feature = "planted-recursion")]
     core::hint::black_box(recur(core::hint::black_box(3)));
@@ -53,7 +53,7 @@ fn recur(depth: u64) -> u64 {
     if depth == 0 { 0 } else { recur(less).saturating_add(core::hint::black_box(depth)) }
 }
 
-/// Uses more stack than anything else, so that the bound shows whether it was counted.
+/// Uses more stack than anything else, so that the bound shows whether this function was counted.
 #[cfg(feature = "planted-indirect-call")]
 #[inline(never)]
 fn target(number: u64) -> u64 {

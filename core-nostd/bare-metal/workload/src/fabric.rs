@@ -6,21 +6,22 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 
-/// Bytes that are carried at a time; a multiple of 8, so that cells stay whole.
+/// Number of bytes that are carried at a time; a multiple of 8, so that cells stay whole.
 const CHUNK: usize = 256;
 
-/// Completions that may wait to be polled.
+/// Number of completions that may wait to be polled.
 const TOKENS: usize = 16;
 
 /// The path of a member's writes to its peers.
 pub enum Way {
-    /// The peers read the same row: the store is the write, and a post has nothing to do.
+    /// The peers read the same row: the store has the effect of the write, and a post has nothing
+    /// to do.
     Shared,
     /// Each peer has a copy of the row, which a post brings up to date.
     Copied {
         /// Local row, from which the bytes are read.
         row: Row<'static>,
-        /// Copies, in rank order.
+        /// Copies of the row, in rank order.
         copies: [RowWriter<'static>; crate::group::MEMBERS],
     },
 }

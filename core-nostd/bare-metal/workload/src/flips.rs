@@ -1,6 +1,6 @@
-//! Two members over rows with checks. In each run one bit flips when it lands: each bit of a slot
-//! and of a control block once. Each run must end with the same messages at both members, or with a
-//! report.
+//! Two members over rows with checks. In each run one bit flips when it lands; over all runs, each
+//! bit of a slot and of a control block flips once. Each run must end with the same messages at
+//! both members, or with a report.
 
 use core::hint::black_box;
 
@@ -20,7 +20,7 @@ const VIEW: ViewId = ViewId(0);
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const IDS: [NodeId; 2] = [NodeId(1), NodeId(2)];
 const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
-/// Bytes of every message. Each member sends three messages, over two slots.
+/// Size of every message in bytes. Each member sends three messages, over two slots.
 const BYTES: usize = 24;
 const MESSAGES: u64 = 3;
 const LAYOUT: Layout<'static> = {
@@ -56,11 +56,12 @@ const SLOT: (usize, usize) = match LAYOUT.ring(Rank(0), SUBGROUP) {
     None => panic!("a sender: this is the compiler speaking"),
 };
 
-/// Turns of both members after which a run must be over: it takes a few, and a report some more.
+/// Number of turns of both members after which a run must be over: a run takes a few, and a report
+/// some more.
 const TURNS: u64 = 12 + STEPS_UNREADABLE as u64;
 
 type RowMemory = RowStorage<ROW_LINES>;
-/// Memory of a member in addition to its rows.
+/// Memory of a member, in addition to its rows.
 type Private = node_storage!(SIZES);
 
 /// Row of each member, and each member's copy of the other's.
@@ -69,13 +70,13 @@ static COPIES: [RowMemory; 2] = [const { RowMemory::new() }; 2];
 
 /// The results of the runs.
 pub struct Report {
-    /// Flips after which both members delivered everything.
+    /// Number of flips after which both members delivered everything.
     pub agreed: u64,
-    /// Flips that a member reported.
+    /// Number of flips that a member reported.
     pub reported: u64,
 }
 
-/// Carries the local row into the peer's copy at once. One bit of it may flip there.
+/// Carries the local row into the peer's copy at once. One bit of the row may flip on the way.
 struct Carrier {
     row: Row<'static>,
     copy: RowWriter<'static>,
@@ -169,8 +170,8 @@ pub fn run() -> Option<Report> {
             false => report.agreed = report.agreed.saturating_add(1),
         }
     }
-    // Without a flip nothing is reported. Most flips in a slot are reported, because a slot is
-    // written once.
+    // Without a flip, nothing is reported. Most flips in a slot are reported, because a slot is
+    // written only once.
     let calm = flipped(black_box(None))?;
     if calm || report.reported < 300 || report.agreed == 0 { None } else { Some(report) }
 }
@@ -231,9 +232,9 @@ fn open<'m>(
 ) -> Option<Node<'m>> {
     let Lent { state, cells, ready } = private.lend(&SIZES)?;
     let row = row.writer();
-    // SAFETY: one node per member at a time, on rows that were cleared before; the copies are
-    // written only by posts, between its steps. A flipped bit breaks the promise about a cell's
-    // content, not about the time of its writes.
+    // SAFETY: one node per member at a time, on rows that have been cleared; the copies are written
+    // only by posts, between the member's steps. A flipped bit breaks the promise about a cell's
+    // content, but not about the time of its writes.
     let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
     let loan = Loan { memory, state };
     let capabilities = Capabilities {

@@ -13,13 +13,13 @@ use tramontane_core::node::{Loan, Node, Options};
 use tramontane_core::node_storage;
 use tramontane_core::storage::{self, Lent, RowStorage};
 
-/// Members of the group.
+/// Number of members in the group.
 pub const MEMBERS: usize = 3;
 /// Largest message in bytes.
 pub const MESSAGE_MAX: u32 = 200;
 /// The group's only subgroup.
 pub const SUBGROUP: SubgroupId = SubgroupId(0);
-/// Its only view.
+/// The group's only view.
 pub const VIEW: ViewId = ViewId(0);
 
 const IDS: [NodeId; MEMBERS] = [NodeId(11), NodeId(22), NodeId(33)];
@@ -47,7 +47,7 @@ const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
 type RowMemory = RowStorage<ROW_LINES>;
 type Private = node_storage!(SIZES);
 
-/// The rows of one run: each member's own, and each member's copies of all.
+/// The rows of one run: each member's own row, and each member's copies of all rows.
 struct Rows {
     own: [RowMemory; MEMBERS],
     copies: [[RowMemory; MEMBERS]; MEMBERS],
@@ -65,7 +65,7 @@ impl Rows {
         }
     }
 
-    /// Returns all rows as a member reads them, in rank order.
+    /// Returns all rows, as one member reads them, in rank order.
     fn seen_by(&'static self, reader: usize, copied: bool) -> Option<[Row<'static>; MEMBERS]> {
         let mut rows = self.own.each_ref().map(RowMemory::reader);
         if copied {
@@ -94,17 +94,17 @@ impl Rows {
 
 /// The results of a run.
 pub struct Report {
-    /// Messages that every member delivered.
+    /// Number of messages that every member delivered.
     pub messages: u64,
-    /// Rounds that were used without a message.
+    /// Number of rounds that were used without a message.
     pub nulls: u64,
-    /// Lists that the fabrics accepted.
+    /// Number of lists that the fabrics accepted.
     pub posts: u64,
-    /// Approximate maximum of the stack that a step used, including the functions that it calls.
+    /// Approximate maximum stack size that a step used, including the functions that it calls.
     pub stack_bytes: u64,
 }
 
-/// Runs the group. Returns `None` if anything is not as it must be.
+/// Runs the group. Returns `None` if anything is not as it should be.
 pub fn run(copied: bool) -> Option<Report> {
     let rows = black_box(if copied { &COPIED } else { &SHARED });
     let layout = black_box(LAYOUT);
@@ -132,7 +132,7 @@ fn open<'m>(
     let mut fabric = Local::new(memory.way_of(own.index(), copied)?);
     fabric.open(VIEW, &ViewMemory { own, members: &IDS, row, rows }).ok()?;
     let Lent { state, cells, ready } = private.lend(&layout.state_sizes(own))?;
-    // SAFETY: one node per member, on rows, hand-offs and flags that are static and its own; its
+    // SAFETY: one node per member, on static rows, hand-offs and flags that only it uses; its
     // peers' copies are written only by posts, between its steps.
     let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
     let loan = Loan { memory, state };

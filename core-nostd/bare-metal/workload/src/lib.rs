@@ -1,5 +1,5 @@
 //! The workload of all images: three members of a group, two members in whose memory bits flip, two
-//! partitions over ports, and a call of every public function of the core.
+//! partitions over ports, and a call to every public function of the core.
 
 #![no_std]
 
@@ -32,7 +32,8 @@ pub fn run(machine: &str, console: &mut impl Console) -> bool {
     passed == [true; 4]
 }
 
-/// Does nothing; or, to show that the proof works, contains a panic that can be reached.
+/// Does nothing, unless it is built to show that the proof works: it then contains a panic that can
+/// be reached.
 fn plant() {
     #[cfg(any(feature = "planted-panic", feature = "planted-overflow"))]
     use core::hint::black_box;

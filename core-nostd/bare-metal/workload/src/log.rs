@@ -1,8 +1,8 @@
 //! Values of the core's public types that an image logs with `defmt`. A host prints the same values
-//! by `Debug` (`examples/said.rs`). So a decoded log is compared with another program's output, not
-//! with its own from yesterday.
+//! with `Debug` (`examples/said.rs`). A decoded log is therefore compared with the output of
+//! another program, rather than with an earlier output of its own.
 
-/// Passes values of public types to `$say`, one after another.
+/// Passes values of public types to `$say`, one at a time.
 #[macro_export]
 macro_rules! each_value {
     ($say:ident) => {{

@@ -10,11 +10,12 @@ use tramontane_core::multicast::Batch;
 use tramontane_core::node::{Node, Progress};
 use tramontane_core::smc::{Outbox, ReserveError};
 
-/// Messages that each member sends. The last one sends so few that the others need its nulls.
+/// Number of messages that each member sends. The last member sends so few that the others need its
+/// nulls.
 const TO_SEND: [u64; MEMBERS] = [1000, 600, 100];
 const TOTAL: usize = 1700;
 
-/// Steps of each member after which the run counts as stuck; about 600 are enough.
+/// Number of steps per member after which the run counts as stuck; about 600 are enough.
 const STEPS_MAX: u64 = 20_000;
 
 /// The deliveries of a member.
@@ -23,9 +24,9 @@ struct History {
     /// sender's messages are checked, so equal positions mean equal histories.
     places: [Place; TOTAL],
     count: usize,
-    /// Messages of each sender.
+    /// Number of messages from each sender.
     of_sender: [u64; MEMBERS],
-    /// Whether everything was as it was sent.
+    /// Whether every message was received as it was sent.
     right: bool,
 }
 
@@ -79,7 +80,8 @@ pub struct Member<'m> {
     outbox: Outbox<'m>,
     history: History,
     sent: u64,
-    /// Reservations that were refused for lack of a slot. `dropped` counts those that were dropped.
+    /// Number of reservations that were refused for lack of a slot. `dropped` counts those that
+    /// were dropped.
     full: u64,
     dropped: u64,
     nulls: u64,
@@ -162,7 +164,7 @@ pub fn exchange(members: &mut [Member<'_>; MEMBERS]) -> Option<Report> {
     let sum = |of: fn(&Member<'_>) -> u64| members.iter().map(of).fold(0, u64::saturating_add);
     let (full, dropped) = (sum(|member| member.full), sum(|member| member.dropped));
     let nulls = sum(|member| member.nulls);
-    // A run without these cases would have shown less than it claims.
+    // A run without these cases would have tested less than it claims.
     if full == 0 || dropped == 0 || nulls == 0 {
         return None;
     }

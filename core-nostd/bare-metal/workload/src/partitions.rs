@@ -1,5 +1,5 @@
-//! The two partitions of `core-nostd/examples/partition`, stepped in turn. With views, each of them
-//! restarts at intervals with empty memory.
+//! The two partitions of `core-nostd/examples/partition`, stepped in turn. With views, each
+//! partition restarts at intervals with empty memory.
 
 use core::hint::black_box;
 
@@ -9,26 +9,28 @@ use tramontane_partition::group::Channel;
 use tramontane_partition::shim::stepped::Wires;
 use tramontane_partition::{Partition, PartitionStorage};
 
-/// Messages of both together.
+/// Total number of messages from both partitions.
 const MESSAGES: u64 = 1000;
 
-/// Steps of both after which a run must be over: it takes about 1,000, and a restart some more.
+/// Number of steps of both partitions after which a run must be over: it takes about 1,000, and a
+/// restart takes some more.
 const STEPS_MAX: u64 = 20_000;
 
-/// Steps from one restart to the next. The restarts hit all phases of a run.
+/// Number of steps from one restart to the next. The restarts hit all phases of a run.
 const RESTART_STEPS: u64 = 97;
 
 /// Number of restarts in a run.
 const RESTARTS: u64 = if cfg!(feature = "views") { 20 } else { 0 };
 
-/// One per partition. A new incarnation gets the memory of the previous one, which is gone.
+/// Memory of each partition. A new incarnation receives the memory of the previous one, which no
+/// longer exists.
 static STORAGE: [PartitionStorage; 2] = [const { PartitionStorage::new() }; 2];
 
 /// The results of a run.
 pub struct Report {
-    /// Messages that both delivered.
+    /// Number of messages that both partitions delivered.
     pub messages: u64,
-    /// Incarnations that ended in the middle of the run.
+    /// Number of incarnations that ended in the middle of the run.
     pub restarts: u64,
     /// Number of times that a queue was full.
     pub full: u64,
@@ -58,7 +60,7 @@ pub fn run() -> Option<Report> {
         if restarts < RESTARTS && step % RESTART_STEPS == RESTART_STEPS.wrapping_sub(1) {
             restarts = restarts.wrapping_add(1);
             incarnation = incarnation.wrapping_add(1);
-            // The memory is free only once the previous incarnation is gone.
+            // The memory is free only once the previous incarnation has been dropped.
             *life = None;
             *life = Some(begin(own, incarnation));
         }

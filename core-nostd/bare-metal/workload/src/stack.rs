@@ -1,4 +1,5 @@
-//! Measurement of stack use: paint the free stack, run, and see how much of the paint is gone.
+//! Measurement of stack use: paint the free stack, run, and see how much of the paint has been
+//! overwritten.
 //!
 //! This is a measurement of one run, not a bound.
 
@@ -6,7 +7,7 @@ use core::hint::black_box;
 
 const PAINT: u64 = 0x5a5a_a5a5_5a5a_a5a5;
 
-/// Bytes left unpainted: the painter's own frame, and the stack that it may use below.
+/// Number of bytes left unpainted: the painter's own frame, and the stack that it may use below.
 const MARGIN: usize = 512;
 
 unsafe extern "C" {
@@ -34,7 +35,8 @@ pub fn paint() {
     }
 }
 
-/// Returns the most bytes by which the stack has grown below the caller's frame since [`paint`].
+/// Returns the maximum number of bytes by which the stack has grown below the caller's frame since
+/// [`paint`].
 #[inline(never)]
 pub fn used() -> u64 {
     let bottom = &raw const stack_bottom;

@@ -1,7 +1,7 @@
 //! The five functions that the compiler may call and that a C library would otherwise provide.
 //!
-//! They use the string instructions, because a loop would be compiled to a call of the function
-//! itself.
+//! They use the string instructions, because the compiler would turn a loop into a call to the
+//! function itself.
 
 use core::arch::asm;
 
@@ -22,15 +22,16 @@ unsafe extern "C" fn memcpy(target: *mut u8, source: *const u8, length: usize) -
 /// Copies `length` bytes between ranges that may overlap.
 ///
 /// # Safety
-/// The same as for `memcpy`.
+/// The caller's promise is that of `memcpy`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memmove(target: *mut u8, source: *const u8, length: usize) -> *mut u8 {
     if (target as usize).wrapping_sub(source as usize) >= length {
-        // SAFETY: as the caller's; going up, no byte is overwritten before it was read.
+        // SAFETY: by the caller's promise; going up, no byte is overwritten before it has been
+        // read.
         return unsafe { memcpy(target, source, length) };
     }
-    // SAFETY: as the caller's; the target is above the source, so the copy goes down, from the last
-    // byte (`length` is not 0 here), and the direction flag is cleared again.
+    // SAFETY: by the caller's promise; the target is above the source, so the copy goes down, from
+    // the last byte (`length` is not 0 here), and the direction flag is cleared again.
     unsafe {
         asm!("std", "rep movsb", "cld", inout("rcx") length => _,
             inout("rdi") target.wrapping_add(length).wrapping_sub(1) => _,
@@ -74,9 +75,9 @@ unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, length: usize) ->
 /// Compares `length` bytes. The result is zero if they are equal.
 ///
 /// # Safety
-/// The same as for `memcmp`.
+/// The caller's promise is that of `memcmp`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, length: usize) -> i32 {
-    // SAFETY: as the caller's.
+    // SAFETY: by the caller's promise.
     unsafe { memcmp(left, right, length) }
 }

@@ -6,7 +6,7 @@ use tramontane_bare_workload::Console;
 const SERIAL: u16 = 0x3f8;
 const EXIT: u16 = 0xf4;
 
-/// The first serial port. QEMU's accepts bytes without any setup or waiting.
+/// The first serial port. QEMU's serial port accepts bytes without any setup or waiting.
 pub struct Serial;
 
 impl Console for Serial {
@@ -18,7 +18,7 @@ impl Console for Serial {
     }
 }
 
-/// Ends QEMU with the status `2 * code + 1`.
+/// Exits QEMU with the status `2 * code + 1`.
 pub fn exit(code: u32) -> ! {
     // SAFETY: as above; QEMU ends here. On a machine without the device, the processor stops.
     unsafe {

@@ -1,6 +1,6 @@
 //! Three members of a group on a bare x86 machine: no operating system, no C library, no heap.
 //!
-//! Built with the host target's own `core`, so that it needs no download.
+//! The image is built with the host target's own `core`, so that nothing must be downloaded.
 
 #![no_std]
 #![no_main]
@@ -14,7 +14,7 @@ mod machine;
 use core::panic::PanicInfo;
 use tramontane_bare_workload as workload;
 
-/// Bytes of the stack on which everything in the image runs.
+/// Size in bytes of the stack on which everything in the image runs.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// QEMU's status is 33 for a success and 35 for a failure, which QEMU itself never uses.
@@ -31,7 +31,7 @@ extern "C" fn start() -> ! {
     machine::exit(if passed { PASSED } else { FAILED })
 }
 
-/// Links only if it is unreachable: the function that it calls does not exist.
+/// This links only if it is unreachable, because the function that it calls does not exist.
 #[panic_handler]
 fn panic(_: &PanicInfo) -> ! {
     unsafe extern "C" {

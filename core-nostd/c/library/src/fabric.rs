@@ -8,32 +8,32 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-/// Bytes of the local row that a peer should receive, at the same offset of its copy.
+/// A range of bytes of the local row that a peer should receive, at the same offset in its copy.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tramontane_write {
-    /// Bytes from the start of the row.
+    /// Offset in bytes from the start of the row.
     pub offset: usize,
     /// Length in bytes.
     pub length: usize,
 }
 
-/// The post took the whole list, with the bytes as they were at the call.
+/// The post accepted the whole list, with the bytes as they were at the call.
 pub const TRAMONTANE_TAKEN: i32 = 0;
-/// The post took nothing of the list, because there is no room now.
+/// The post accepted nothing of the list, because there is no room now.
 pub const TRAMONTANE_QUEUE_FULL: i32 = 1;
-/// The peer is gone. Any other result of a post means the same.
+/// The connection to the peer is lost. Any other result of a post means the same.
 pub const TRAMONTANE_PEER_LOST: i32 = 2;
 
 /// Carries writes. Writes to one peer become visible in the order of the calls, and each aligned
-/// group of 8 bytes at once. No call waits, and none calls the node.
+/// group of 8 bytes becomes visible at once. No call waits, and no call calls the node.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tramontane_fabric {
-    /// Passed to each call.
+    /// Value that is passed to each call.
     pub context: *mut c_void,
-    /// Takes a whole list of writes to one peer, or nothing of it. The bytes are copied before it
-    /// returns.
+    /// Accepts either a whole list of writes to one peer or nothing of it. The bytes are copied
+    /// before the call returns.
     pub post: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -42,9 +42,10 @@ pub struct tramontane_fabric {
             count: usize,
         ) -> i32,
     >,
-    /// Returns whether a peer was lost since the last call, and stores its rank. May be null.
+    /// Returns whether a peer has been lost since the last call, and if so stores its rank. May be
+    /// null.
     pub lost: Option<unsafe extern "C" fn(context: *mut c_void, peer: *mut u16) -> bool>,
-    /// Bytes of the largest write.
+    /// Size in bytes of the largest write.
     pub write_bytes_max: usize,
 }
 
@@ -60,7 +61,7 @@ impl Fabric for Carried<'_> {
             writes_max: WRITES_MAX,
             write_bytes_max: self.0.write_bytes_max,
             guard_bytes_max: self.0.write_bytes_max,
-            // Without address order each message is a write of its own anyway.
+            // Without address order, each message is a separate write anyway.
             write_overhead_bytes: 0,
         }
     }
@@ -98,7 +99,7 @@ impl Fabric for Carried<'_> {
             }
             *to = tramontane_write { offset: from.source.offset, length: from.length };
         }
-        // SAFETY: the provider of the fabric promised that its calls may be made like this.
+        // SAFETY: the provider of the fabric has promised that its calls may be made in this way.
         match unsafe { post(self.0.context, to.get(), list.as_ptr(), writes.len()) } {
             TRAMONTANE_TAKEN => Ok(()),
             TRAMONTANE_QUEUE_FULL => Err(ErrorKind::QueueFull),

@@ -9,15 +9,15 @@ use crate::tramontane_status::{
     self, TRAMONTANE_BAD_GROUP, TRAMONTANE_BAD_POINTER, TRAMONTANE_NOT_A_MEMBER, TRAMONTANE_OK,
 };
 
-/// Bytes of a cache line: rows begin on a multiple of it.
+/// Size in bytes of a cache line: rows begin on a multiple of it.
 pub const TRAMONTANE_CACHE_LINE: usize = 64;
-/// Bytes to which the parts of a row are rounded up.
+/// Size in bytes to a multiple of which the parts of a row are rounded up.
 pub const TRAMONTANE_BLOCK: usize = 128;
 /// Alignment of slots.
 pub const TRAMONTANE_SLOT_ALIGN: usize = 16;
-/// Bytes of a slot in addition to its payload.
+/// Size in bytes of a slot's header, in addition to its payload.
 pub const TRAMONTANE_SLOT_HEADER: usize = 12;
-/// Most subgroups of a group in this library.
+/// Maximum number of subgroups in a group, in this library.
 pub const TRAMONTANE_SUBGROUPS_MAX: usize = 8;
 
 const _: () = assert!(TRAMONTANE_CACHE_LINE == tramontane_core::layout::CACHE_LINE);
@@ -36,15 +36,15 @@ pub struct tramontane_subgroup {
     pub senders: *const u16,
     /// Number of senders.
     pub sender_count: usize,
-    /// Slots of each sender.
+    /// Number of slots per sender.
     pub window: u32,
-    /// Bytes of the largest message.
+    /// Size in bytes of the largest message.
     pub message_max: u32,
     /// Whether messages are delivered on receipt, without a common order.
     pub is_unordered: bool,
 }
 
-/// A group. Every member must use the same one.
+/// A group. Every member must use the same group.
 #[repr(C)]
 pub struct tramontane_group {
     /// Permanent node ids of the members, in rank order.
@@ -59,10 +59,10 @@ pub struct tramontane_group {
     pub has_checks: bool,
 }
 
-/// Returns a slice of C's, if it is valid.
+/// Returns a slice that C has passed, if it is valid.
 ///
 /// # Safety
-/// If `first` is not null, `count` items from it can be read for `'c`.
+/// If `first` is not null, `count` items starting at `first` can be read for `'c`.
 pub(crate) unsafe fn slice_of<'c, T>(first: *const T, count: usize) -> Option<&'c [T]> {
     if count == 0 {
         return Some(&[]);
@@ -71,16 +71,17 @@ pub(crate) unsafe fn slice_of<'c, T>(first: *const T, count: usize) -> Option<&'
     if first.is_null() || !first.is_aligned() || !fits {
         return None;
     }
-    // SAFETY: the caller's promise; not null, aligned, and not larger than can be addressed.
+    // SAFETY: by the caller's promise; the pointer is not null, is aligned, and the range is not
+    // larger than can be addressed.
     Some(unsafe { slice::from_raw_parts(first, count) })
 }
 
-/// Returns a list of ranks of C's.
+/// Returns a list of ranks that C has passed.
 ///
 /// # Safety
-/// The same as for [`slice_of`].
+/// The caller's promise is that of [`slice_of`].
 unsafe fn ranks<'c>(first: *const u16, count: usize) -> Option<&'c [Rank]> {
-    // SAFETY: as the caller's; a `Rank` is a transparent `u16`.
+    // SAFETY: by the caller's promise; a `Rank` is a transparent `u16`.
     unsafe { slice_of(first.cast::<Rank>(), count) }
 }
 
@@ -132,7 +133,7 @@ pub(crate) unsafe fn with_layout<R>(
     work(&layout)
 }
 
-/// Writes a result to a pointer of C's.
+/// Writes a result to a pointer that C has passed.
 ///
 /// # Safety
 /// If `to` is not null, it can be written.
@@ -142,7 +143,7 @@ pub(crate) unsafe fn give<T>(to: *mut T, value: Result<T, tramontane_status>) ->
     }
     match value {
         Ok(value) => {
-            // SAFETY: the caller's promise; not null and aligned.
+            // SAFETY: by the caller's promise; the pointer is not null and is aligned.
             unsafe { to.write(value) };
             TRAMONTANE_OK
         }
@@ -150,8 +151,8 @@ pub(crate) unsafe fn give<T>(to: *mut T, value: Result<T, tramontane_status>) ->
     }
 }
 
-/// Computes a number that two groups share only if they are the same. Members compare it before the
-/// first step.
+/// Computes a number that two groups share only if they are the same. Members must compare it
+/// before the first step.
 ///
 /// # Safety
 /// Pointers that are not null are valid, and so is everything that they point to.
@@ -164,7 +165,7 @@ pub unsafe extern "C" fn tramontane_digest(
     unsafe { give(digest, with_layout(group, |layout| Ok(layout.digest()))) }
 }
 
-/// Computes the bytes of a member's row.
+/// Computes the size in bytes of a member's row.
 ///
 /// # Safety
 /// Pointers that are not null are valid, and so is everything that they point to.

@@ -23,21 +23,21 @@ use crate::tramontane_status::{
 
 /// Alignment of the state's memory.
 pub const TRAMONTANE_STATE_ALIGN: usize = 128;
-/// Most bytes of state for the node itself.
+/// Maximum size in bytes of the state for the node itself.
 pub const TRAMONTANE_NODE_BYTES: usize = 384;
-/// Most bytes of state per member of the group.
+/// Maximum size in bytes of the state per member of the group.
 pub const TRAMONTANE_ROW_REF_BYTES: usize = 16;
-/// Most bytes of state per subgroup of the node.
+/// Maximum size in bytes of the state per subgroup of the node.
 pub const TRAMONTANE_SUBGROUP_BYTES: usize = 384;
-/// Most bytes of state per sender of these subgroups.
+/// Maximum size in bytes of the state per sender of these subgroups.
 pub const TRAMONTANE_SENDER_BYTES: usize = 256;
-/// Most bytes of state per member of these subgroups.
+/// Maximum size in bytes of the state per member of these subgroups.
 pub const TRAMONTANE_MEMBER_BYTES: usize = 96;
-/// Most bytes of state per other member of these subgroups.
+/// Maximum size in bytes of the state per other member of these subgroups.
 pub const TRAMONTANE_LINK_BYTES: usize = 192;
-/// Most bytes of state per subgroup that the node sends in.
+/// Maximum size in bytes of the state per subgroup that the node sends in.
 pub const TRAMONTANE_HANDOFF_BYTES: usize = 384;
-/// Most bytes of state per slot of these subgroups.
+/// Maximum size in bytes of the state per slot of these subgroups.
 pub const TRAMONTANE_READY_BYTES: usize = 8;
 
 /// The only view of a group with a fixed membership.
@@ -54,14 +54,15 @@ pub struct tramontane_setup {
     pub group: *const tramontane_group,
     /// Local rank.
     pub rank: u16,
-    /// Row of each member, in rank order: the local one, and copies of the others'. Each begins on
-    /// a cache line and has as many bytes as tramontane_row_bytes returns.
+    /// Row of each member, in rank order: the local row, and copies of the other members' rows.
+    /// Each begins on a cache line and has the size that tramontane_row_bytes returns.
     pub rows: *const *mut u8,
     /// State, aligned to TRAMONTANE_STATE_ALIGN.
     pub state: *mut u8,
-    /// Bytes of the state; tramontane_state_bytes returns how many are needed.
+    /// Size in bytes of the state; tramontane_state_bytes returns the required size.
     pub state_bytes: usize,
-    /// Most messages that a step sends, receives and delivers in each subgroup; 0 for no limit.
+    /// Maximum number of messages that a step sends, receives and delivers in each subgroup; 0 for
+    /// no limit.
     pub messages_max: u32,
 }
 
@@ -69,18 +70,19 @@ pub struct tramontane_setup {
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct tramontane_progress {
-    /// Local slots published.
+    /// Number of local slots published.
     pub sent: u32,
-    /// Slots received from peers.
+    /// Number of slots received from peers.
     pub received: u32,
-    /// Messages handed over.
+    /// Number of messages handed over.
     pub delivered: u64,
     /// Whether nothing was done and nothing waits: another step finds nothing until something
     /// arrives.
     pub is_idle: bool,
-    /// Whether everything that this node sent was delivered everywhere, as far as it knows.
+    /// Whether everything that this node sent has been delivered everywhere, as far as it knows.
     pub is_settled: bool,
-    /// Whether a peer was lost, now or in an earlier step, so that nothing more becomes stable.
+    /// Whether a peer has been lost, now or in an earlier step, so that nothing more becomes
+    /// stable.
     pub is_lost: bool,
     /// Number of the impossible value that a peer published, or 0.
     pub refused: u8,
@@ -105,7 +107,7 @@ pub struct tramontane_message {
 pub type tramontane_deliver =
     Option<unsafe extern "C" fn(context: *mut c_void, message: *const tramontane_message)>;
 
-/// Computes the bytes of state that a member needs.
+/// Computes the size in bytes of the state that a member needs.
 ///
 /// # Safety
 /// Pointers that are not null are valid, and so is everything that they point to.
@@ -129,7 +131,7 @@ pub unsafe extern "C" fn tramontane_state_bytes(
     }
 }
 
-/// Opens a node of a fixed membership. The members must have compared tramontane_digest before.
+/// Opens a node with a fixed membership. The members must have compared tramontane_digest before.
 ///
 /// # Safety
 /// Pointers that are not null are valid. The promises about memory in the setup hold as long as the
@@ -149,7 +151,7 @@ pub unsafe extern "C" fn tramontane_open(
 }
 
 /// # Safety
-/// The same as for [`tramontane_open`].
+/// The caller's promise is that of [`tramontane_open`].
 unsafe fn open(
     setup: &tramontane_setup,
     fabric: &tramontane_fabric,
@@ -169,7 +171,7 @@ unsafe fn open(
         let base = NonNull::new(*bases.get(rank)?)?;
         let bytes = layout.row_bytes(Rank(u16::try_from(rank).ok()?));
         let is_aligned = base.as_ptr().addr().is_multiple_of(TRAMONTANE_CACHE_LINE);
-        // SAFETY: the caller's promise: there are `bytes` bytes, which are stored in as rows are.
+        // SAFETY: by the caller's promise: there are `bytes` bytes, which are accessed as rows are.
         is_aligned.then(|| unsafe { RowWriter::from_raw(base, bytes) })
     };
     let row = writer(own.index()).ok_or(TRAMONTANE_BAD_POINTER)?;
@@ -198,7 +200,7 @@ unsafe fn open(
     let cells =
         rest.cut(sizes.handoffs, |_| Some(HandOffCells::new())).ok_or(TRAMONTANE_TOO_SMALL)?;
     let ready = rest.cut(sizes.ready, |_| Some(ReadyFlag::new())).ok_or(TRAMONTANE_TOO_SMALL)?;
-    // SAFETY: one node over this memory, which is fresh, and stored in as the caller promised.
+    // SAFETY: one node uses this memory, which is fresh and is accessed as the caller promised.
     let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
     let loan = Loan { memory, state: private };
     let messages_max = if setup.messages_max == 0 { u32::MAX } else { setup.messages_max };
@@ -218,8 +220,8 @@ unsafe fn open(
 /// time may step a node.
 ///
 /// # Safety
-/// `node` comes from tramontane_open, and no other call uses it meanwhile. The other pointers are
-/// valid, and the fabric is like the one that the node was opened with.
+/// `node` comes from tramontane_open, and no other call uses it at the same time. The other
+/// pointers are valid, and the fabric is like the one with which the node was opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_step(
     node: *mut tramontane_node,
@@ -247,7 +249,8 @@ pub unsafe extern "C" fn tramontane_step(
                 length: message.payload.len(),
             };
             if let Some(deliver) = deliver {
-                // SAFETY: the provider of the function promised that it may be called like this.
+                // SAFETY: the provider of the function has promised that it may be called in this
+                // way.
                 unsafe { deliver(context, &raw const message) };
             }
         });
@@ -267,11 +270,11 @@ pub unsafe extern "C" fn tramontane_step(
     unsafe { give(progress, done) }
 }
 
-/// Stores a peer's posted bytes in the copy of its row. Call it in the order in which they were
-/// posted, and not while the node is stepped.
+/// Stores a peer's posted bytes in the copy of its row. Call it in the order in which the bytes
+/// were posted, and not while the node is being stepped.
 ///
 /// # Safety
-/// `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length`.
+/// `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_apply(
     row: *mut u8,
@@ -295,10 +298,11 @@ pub unsafe extern "C" fn tramontane_apply(
     }
 }
 
-/// Copies bytes out of a row, for a fabric that carries them elsewhere.
+/// Copies bytes out of a row, for a fabric that sends them elsewhere.
 ///
 /// # Safety
-/// `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`.
+/// `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`
+/// bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_read(
     row: *mut u8,

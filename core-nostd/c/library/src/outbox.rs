@@ -1,5 +1,5 @@
 //! Sending: reserve a slot, build the message in it, commit. Any thread may do this, even while
-//! another one steps the node.
+//! another thread steps the node.
 
 use core::mem::MaybeUninit;
 use core::ptr;
@@ -14,39 +14,40 @@ use crate::tramontane_status::{
     TRAMONTANE_OK, TRAMONTANE_TOO_LARGE,
 };
 
-/// Most words of an outbox.
+/// Maximum number of words in an outbox.
 pub const TRAMONTANE_OUTBOX_WORDS: usize = 16;
-/// Most words of a reservation.
+/// Maximum number of words in a reservation.
 pub const TRAMONTANE_SLOT_WORDS: usize = 20;
 
 const _: () = assert!(size_of::<Outbox<'_>>() <= TRAMONTANE_OUTBOX_WORDS * 8);
 const _: () = assert!(size_of::<Reservation<'_>>() <= TRAMONTANE_SLOT_WORDS * 8);
 const _: () = assert!(align_of::<Outbox<'_>>() <= 8 && align_of::<Reservation<'_>>() <= 8);
 
-/// The sending end of one subgroup. Copies of it, and threads that use them, share it.
+/// The sending end of one subgroup. Copies of an outbox, and the threads that use them, share this
+/// end.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tramontane_outbox {
-    /// Private to the library.
+    /// Words that are private to the library.
     pub words: [MaybeUninit<u64>; TRAMONTANE_OUTBOX_WORDS],
 }
 
 /// A slot in which a message is being built. It must not be copied.
 #[repr(C)]
 pub struct tramontane_slot {
-    /// Payload to fill in; null once it was committed or dropped.
+    /// Payload to fill in; null once the slot has been committed or dropped.
     pub payload: *mut u8,
     /// Payload length in bytes.
     pub length: usize,
-    /// Private to the library.
+    /// Words that are private to the library.
     pub words: [MaybeUninit<u64>; TRAMONTANE_SLOT_WORDS],
 }
 
 /// Returns the outbox of a subgroup that the node sends in.
 ///
 /// # Safety
-/// `node` comes from tramontane_open and is not stepped meanwhile; `outbox` is valid. The outbox is
-/// not used longer than the node's memory exists.
+/// `node` comes from tramontane_open and is not being stepped; `outbox` is valid. The outbox is not
+/// used for longer than the node's memory exists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_outbox_of(
     node: *const tramontane_node,
@@ -60,7 +61,7 @@ pub unsafe extern "C" fn tramontane_outbox_of(
     let found = node.outbox(SubgroupId(subgroup)).ok_or(TRAMONTANE_NOT_A_MEMBER).map(|found| {
         let words = [MaybeUninit::uninit(); TRAMONTANE_OUTBOX_WORDS];
         let mut outbox = tramontane_outbox { words };
-        // SAFETY: the words are large and aligned enough, by the assertions above.
+        // SAFETY: the words are large enough and sufficiently aligned, by the assertions above.
         unsafe { outbox.words.as_mut_ptr().cast::<Outbox<'static>>().write(found) };
         outbox
     });
@@ -84,7 +85,8 @@ pub unsafe extern "C" fn tramontane_reserve(
     if slot.is_null() || !slot.is_aligned() {
         return TRAMONTANE_BAD_POINTER;
     }
-    // SAFETY: `tramontane_outbox_of` has written an outbox there, which can be copied.
+    // SAFETY: `tramontane_outbox_of` has written an outbox to these words, and an outbox can be
+    // copied.
     let outbox = unsafe { outbox.words.as_ptr().cast::<Outbox<'static>>().read() };
     let mut reservation = match outbox.reserve(length) {
         Ok(reservation) => reservation,
@@ -94,8 +96,8 @@ pub unsafe extern "C" fn tramontane_reserve(
     let payload = ptr::from_mut(reservation.payload()).cast::<u8>();
     let words = [MaybeUninit::uninit(); TRAMONTANE_SLOT_WORDS];
     let mut built = tramontane_slot { payload, length, words };
-    // SAFETY: the words are large and aligned enough, by the assertions above; the slot belongs to
-    // the caller, and is valid.
+    // SAFETY: the words are large enough and sufficiently aligned, by the assertions above; the
+    // slot belongs to the caller and is valid.
     unsafe {
         built.words.as_mut_ptr().cast::<Reservation<'static>>().write(reservation);
         slot.write(built);
@@ -117,11 +119,12 @@ unsafe fn taken(slot: *mut tramontane_slot) -> Result<Reservation<'static>, tram
         return Err(TRAMONTANE_NO_SLOT);
     }
     slot.payload = ptr::null_mut();
-    // SAFETY: `tramontane_reserve` has written a reservation there, and it was not taken before.
+    // SAFETY: `tramontane_reserve` has written a reservation to these words, and it has not been
+    // taken before.
     Ok(unsafe { slot.words.as_ptr().cast::<Reservation<'static>>().read() })
 }
 
-/// Commits the message that was built: the next step sends it.
+/// Commits the message that has been built, so that the next step sends it.
 ///
 /// # Safety
 /// `slot` comes from tramontane_reserve; its payload is not used afterwards.
@@ -140,7 +143,7 @@ pub unsafe extern "C" fn tramontane_commit(slot: *mut tramontane_slot) -> tramon
 /// Gives a slot back: no message is sent in its place.
 ///
 /// # Safety
-/// The same as for tramontane_commit.
+/// The caller's promise is that of tramontane_commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_drop(slot: *mut tramontane_slot) -> tramontane_status {
     // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! One range of bytes, cut into the parts that a node borrows.
+//! A range of bytes, divided into the parts that a node borrows.
 
 use core::ptr::NonNull;
 
@@ -25,7 +25,7 @@ const _: () = assert!(size_of::<HandOffCells>() <= TRAMONTANE_HANDOFF_BYTES);
 const _: () = assert!(size_of::<ReadyFlag>() <= TRAMONTANE_READY_BYTES);
 const _: () = assert!(align_of::<HandOffCells>() <= TRAMONTANE_STATE_ALIGN);
 
-/// Returns the bytes for state of these sizes, and for the rows of `members` members.
+/// Returns the number of bytes for state of these sizes and for the rows of `members` members.
 pub(crate) fn bytes(sizes: &StateSizes, members: usize) -> Option<usize> {
     let parts = [
         (1, TRAMONTANE_NODE_BYTES),
@@ -77,7 +77,7 @@ impl Rest {
             unsafe { first.add(index).write(item) };
         }
         (self.at, self.left) = (at, left);
-        // SAFETY: all items were written, and no other slice is cut from the same bytes.
+        // SAFETY: all items have been written, and no other slice is cut from the same bytes.
         Some(unsafe { NonNull::slice_from_raw_parts(first, count).as_mut() })
     }
 }

@@ -11,7 +11,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 
-/// The rows of one partition: its own, and the copy of its partner's.
+/// The rows of one partition: its own row, and the copy of its partner's row.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'m> {
     /// Row from which posted bytes are read.
@@ -26,16 +26,16 @@ pub struct PortFabric<'m> {
     rows: Rows<'m>,
     /// Frames to the partner.
     pub staged: Staged,
-    /// Session of the sent frames; `None` if the partition has no partner or is fresh.
+    /// Session of the frames that are sent; `None` if the partition has no partner or is fresh.
     session: Option<Session>,
     /// Number of frames of the session that have arrived.
     received: u32,
     tokens: Queue<Token, 4>,
 }
 
-/// The promises and limits of every fabric of this kind.
+/// The promises and limits of all fabrics of this kind.
 pub const CAPABILITIES: Capabilities = Capabilities {
-    // One queue, in order; and the parts of a write in address order.
+    // There is one ordered queue, and the parts of a write are sent in address order.
     promises: Promises::WRITE_ORDER.union(Promises::ADDRESS_ORDER),
     writes_max: WRITES,
     write_bytes_max: WRITE_BYTES,
@@ -50,8 +50,8 @@ impl<'m> PortFabric<'m> {
         Self { rows, staged: Staged::new(), session: None, received: 0, tokens }
     }
 
-    /// Begins a session of which `received` frames have already arrived, or none. Staged frames of
-    /// an earlier session are discarded.
+    /// Begins a session, or none. `received` frames of the session have already arrived. Staged
+    /// frames of an earlier session are discarded.
     pub fn begin(&mut self, session: Option<Session>, received: u32) {
         self.staged.clear();
         self.tokens.clear();
@@ -63,8 +63,8 @@ impl<'m> PortFabric<'m> {
         self.session
     }
 
-    /// Applies a part of a write of the partner's, if it belongs to this session. Returns `None` if
-    /// it is impossible: something was lost before it, or it is outside the row.
+    /// Applies a part of a write by the partner if the part belongs to this session. Returns `None`
+    /// if the part is impossible: something was lost before it, or it is outside the row.
     pub fn apply(&mut self, header: &Header, part: &[u8]) -> Option<()> {
         if self.session.map(Session::reversed) != Some(header.session) {
             return Some(());

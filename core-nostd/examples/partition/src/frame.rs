@@ -4,17 +4,17 @@
 use crate::ports::MESSAGE_BYTES;
 use tramontane_core::ids::ViewId;
 
-/// Bytes before the part.
+/// Size in bytes of the header, which precedes the part.
 pub const HEADER_BYTES: usize = 32;
 
-/// Bytes of the largest part; a multiple of 8, so that no cell is cut.
+/// Size in bytes of the largest part; a multiple of 8, so that no cell is cut.
 pub const PART_BYTES: usize = MESSAGE_BYTES - HEADER_BYTES;
 
 const MAGIC: u16 = 0x7a33;
 
 const _: () = assert!(PART_BYTES.is_multiple_of(8) && PART_BYTES > 0);
 
-/// Two incarnations and a view.
+/// A session: two incarnations and a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     /// Incarnation of the sender.
@@ -26,7 +26,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns the same session as the partner's frames name it.
+    /// Returns the same session, as the partner's frames name it.
     pub const fn reversed(self) -> Self {
         Self { from: self.to, to: self.from, view: self.view }
     }
@@ -52,7 +52,7 @@ pub struct Header {
     pub sequence: u32,
     /// Offset of the part, in the row or in the snapshot.
     pub offset: u32,
-    /// Bytes of the whole snapshot.
+    /// Size in bytes of the whole snapshot.
     pub total: u16,
 }
 
@@ -83,7 +83,7 @@ impl Frame {
         Self { bytes, length: HEADER_BYTES.wrapping_add(part_bytes) }
     }
 
-    /// Returns the part, for filling.
+    /// Returns the part, to be filled in.
     pub fn part(&mut self) -> &mut [u8] {
         self.bytes.get_mut(HEADER_BYTES..self.length).unwrap_or_default()
     }

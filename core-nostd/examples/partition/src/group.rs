@@ -26,7 +26,7 @@ impl Channel {
         }
     }
 
-    /// Returns its permanent node id in the group.
+    /// Returns the partition's permanent node id in the group.
     #[must_use]
     pub const fn node(self) -> NodeId {
         match self {
@@ -35,7 +35,7 @@ impl Channel {
         }
     }
 
-    /// Returns its index in lists of both.
+    /// Returns the partition's index in lists of both partitions.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -48,14 +48,14 @@ impl Channel {
 /// The members of a view, in rank order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Members {
-    /// Both; the given one has rank 0.
+    /// Both partitions; the given one has rank 0.
     Both(Channel),
-    /// Only the given one.
+    /// Only the given partition.
     Alone(Channel),
 }
 
 impl Members {
-    /// Converts a list of node ids, or returns `None` if it is not of this group.
+    /// Converts a list of node ids, or returns `None` if the list does not belong to this group.
     #[must_use]
     pub fn of(nodes: &[NodeId]) -> Option<Self> {
         let channel = |node| Channel::BOTH.into_iter().find(|channel| channel.node() == node);
@@ -78,7 +78,7 @@ impl Members {
         }
     }
 
-    /// Returns the channel of a rank.
+    /// Returns the channel that has a rank.
     #[must_use]
     pub const fn channel(self, rank: Rank) -> Channel {
         match (self, rank) {
@@ -96,7 +96,7 @@ impl Members {
         }
     }
 
-    /// Returns the layout of such a view.
+    /// Returns the layout of a view with these members.
     #[must_use]
     pub const fn layout(self) -> Layout<'static> {
         match self {
@@ -111,7 +111,7 @@ impl Members {
 /// Largest message in bytes: more than a port's message holds.
 pub const MESSAGE_MAX: usize = 200;
 
-/// Messages of one member that may be in flight.
+/// Maximum number of messages from one member that may be in flight.
 pub const WINDOW: usize = 8;
 
 /// The only subgroup.
@@ -149,22 +149,24 @@ const fn laid_out(
     }
 }
 
-/// Layout of both, in which they begin.
+/// Layout of the view with both partitions, in which they begin.
 pub const PAIR: Layout<'static> = laid_out(&[NodeId(1), NodeId(2)], &BOTH_SEND);
 const PAIR_REVERSED: Layout<'static> = laid_out(&[NodeId(2), NodeId(1)], &BOTH_SEND);
 const ALONE_A: Layout<'static> = laid_out(&[NodeId(1)], &ONE_SENDS);
 const ALONE_B: Layout<'static> = laid_out(&[NodeId(2)], &ONE_SENDS);
 
-/// Digest that the two compare before they begin: programs of different groups do not connect.
+/// Digest that the two partitions compare before they begin, so that programs of different groups
+/// do not connect.
 pub const DIGEST: u64 = PAIR.digest();
 
-/// State of a member of a pair; a single member needs less. Both members have the same sizes.
+/// Sizes of the state of a member in a pair; a single member needs less. Both members have the same
+/// sizes.
 pub const SIZES: StateSizes = PAIR.state_sizes(Rank(0));
 
-/// Lines of a row.
+/// Number of cache lines in a row.
 pub const LINES: usize = lines(PAIR.row_bytes(Rank(0)));
 
-/// Bytes of the largest write: the columns of a view, or one or two slots.
+/// Size in bytes of the largest write: the columns of a view, or one or two slots.
 pub const WRITE_BYTES: usize = 512;
 
 const _: () = assert!(PAIR.row_bytes(Rank(0)) == PAIR.row_bytes(Rank(1)), "members are alike");

@@ -1,5 +1,6 @@
 //! The content of the sampling ports: the group, the incarnation, the partner's incarnation last
-//! seen, and the state. Also a partition's conclusions from its partner's content.
+//! seen, and the state. This module also derives a partition's conclusions from its partner's
+//! content.
 
 use crate::group::{Channel, DIGEST};
 use crate::ports::{Report, SAMPLE_BYTES};
@@ -9,24 +10,24 @@ use tramontane_core::ids::{Rank, Time, ViewId};
 /// The state of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In no session: it has nothing, and wants to take part.
+    /// The partition is in no session: it has nothing, and wants to take part.
     Fresh,
-    /// In a view, with the given incarnation of its partner or without a partner.
+    /// The partition is in a view, with the given incarnation of its partner or without a partner.
     InView(ViewId, Option<u32>),
-    /// Stopped for good.
+    /// The partition has stopped for good.
     Stopped,
 }
 
-/// The information that a partition shows about itself.
+/// The information that a partition publishes about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Digest of its group.
+    /// Digest of the partition's group.
     pub digest: u64,
     /// Its incarnation.
     pub incarnation: u32,
-    /// Incarnation of the partner that it has seen last; zero for none. A partition begins a
-    /// session only with an incarnation that has seen its own, because then both have been alive at
-    /// the same time.
+    /// Incarnation of the partner that this partition has seen last; zero for none. A partition
+    /// begins a session only with an incarnation that has seen this partition's incarnation,
+    /// because then both have been alive at the same time.
     pub seen: u32,
     /// Count that grows with each step.
     pub beat: u32,
@@ -34,16 +35,16 @@ pub struct Hello {
     pub place: Place,
 }
 
-/// Version of frames and hellos; it is mixed into the digest that is shown.
+/// Version of frames and hellos; it is mixed into the published digest.
 const VERSION: u64 = 1 << 56;
 
 impl Hello {
-    /// Creates the hello of a partition of this group.
+    /// Creates the hello of a partition in this group.
     pub const fn new(incarnation: u32, seen: u32, beat: u32, place: Place) -> Self {
         Self { digest: DIGEST ^ VERSION, incarnation, seen, beat, place }
     }
 
-    /// Returns whether it is of this group and of this version.
+    /// Returns whether the hello belongs to this group and this version.
     pub const fn is_of_this_group(&self) -> bool {
         self.digest == DIGEST ^ VERSION
     }
@@ -98,7 +99,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts without knowledge. A partner without a new beat for longer than `timeout_ns` is
+    /// Starts without knowledge. A partner that shows no new beat for longer than `timeout_ns` is
     /// silent.
     pub const fn new(partner: Channel, timeout_ns: u64) -> Self {
         let rank = match partner {
@@ -115,12 +116,12 @@ impl Watch {
         }
     }
 
-    /// Returns the partner's last hello, if it is of this group.
+    /// Returns the partner's last hello if it belongs to this group.
     pub const fn latest(&self) -> Option<Hello> {
         self.latest
     }
 
-    /// Returns an event of the partner.
+    /// Returns an event about the partner.
     pub const fn event(&self, kind: HealthKind, since: Time) -> HealthEvent {
         let detail = match self.latest {
             Some(hello) => hello.incarnation as u64,
@@ -129,7 +130,7 @@ impl Watch {
         HealthEvent { peer: self.rank, kind, since, detail }
     }
 
-    /// Takes the partner's current hello, and reports changes.
+    /// Handles the partner's current hello, and reports changes.
     pub fn see(&mut self, hello: Option<Hello>, now: Time, mut report: impl FnMut(Report)) {
         let Some(hello) = hello else { return };
         if !hello.is_of_this_group() {

@@ -19,18 +19,18 @@
 //!
 //! # Sessions
 //! Each start of a partition has an *incarnation*, a boot counter. Two incarnations and a view form
-//! a *session*. Each frame names its session, and frames of other sessions are dropped. So frames
-//! that a dead incarnation left in a queue do no harm.
+//! a *session*. Each frame names its session, and frames of other sessions are dropped. Therefore
+//! frames that a dead incarnation has left in a queue do no harm.
 //!
 //! # Restart
-//! With the feature `views`: a partition that sees another incarnation of its partner knows that
-//! the partner's memory is gone, and that the incarnation with which it shared a session cannot
+//! With the feature `views`, a partition that sees a new incarnation of its partner knows that the
+//! partner's memory is lost, and that the incarnation with which it shared a session cannot
 //! continue. Only then does it end the view and continue without the partner, in a view of its own.
-//! Silence is reported and changes nothing, so the two never continue separately. A partition
-//! without a session is admitted again: in a view of the same two members under the new
-//! incarnation, with the state ahead of it in the same queue.
+//! Silence is reported but changes nothing, so the two partitions never continue separately. A
+//! partition without a session is readmitted in a view of the same two members under the new
+//! incarnation; the state precedes the view's writes in the same queue.
 //!
-//! Without the feature, the restart is reported to both, and both stop.
+//! Without the feature, the restart is reported to both partitions, and both stop.
 
 #![no_std]
 

@@ -1,8 +1,8 @@
-//! Two processes as two partitions, and the supervisor that starts and restarts them.
+//! Two processes that act as two partitions, and the supervisor that starts and restarts them.
 //!
-//! `tramontane-partition pair MESSAGES RESTARTS` starts both. RESTARTS times in the middle of the
-//! run, it kills one of them and starts it again with empty memory. At the end it compares the
-//! results of both.
+//! `tramontane-partition pair MESSAGES RESTARTS` starts both partitions. RESTARTS times during the
+//! run, it kills one of them and restarts it with empty memory. At the end it compares the results
+//! of both.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn number(word: &str) -> Option<u64> {
     word.parse().ok()
 }
 
-/// Runs one incarnation of a partition until it is killed or its parent is gone.
+/// Runs one incarnation of a partition until it is killed or its parent exits.
 fn run(own: Channel, incarnation: u32, messages: u64, folder: PathBuf) -> Result<(), String> {
     Linux::use_folder(folder);
     let mut ports = ApexPorts::<Linux>::create(&PortNames::of(own))
@@ -168,7 +168,7 @@ fn supervise(messages: u64, restarts: u64, folder: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// Returns the next count that a current incarnation prints.
+/// Returns the next count that one of the current incarnations prints.
 fn next_count(
     said: &Receiver<Said>,
     lives: &[Life; 2],

@@ -34,27 +34,27 @@ pub struct Member<'s> {
     pub view: ViewId,
     /// Its members.
     pub members: Members,
-    /// Dropped last, so that the node is gone when its memory can be lent again.
+    /// Dropped last, so that the node has been dropped when its memory can be lent again.
     _held: Held<'s>,
 }
 
 /// The results of a member's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
-    /// Partner that published something impossible, and what it was.
+    /// Partner that published an impossible value, and the value's kind.
     pub refused: Option<(Rank, Impossible)>,
-    /// Whether the view is over here, and everything is posted.
+    /// Whether the view is over at this member, and everything has been posted.
     pub is_over: bool,
-    /// Whether something was delivered that was not sent, or this member is out of the group.
+    /// Whether something was delivered that had not been sent, or this member is out of the group.
     pub is_wrong: bool,
 }
 
-/// Local messages that a view ended without.
+/// Local messages that had not been delivered when a view ended.
 #[cfg(feature = "views")]
 pub type Remains = heapless::Vec<heapless::Vec<u8, MESSAGE_MAX>, WINDOW>;
 
 impl<'s> Member<'s> {
-    /// Opens a member on the memory of its partition, which no other member uses now.
+    /// Opens a member on the memory of its partition, which no other member is using.
     pub fn open(
         storage: &'s PartitionStorage,
         rows: &'s [Row<'s>; 3],
@@ -71,7 +71,7 @@ impl<'s> Member<'s> {
         let row: RowWriter<'s> = storage.own_row(own);
         let Lent { state: private, cells, ready } = state.node.lend(&layout.state_sizes(rank))?;
         // SAFETY: one node at a time is opened over this memory, which is fresh; the copy of the
-        // partner's row is written only by its frames, in their order and between steps.
+        // partner's row is written only by the partner's frames, in their order and between steps.
         let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
         let loan = Loan { memory, state: private };
         let options = Options::default();
@@ -123,8 +123,8 @@ impl<'s> Member<'s> {
         };
         #[cfg(feature = "views")]
         {
-            // The next view uses the memory of this one, which is ready at any time: no peer writes
-            // to it before that peer has the state.
+            // The next view uses the memory of this one, which counts as ready at any time, because
+            // no peer writes to it before that peer has the state.
             let (progress, status) = self.node.step(now, fabric, &mut take, |_| true).ok()?;
             stepped.refused = progress.refused;
             stepped.is_over = status == Status::Installed && self.node.is_all_posted();
@@ -144,12 +144,11 @@ impl<'s> Member<'s> {
 #[cfg(feature = "views")]
 const VIEW_OPTIONS: ViewOptions = ViewOptions {
     heartbeat_interval_ns: 10_000_000,
-    // Silence ends no view. Only another incarnation does, because it shows that the memory is
-    // gone.
+    // Silence ends no view. Only a new incarnation does, because it shows that the memory is lost.
     failure_timeout_ns: u64::MAX,
     first_timeout_ns: u64::MAX,
     members_max: 2,
-    // For the same reason one of two may continue: the other incarnation cannot.
+    // For the same reason one of two members may continue: the partner's old incarnation cannot.
     majority: false,
 };
 
@@ -159,20 +158,20 @@ const _: () = assert!(CAPABILITIES.promises.contains(Promises::WRITE_ORDER));
 #[cfg(feature = "views")]
 impl Member<'_> {
     /// Records that the partner's incarnation is over: the view ends, and this member is the only
-    /// one of the next.
+    /// member of the next view.
     pub fn partner_is_gone(&mut self, own: Channel) {
         if let Some(rank) = self.members.rank(own.other()) {
             self.node.peer_lost(rank);
         }
     }
 
-    /// Asks to admit the partner. Returns false if that is not possible now.
+    /// Asks the group to admit the partner. Returns false if that is not possible now.
     pub fn ask_for(&mut self, partner: Channel) -> bool {
         self.node.request_join(partner.node()).is_ok()
     }
 
-    /// Returns the next view, once this one is over, and the local messages that this one ended
-    /// without.
+    /// Returns the next view once this one is over, and the local messages that had not been
+    /// delivered in this view.
     pub fn end(self) -> Option<(ViewId, Members, Remains)> {
         let next = self.node.next_view()?;
         let (view, members) = (next.id, Members::of(next.members)?);

@@ -11,7 +11,7 @@ use tramontane_core::storage::RowStorage;
 #[cfg(feature = "views")]
 use tramontane_core::{layout::JOINS_MAX, storage::ViewStorage};
 
-/// The memory that a member of a view borrows in addition to rows.
+/// The memory that a member of a view borrows, in addition to rows.
 #[derive(Debug)]
 pub struct StateMemory {
     /// Memory of the node.
@@ -21,7 +21,7 @@ pub struct StateMemory {
     pub views: ViewStorage<2, { 2 + JOINS_MAX }>,
 }
 
-/// All memory that is lent to a partition over all its incarnations: a `static`.
+/// All memory of a partition, lent to each of its incarnations: a `static`.
 #[derive(Debug)]
 pub struct PartitionStorage {
     /// Rows of both partitions: one is the local row, and the other is the copy of the partner's.
@@ -48,8 +48,8 @@ impl PartitionStorage {
         }
     }
 
-    /// Returns the rows in an order in which the list of every view is a part of them: see
-    /// `listed`. The caller keeps this as long as the partition.
+    /// Returns the rows in an order that contains the list of every view as a part: see `listed`.
+    /// The caller keeps this value as long as the partition.
     #[must_use]
     pub const fn rows(&self) -> [Row<'_>; 3] {
         let [a, b] = &self.rows;
@@ -78,7 +78,7 @@ impl PartitionStorage {
     ///
     /// # Safety
     /// Nothing that borrows from the state, and no node over the rows, is used after the returned
-    /// `Held` was dropped.
+    /// `Held` has been dropped.
     #[allow(clippy::mut_from_ref, reason = "`is_lent` sees to it that there is one")]
     pub(crate) unsafe fn hold(&self) -> Option<(Held<'_>, &mut StateMemory)> {
         if self.is_lent.swap(true, Ordering::Acquire) {
@@ -87,7 +87,8 @@ impl PartitionStorage {
         for row in &self.rows {
             row.clear();
         }
-        // SAFETY: nothing else uses it, because every earlier holder promised to stop using it.
+        // SAFETY: nothing else uses the state, because every earlier holder has promised to stop
+        // using it.
         Some((Held(&self.is_lent), unsafe { &mut *self.state.get() }))
     }
 }
@@ -110,7 +111,7 @@ pub(crate) fn listed<'m>(rows: &'m [Row<'m>; 3], members: Members) -> &'m [Row<'
     }
 }
 
-/// The memory is lent as long as this exists.
+/// The right to use the memory, which is lent as long as this value exists.
 #[derive(Debug)]
 pub(crate) struct Held<'s>(&'s AtomicBool);
 

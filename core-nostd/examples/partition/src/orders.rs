@@ -1,12 +1,12 @@
-//! The replicated state, and the messages that change it. Replace it with yours, which needs
-//! equivalents of [`Orders::take`], [`Orders::save`] and [`Orders::restore`].
+//! The replicated state, and the messages that change it. Replace it with your own state, which
+//! needs equivalents of [`Orders::take`], [`Orders::save`] and [`Orders::restore`].
 
 use crate::group::{Channel, MESSAGE_MAX};
 
 /// Number of the latest digests that are kept. They make the state larger than a port's message.
 pub const KEPT: usize = 64;
 
-/// Bytes of a saved state.
+/// Size in bytes of a saved state.
 pub const SNAPSHOT_BYTES: usize = 24 + 8 * KEPT;
 
 /// The state of both partitions, built up message by message.
@@ -21,14 +21,14 @@ impl Orders {
     /// State before the first message.
     pub const NONE: Self = Self { of: [0; 2], digest: 0xcbf2_9ce4_8422_2325, kept: [0; KEPT] };
 
-    /// Returns the number of messages taken, of both.
+    /// Returns the number of messages taken from both partitions.
     #[must_use]
     pub const fn count(&self) -> u64 {
         let [a, b] = self.of;
         a.saturating_add(b)
     }
 
-    /// Returns the number of messages taken, of one.
+    /// Returns the number of messages taken from one partition.
     #[must_use]
     pub fn count_of(&self, channel: Channel) -> u64 {
         self.of.get(channel.index()).copied().unwrap_or(0)
@@ -40,7 +40,8 @@ impl Orders {
         self.digest
     }
 
-    /// Returns the digest after the first `count` messages, if it is among those that are kept.
+    /// Returns the digest after the first `count` messages, if it is among the digests that are
+    /// kept.
     #[must_use]
     pub fn digest_after(&self, count: u64) -> Option<u64> {
         let is_kept = count > 0 && count <= self.count();

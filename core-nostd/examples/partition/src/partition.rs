@@ -139,12 +139,12 @@ impl<'s> Partition<'s> {
             ports.report(Report::Stopped(why));
         }
         self.beat = self.beat.wrapping_add(1);
-        // A port failure is detected at the next step.
+        // A port failure is detected in the next step.
         let _ = ports.show(&self.hello().encode());
         self.phase()
     }
 
-    /// Returns its phase.
+    /// Returns the partition's phase.
     #[must_use]
     pub const fn phase(&self) -> Phase {
         match &self.running {
@@ -154,7 +154,7 @@ impl<'s> Partition<'s> {
         }
     }
 
-    /// Returns its replicated state.
+    /// Returns the partition's replicated state.
     #[must_use]
     pub const fn orders(&self) -> &Orders {
         &self.orders
@@ -191,8 +191,8 @@ impl<'s> Partition<'s> {
     fn follow(&mut self, hello: Hello, now: Time, ports: &mut impl Ports) -> Result<(), Why> {
         match &mut self.running {
             Running::Fresh => {
-                // Each has seen the other's incarnation, so neither can be in a session with
-                // another one.
+                // Each partition has seen the other's incarnation, so neither can be in a session
+                // with a different incarnation.
                 let begins = match hello.place {
                     Place::Fresh => hello.seen == self.incarnation,
                     Place::InView(FIRST_VIEW, partner) => partner == Some(self.incarnation),
@@ -221,8 +221,8 @@ impl<'s> Partition<'s> {
                     return Ok(());
                 };
                 if hello.incarnation != session.to || hello.place == Place::Stopped {
-                    // That incarnation of the partner is over: its memory is gone, or it says that
-                    // it has stopped.
+                    // That incarnation of the partner is over: its memory is lost, or it has
+                    // published that it has stopped.
                     #[cfg(not(feature = "views"))]
                     return Err(Why::Partner);
                     #[cfg(feature = "views")]
@@ -239,8 +239,8 @@ impl<'s> Partition<'s> {
                     Place::Fresh | Place::Stopped => false,
                 };
                 if is_out {
-                    // The partner continued without this partition, with everything that was
-                    // delivered here. This partition begins again with nothing.
+                    // The partner has continued without this partition, with everything that was
+                    // delivered here. This partition begins again from nothing.
                     self.left = Some((session.to, member.view));
                     self.begin_again();
                     let kind = HealthKind::StoppedBecauseOfThis;
@@ -276,7 +276,7 @@ impl<'s> Partition<'s> {
         Ok(())
     }
 
-    /// Takes arrived frames.
+    /// Handles arrived frames.
     fn receive(&mut self, ports: &mut impl Ports) -> Result<(), Why> {
         // bound: FRAMES_PER_STEP
         for _ in 0..FRAMES_PER_STEP {
@@ -292,7 +292,7 @@ impl<'s> Partition<'s> {
                 },
             };
             // A message that is not a frame belongs to no session. If it replaces a frame, the next
-            // frame shows that.
+            // frame reveals the loss.
             let Some((header, part)) = message.get(..length).and_then(frame::decode) else {
                 continue;
             };
@@ -303,7 +303,8 @@ impl<'s> Partition<'s> {
                 (Running::InView(_), Kind::Write) => {
                     self.fabric.apply(&header, part).ok_or(Why::Queue)?;
                 }
-                // The partner has begun, and this partition begins once it sees that.
+                // The partner has begun, and this partition begins once it sees the partner's
+                // hello.
                 (Running::Fresh, Kind::Write) if header.session.view == FIRST_VIEW => {
                     self.early = Some((message, length));
                     break;
@@ -361,8 +362,8 @@ impl<'s> Partition<'s> {
         Ok(())
     }
 
-    /// Continues without the partner, or with it again. In that case the state is sent to the
-    /// partner first.
+    /// Continues in a view without the partner, or in a view with it again. In the latter case the
+    /// state is first sent to the partner.
     #[cfg(feature = "views")]
     fn next_view(&mut self) -> Result<(), Why> {
         let Running::InView(member) = core::mem::replace(&mut self.running, Running::Fresh) else {

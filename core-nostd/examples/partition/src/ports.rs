@@ -1,11 +1,11 @@
-//! The requirements on a partition's ports, and its reports to the health monitor.
+//! The requirements on a partition's ports, and a partition's reports to the health monitor.
 
 use tramontane_core::health::HealthEvent;
 
-/// Largest message of the queuing ports, in bytes.
+/// Size in bytes of the largest message in the queuing ports.
 pub const MESSAGE_BYTES: usize = 128;
 
-/// Message of the sampling ports, in bytes.
+/// Size in bytes of a message in the sampling ports.
 pub const SAMPLE_BYTES: usize = 40;
 
 /// A port is not as configured, or it has failed.
@@ -15,7 +15,7 @@ pub struct PortError;
 /// Two queuing ports and two sampling ports, one of each in each direction, and the path to the
 /// health monitor. No call waits.
 ///
-/// A queue loses nothing and keeps its order as long as its receiver is alive; it may be full.
+/// A queue loses nothing and keeps its order as long as its receiver is alive, but it may be full.
 pub trait Ports {
     /// Puts a message into the queue. Returns false if the queue is full.
     ///
@@ -29,13 +29,13 @@ pub trait Ports {
     /// See [`PortError`].
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Result<Option<usize>, PortError>;
 
-    /// Shows a message, which replaces the previous one.
+    /// Publishes a message, which replaces the previous one.
     ///
     /// # Errors
     /// See [`PortError`].
     fn show(&mut self, sample: &[u8; SAMPLE_BYTES]) -> Result<(), PortError>;
 
-    /// Returns the message that the partner shows now, or `None` if it has never shown one.
+    /// Returns the message that the partner is publishing, or `None` if it has never published one.
     ///
     /// # Errors
     /// See [`PortError`].
@@ -45,15 +45,16 @@ pub trait Ports {
     fn report(&mut self, report: Report);
 }
 
-/// A report to a health monitor. The numbers are stable: those of
-/// [`HealthKind`](tramontane_core::health::HealthKind), and from 32 on those of this example.
+/// A report to a health monitor. The numbers are stable: first those of
+/// [`HealthKind`](tramontane_core::health::HealthKind), and starting at 32 those of this example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// A change of the partner's state.
     Health(HealthEvent),
-    /// The partner has another group, or another version of this example. The value is its digest.
+    /// The partner belongs to a different group, or runs a different version of this example. The
+    /// value is the partner's digest.
     OtherGroup(u64),
-    /// This partition stops, because a step found something impossible.
+    /// This partition stops because a step found something impossible.
     Stopped(Why),
 }
 
@@ -63,16 +64,16 @@ pub enum Report {
 pub enum Why {
     /// A port failed.
     Port = 1,
-    /// A queue lost something, or an impossible message came out of it.
+    /// A queue lost a message or delivered an impossible one.
     Queue = 2,
     /// The core refused to open or to step a node, or a member halted.
     Node = 3,
-    /// The partner has restarted, and the membership is fixed.
+    /// The partner has restarted, but the membership is fixed.
     Partner = 4,
 }
 
 impl Report {
-    /// Returns the stable number.
+    /// Returns the stable number of this reason.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {

@@ -1,8 +1,8 @@
-//! A queue in an array. The queues of `heapless` index with computed values, and the compiler does
-//! not see that they are in range, so an image that uses one would not link under the proof that no
-//! panic is reachable.
+//! A queue in an array. The queues of `heapless` use computed indices, and the compiler cannot
+//! prove that they are in range. An image that uses such a queue would therefore not link under the
+//! proof that no panic is reachable.
 
-/// Up to `N` items, first in, first out.
+/// Up to `N` items, in first-in, first-out order.
 #[derive(Debug)]
 pub struct Queue<T, const N: usize> {
     items: [Option<T>; N],

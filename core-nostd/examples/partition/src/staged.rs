@@ -1,5 +1,5 @@
-//! Frames that wait for room in the queue. A list of writes is staged as a whole or not at all, so
-//! that a full queue loses nothing.
+//! Frames that wait for room in the queue. A list of writes is staged either as a whole or not at
+//! all, so that a full queue loses nothing.
 
 use crate::frame::{Frame, Header, Kind, PART_BYTES, Session};
 use crate::group::WRITE_BYTES;
@@ -8,10 +8,10 @@ use crate::queue::Queue;
 use tramontane_core::fabric::Write;
 use tramontane_core::memory::Row;
 
-/// Most writes of one list.
+/// Maximum number of writes in one list.
 pub const WRITES: usize = 4;
 
-/// Frames of the longest list: each write may begin with a short part.
+/// Number of frames for the longest list: each write may begin with a short part.
 const FRAMES: usize = WRITES * (WRITE_BYTES.div_ceil(PART_BYTES) + 1);
 
 /// The staged frames of one session.
@@ -21,7 +21,7 @@ pub struct Staged {
     sequence: u32,
 }
 
-/// Bytes of the largest snapshot, which is also staged as a whole.
+/// Maximum size in bytes of a snapshot, which is also staged as a whole.
 pub const SNAPSHOT_MAX: usize = (FRAMES - 1) * PART_BYTES;
 
 impl Staged {
@@ -30,7 +30,7 @@ impl Staged {
         Self { frames: Queue::new(), sequence: 0 }
     }
 
-    /// Discards everything, because another session begins.
+    /// Discards everything because a new session begins.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
@@ -45,8 +45,8 @@ impl Staged {
         parts <= FRAMES.wrapping_sub(self.frames.len())
     }
 
-    /// Stages a write from a row, with its current bytes. Returns `None` if it is not in the row,
-    /// or has no room.
+    /// Stages a write from a row, with its current bytes. Returns `None` if the write is not inside
+    /// the row or there is no room for it.
     pub fn write(&mut self, session: Session, row: Row<'_>, write: &Write) -> Option<()> {
         let mut done = Some(());
         for_parts(write.source.offset, write.length, |offset, length| {
@@ -77,7 +77,7 @@ impl Staged {
     /// Puts as many frames into the queue as it accepts.
     ///
     /// # Errors
-    /// Fails if the port failed.
+    /// Fails if the port has failed.
     pub fn send(&mut self, ports: &mut impl Ports) -> Result<(), PortError> {
         while let Some(frame) = self.frames.first() {
             if !ports.send(frame.bytes())? {
@@ -108,8 +108,8 @@ impl Staged {
     }
 }
 
-/// Splits a range into parts. Only the ends of the range may be off a multiple of 8, so that cells
-/// stay whole.
+/// Splits a range into parts. Only the ends of the range may be at offsets that are not multiples
+/// of 8, so that cells stay whole.
 fn for_parts(offset: usize, length: usize, mut take: impl FnMut(usize, usize)) {
     let end = offset.saturating_add(length);
     let mut at = offset;

@@ -1,4 +1,4 @@
-//! Without views, a restart is detected and reported to both, and both stop.
+//! Without views, a restart is detected and reported to both partitions, and both stop.
 
 #![cfg(not(feature = "views"))]
 #![allow(clippy::unwrap_used)]

@@ -42,7 +42,7 @@ mod blocks {
     use core::ptr::NonNull;
     use tramontane_core::memory::{BlockMemory, BlockPages, Line, OutOfBlock};
 
-    /// Static memory, as a partition would have it.
+    /// Static memory, such as a partition would have.
     struct Static(&'static [Line]);
 
     // SAFETY: the lines are static, 64 bytes each, and written only atomically.

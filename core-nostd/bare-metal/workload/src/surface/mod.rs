@@ -1,9 +1,9 @@
 //! Calls every public function of the core, with arguments that the compiler cannot know.
 //!
 //! The linker examines only code that is called, so the proof covers the calls made here and in the
-//! run of the group. Results go to `black_box`; otherwise the calls would be removed together with
-//! their panics. `run` compares the names called here with the names that the core's sources make
-//! public.
+//! run of the group. Results go to `black_box`; otherwise the compiler would remove the calls
+//! together with their panics. `run` compares the names called here with the names that the core's
+//! sources make public.
 
 mod health;
 mod host;
@@ -53,9 +53,9 @@ impl fmt::Write for Sink {
     }
 }
 
-/// Formats a value, because formatting is code of the core too.
+/// Formats a value, because formatting is part of the core's code too.
 ///
-/// Do not use it for structs of more than five fields. Their derived `Debug` calls a function of
+/// Do not use it for structs of more than five fields: their derived `Debug` calls a function in
 /// Rust's own `core` that asserts that there are as many names as values, and the compiler does not
 /// see that this holds.
 fn debug(value: impl Debug) {

@@ -39,7 +39,7 @@ fn outbox() {
     let cells = [const { HandOffCells::new() }; 1];
     let flags = [const { ReadyFlag::new() }; 4];
     debug((&cells, HandOffCells::default(), ReadyFlag::default()));
-    // SAFETY: the one outbox over these lines, which nothing else uses.
+    // SAFETY: this is the only outbox over these lines, and nothing else uses them.
     let memory = unsafe { NodeMemory::new(&[], row, black_box(&cells), black_box(&flags)) };
     debug(&memory);
     let Ok(outbox) = Outbox::new(memory, &shape) else { return };

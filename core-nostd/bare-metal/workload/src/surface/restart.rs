@@ -19,7 +19,7 @@ pub fn call() {
     }
 }
 
-/// Asks for a verdict with `count` answering nodes.
+/// Requests a verdict with `count` answering nodes.
 fn ask(count: usize, promised: bool) {
     let decided = KnownView { id: black_box(ViewId(4)), members: black_box(&MEMBERS) };
     let next = KnownView { id: decided.id.next(), members: black_box(&NEXT) };

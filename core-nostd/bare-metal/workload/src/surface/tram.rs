@@ -1,5 +1,5 @@
 //! The module `tram`: an overlay of two groups, their replicas and a client, in the same memory. A
-//! leader is chosen, both groups deliver a message, and a snapshot is carried from one replica to
+//! leader is elected, both groups deliver a message, and a snapshot is carried from one replica to
 //! another.
 
 use core::hint::black_box;
@@ -17,8 +17,8 @@ const REPLICAS: usize = 4;
 const PROCESSES: usize = REPLICAS + 1;
 const LINKS: usize = 8;
 
-/// Rows of each process in its view with each other process. A process's own row has its index
-/// first.
+/// Rows of each process in its view with each other process. A process's own row has that process's
+/// index first.
 static ROWS: [[[Line; ROW_LINES]; PROCESSES]; PROCESSES] =
     [const { [const { [const { Line::new() }; ROW_LINES] }; PROCESSES] }; PROCESSES];
 static LOGS: [[Line; LOG_LINES]; REPLICAS] =
@@ -108,7 +108,7 @@ fn tree(overlay: &Overlay) {
     black_box((links.len(), links.is_empty(), links.replica(black_box(LinkId(3)))));
 }
 
-/// The memory of one process: the process at the other end of each of its links.
+/// The memory of one process, with the process at the other end of each of its links.
 struct Lent<'l> {
     process: usize,
     peers: &'l [Option<usize>; LINKS],
@@ -127,8 +127,8 @@ impl Memory for Lent<'_> {
     }
 }
 
-/// A fabric in which all rows are shared, and a log accepts the writes that its owner has granted.
-/// A view's id contains its two processes.
+/// A fabric in which all rows are shared and a log accepts the writes that its owner has granted. A
+/// view's id contains its two processes.
 struct Shared {
     process: usize,
     granted: [Option<usize>; REPLICAS],
@@ -366,7 +366,7 @@ fn run(overlay: &Overlay, replicas: &mut [Replica<'_>], client: &mut Client<'_>)
             let Some(peers) = peers.get(process) else { continue };
             let memory = Lent { process, peers };
             let mut fabric = end(process, rights, heapless::Vec::new());
-            // Posts complete at once, and the second step sees their completions.
+            // Posts complete at once, but only the second step sees their completions.
             for _ in 0..2 {
                 let mut deliver = |message: &Delivered<'_>| {
                     delivered = delivered.saturating_add(1);

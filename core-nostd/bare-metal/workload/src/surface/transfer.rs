@@ -40,7 +40,7 @@ impl Blocks for Local {
     }
 }
 
-/// Provides memory, and ignores all reports.
+/// Memory that is always provided; all reports are ignored.
 struct Anywhere;
 
 impl MessageMemory for Anywhere {

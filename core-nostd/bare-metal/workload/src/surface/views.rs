@@ -98,7 +98,7 @@ impl Host for Quiet {
     }
 }
 
-/// A node's caller whose promises are durable in every second step only.
+/// A node's caller whose promises become durable only in every second step.
 #[cfg(feature = "durable")]
 struct Keeper(u64);
 
@@ -187,7 +187,7 @@ fn group() {
     }
 }
 
-/// The members of a node's group, in separate memory, with which the view protocol of nodes is
+/// The members of a node's group, in separate memory, on which the view protocol of nodes is
 /// called.
 const PAIR: usize = 2;
 
@@ -216,8 +216,8 @@ fn node() {
     let mut state = <tramontane_core::node_storage!(PAIR_SIZES)>::default();
     let mut views = ViewStorage::<PAIR, 4>::default();
     let Some(Lent { state, cells, ready }) = state.lend(black_box(&PAIR_SIZES)) else { return };
-    // SAFETY: the only node over these lines, hand-offs and flags; nothing else stores in them as
-    // long as it exists.
+    // SAFETY: this is the only node over these lines, hand-offs and flags; nothing else stores in
+    // them as long as it exists.
     let memory = unsafe { NodeMemory::new(black_box(&rows), own.writer(), cells, ready) };
     let Some(lent) = views.lend(Loan { memory, state }, black_box(PAIR)) else { return };
     let mut fabric = Local::new(Way::Shared);

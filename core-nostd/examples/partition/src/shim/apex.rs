@@ -1,4 +1,4 @@
-//! The ports of a system with ARINC 653 services, through the traits of `a653rs`.
+//! Ports of a system with ARINC 653 services, through the traits of `a653rs`.
 
 use core::marker::PhantomData;
 
@@ -9,11 +9,11 @@ use a653rs::bindings::{
     PortDirection, QueuingDiscipline, QueuingPortId, SamplingPortId, Validity,
 };
 
-/// Messages that a queue holds. The system's configuration must have the same number.
+/// Number of messages that a queue holds. The system's configuration must contain the same number.
 pub const QUEUE: u32 = 8;
 
-/// Time without a new message after which a sampling port is stale. Nothing depends on it here,
-/// because beats show whether the partner is alive.
+/// Time without a new message after which a sampling port is stale. Nothing in this example depends
+/// on it, because beats show whether the partner is alive.
 const REFRESH_NS: i64 = 100_000_000;
 
 /// The names of a partition's ports in the system's configuration.
@@ -48,7 +48,7 @@ impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> ApexPorts<S> {
     /// Creates the ports. Call this only while the partition starts.
     ///
     /// # Errors
-    /// Fails if the system does not have such a port.
+    /// Fails if the system has no such port.
     pub fn create(names: &PortNames) -> Result<Self, ErrorReturnCode> {
         let [out, incoming] = names.queues;
         let queue = |name, direction| {
@@ -87,7 +87,7 @@ impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> Ports for ApexPort
     }
 
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Result<Option<usize>, PortError> {
-        // SAFETY: the buffer holds the largest message that the port was created with.
+        // SAFETY: the buffer holds the largest message for which the port was created.
         match unsafe { S::receive_queuing_message(self.queues[1], 0, into) } {
             // A queue may have overflowed before this incarnation. Frame numbers show what a
             // session has lost.
@@ -108,7 +108,7 @@ impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> Ports for ApexPort
             Ok((Validity::Valid | Validity::Invalid, length)) => {
                 Ok((length as usize == SAMPLE_BYTES).then_some(sample))
             }
-            // Nothing was ever written to it.
+            // Nothing has ever been written to the port.
             Err(ErrorReturnCode::NoAction) => Ok(None),
             Err(_) => Err(PortError),
         }

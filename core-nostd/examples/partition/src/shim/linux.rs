@@ -1,9 +1,9 @@
-//! A system with ARINC 653 ports, built from one process per partition: each port is a datagram
-//! socket in a folder that both share.
+//! A system with ARINC 653 ports in which each partition is one process. Each port is a datagram
+//! socket in a folder that both processes share.
 //!
 //! The kernel keeps such datagrams whole and in order, loses none as long as the receiver is alive,
-//! and reports when the receiver has too many: that is a queue. A sampling port is read up to its
-//! newest message. A message written while no receiver is alive is not accepted.
+//! and reports when the receiver has too many. This makes it a queue. A sampling port is read up to
+//! its newest message. A message written while no receiver is alive is not accepted.
 
 use std::boxed::Box;
 use std::io::ErrorKind;
@@ -37,8 +37,8 @@ static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 static PORTS: Mutex<Vec<Port>> = Mutex::new(Vec::new());
 
 impl Linux {
-    /// Sets the folder of the ports, before the first is created. Returns false if it was already
-    /// set.
+    /// Sets the folder of the ports before the first port is created. Returns false if the folder
+    /// has already been set.
     pub fn use_folder(folder: PathBuf) -> bool {
         FOLDER.set(folder).is_ok()
     }
@@ -55,7 +55,7 @@ impl Linux {
         let (socket, to) = match direction {
             PortDirection::Source => (UnixDatagram::unbound(), Some(path)),
             PortDirection::Destination => {
-                // Left over from the previous incarnation.
+                // The socket may be left over from the previous incarnation.
                 let _ = fs::remove_file(&path);
                 (UnixDatagram::bind(path), None)
             }
@@ -169,7 +169,7 @@ impl ApexSamplingPortP4 for Linux {
         id: SamplingPortId,
         message: &[ApexByte],
     ) -> Result<(), ErrorReturnCode> {
-        // A reader that lags sees the next one.
+        // A reader that lags sees the next message instead.
         match with_port(id, |port| port.send(message)) {
             Err(ErrorReturnCode::NotAvailable) => Ok(()),
             other => other,

@@ -1,4 +1,4 @@
-//! Ports for environments without such a system.
+//! Ports for environments that have no ARINC 653 services.
 //!
 //! | file | contents |
 //! |---|---|

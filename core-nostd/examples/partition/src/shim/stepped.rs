@@ -1,11 +1,11 @@
 //! Ports of two partitions that are stepped in turn in the same memory: on bare metal, and in
-//! tests. The queues are small on purpose, so that they are often full.
+//! tests. The queues are deliberately small, so that they are often full.
 
 use crate::group::Channel;
 use crate::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES};
 use crate::queue::Queue;
 
-/// Messages that a queue holds.
+/// Number of messages that a queue holds.
 pub const QUEUE: usize = 4;
 
 /// The contents of the ports in one direction.
@@ -23,7 +23,8 @@ impl Way {
     }
 }
 
-/// The ports of both. They belong to the system: a partition that restarts finds them unchanged.
+/// The ports of both partitions. They belong to the system: a restarted partition finds them
+/// unchanged.
 #[derive(Debug)]
 pub struct Wires {
     from_a: Way,
@@ -37,7 +38,7 @@ impl Wires {
         Self { from_a: Way::new(), from_b: Way::new() }
     }
 
-    /// Returns the ports of one partition, for a step. Reports go to `monitor`.
+    /// Returns the ports of one partition for one step. Reports go to `monitor`.
     pub fn end<M: FnMut(Report)>(&mut self, own: Channel, monitor: M) -> End<'_, M> {
         let Self { from_a, from_b } = self;
         let (out, incoming) = match own {

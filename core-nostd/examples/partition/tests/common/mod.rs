@@ -1,4 +1,4 @@
-//! Two partitions that are stepped in turn, and restarted. The results of all incarnations are
+//! Two partitions that are stepped in turn and restarted. The results of all incarnations are
 //! compared message by message.
 
 #![allow(dead_code, reason = "each test uses its own part")]
@@ -9,7 +9,7 @@ use tramontane_partition::ports::Report;
 use tramontane_partition::shim::stepped::Wires;
 use tramontane_partition::{Partition, PartitionStorage, Phase};
 
-/// Messages of both together.
+/// Total number of messages from both partitions.
 pub const MESSAGES: u64 = 1_000;
 
 /// A run: the wires, the current incarnations, and the known part of the order.
@@ -20,7 +20,7 @@ pub struct Run {
     pub reports: [Vec<Report>; 2],
     /// Digest after each message, once a partition has delivered it.
     order: Vec<Option<u64>>,
-    /// Messages of both that each incarnation has compared.
+    /// Number of messages, from both partitions, that each incarnation has compared.
     compared: [u64; 2],
     pub steps: u64,
     messages: u64,
@@ -46,7 +46,7 @@ impl Run {
         }
     }
 
-    /// Steps one partition, 100 microseconds after the last step of either.
+    /// Steps one partition, 100 microseconds after the last step of either partition.
     pub fn step(&mut self, own: Channel) -> Option<Phase> {
         let index = own.index();
         self.steps += 1;
@@ -84,14 +84,14 @@ impl Run {
         self.forget_if_nobody_has_it();
     }
 
-    /// If no partition has any message left, the order may begin again.
+    /// If neither partition has any message left, the order may begin again.
     fn forget_if_nobody_has_it(&mut self) {
         if Channel::BOTH.iter().all(|own| self.count(*own) == 0) {
             self.order.fill(None);
         }
     }
 
-    /// Starts another incarnation.
+    /// Starts a new incarnation.
     pub fn start(&mut self, own: Channel) {
         let index = own.index();
         self.incarnations[index] += 1;
@@ -107,7 +107,7 @@ impl Run {
         Channel::BOTH.iter().all(|own| self.count(*own) == self.messages)
     }
 
-    /// Steps both in turn until everything is delivered.
+    /// Steps both partitions in turn until everything has been delivered.
     pub fn finish(&mut self) -> Result<(), String> {
         for _ in 0..20_000 {
             if self.is_done() {
