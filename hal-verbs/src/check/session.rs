@@ -19,18 +19,18 @@ pub enum CheckError {
     Talk(#[from] io::Error),
     /// The other end has another version or other options.
     #[error(
-        "the other end runs different checks; start the same version with the same --rounds on \
-         both hosts"
+        "the other end runs different checks; run the same version with the same number of rounds \
+         on both hosts"
     )]
     Mismatch,
     /// The other end failed and prints the reason itself.
-    #[error("the other end cannot connect; follow its error message, and start both ends again")]
+    #[error("the other end cannot connect; see its error message, and start both ends again")]
     OtherEnd,
     /// The two ends could not be members of one group.
     #[error(
-        "at one end devices keep the order of writes, at the other the fabric does, and such \
-         members refuse each other; give both the same --rdma-order: none, or writes if all \
-         devices keep the order"
+        "the devices keep the order of writes at one end, and the fabric keeps it at the other, so \
+         such members reject each other; set the same RDMA order at both ends: writes if all \
+         devices keep the order, otherwise none"
     )]
     WriteOrders,
 }

@@ -33,11 +33,7 @@ impl Loss {
     pub(crate) fn advice(&self) -> &'static str {
         match self.reason {
             Some(_) => "",
-            None => {
-                "; choose addresses (GIDs) of one network (`tramontane verbs devices` lists \
-                 them), and let UDP \
-                 port 4791 pass"
-            }
+            None => "; choose addresses (GIDs) on the same network, and let UDP port 4791 pass",
         }
     }
 }

@@ -149,8 +149,8 @@ pub enum JoinError {
     },
     /// The device does not keep peers from writing to regions.
     #[error(
-        "{device} carries out a write whose right was revoked, so regions are not safe on it; choose \
-         another device (`tramontane verbs devices` lists them), and report this to its vendor"
+        "{device} carries out a write whose permission was revoked, so regions are not safe on it; \
+         choose a different device, and report this to its vendor"
     )]
     NotDenied {
         /// The device.

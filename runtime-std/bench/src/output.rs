@@ -36,7 +36,7 @@ mod tests {
         assert_eq!(folder(there), Ok(PathBuf::from(there)));
         assert_eq!(file("new.svg"), Ok(PathBuf::from("new.svg")), "in the current folder");
         assert!(file(&format!("{there}/new.svg")).is_ok());
-        assert!(file(there).is_err_and(|why| why.contains("it is a folder")));
+        assert!(file(there).is_err_and(|why| why.contains("this is a folder")));
         let absent = format!("{there}/absent");
         for refused in [folder(&absent), file(&format!("{absent}/new.svg"))] {
             let why = refused.expect_err("it is not there");

@@ -348,7 +348,7 @@ mod tests {
         let last = text.lines().last().unwrap_or_default();
         assert!(
             last.starts_with(
-                "FAILED: 2 musts are broken, in 1 of 5 cases, 1 broken, 1 inconclusive"
+                "FAILED: 2 required promises are broken, in 1 of 5 cases, 1 broken, 1 inconclusive"
             ),
             "{last}"
         );

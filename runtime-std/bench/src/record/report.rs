@@ -247,7 +247,7 @@ pub(super) mod tests {
         let summary = Summary::of(&rows);
         assert_eq!((summary.in_view_held, summary.in_view), (1, 2));
         assert!(summary.words().contains("Of the 2 numbers"), "{}", summary.words());
-        assert!(summary.words().ends_with("1 hold, of the other 2 2."), "{}", summary.words());
+        assert!(summary.words().ends_with("1 hold; of the other 2, 2."), "{}", summary.words());
         let none = Summary::of(&[row(Verdict::Held, false)]).words();
         assert!(none.ends_with("not modelled."), "{none}");
     }

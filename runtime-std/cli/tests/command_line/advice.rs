@@ -215,7 +215,10 @@ fn unlogged_group_reforms_and_keeps_files() {
     for mut node in start(&[]) {
         let (code, errors) = node.ended();
         let last = errors.lines().last().unwrap_or_default();
-        assert!(code == Some(5) && last.contains("if no such member exists any longer"), "{errors}");
+        assert!(
+            code == Some(5) && last.contains("if no such member exists any longer"),
+            "{errors}"
+        );
         assert!(last.contains("new-group") && last.contains("are kept"), "{errors}");
     }
     let _nodes = start(&["--new-group"]);

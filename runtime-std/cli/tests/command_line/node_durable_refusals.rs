@@ -33,7 +33,7 @@ fn data_options_match_logged_subgroups() {
     for (change, why) in [
         ("unordered = true", "it is unordered"),
         ("restart_empty = true", "restart_empty"),
-        "name = \"view\"", "a different name"),
+        ("name = \"view\"", "a different name"),
     ] {
         let text = group.text() + change + "\n";
         let text = if change.starts_with("name") {

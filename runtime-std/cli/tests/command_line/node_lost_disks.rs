@@ -286,7 +286,7 @@ fn older_backup_of_node_does_not_count() {
     std::fs::remove_dir_all(&data).expect("a folder");
     std::fs::rename(&backup, &data).expect("a folder");
     let mut nodes = start(&group, &[0, 1]);
-    nodes[1].await_errors("node 0 does not count: it has less than others had seen of it");
+    nodes[1].await_errors("node 0 does not count: it has less than others have seen of it");
     nodes.extend(start(&group, &[2]));
     assert_whole(&group, nodes, &all, "two are as they were");
 }

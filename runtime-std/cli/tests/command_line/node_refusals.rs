@@ -240,7 +240,7 @@ fn waiting_node_reports_folders_of_other_users() {
     std::fs::create_dir(group.place.path().join("tramontane-other")).expect("a folder");
     node.await_errors("On shared memory, one user must run all members");
     let errors = node.errors();
-    let other = format!("another user has groups in {}: ", other.display());
+    let other = format!("another user has groups in {}. ", other.display());
     assert!(errors.contains(&other) && errors.contains("still waiting in "), "{errors}");
 
     let arguments = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];

@@ -72,9 +72,9 @@ fn wrong_shard_options_are_reported_in_one_line() {
     let place = &overlay.place;
     let id =
         |name: &str| place.run(&[overlay.command(&[]), vec!["--id".into(), name.into()]].concat());
-    id("g3.0").failed(2, &["\"g3.0\" is no replica", "g2.2"]);
+    id("g3.0").failed(2, &["\"g3.0\" is not a replica", "g2.2"]);
     let send = |to: &str| place.run(&overlay.command(&["send", "--time-limit", "0.2", "--to", to]));
-    send("g1,g7").failed(2, &["\"g7\" is no group", "g1, g2"]);
+    send("g1,g7").failed(2, &["\"g7\" is not a group", "g1, g2"]);
     send("g1").failed(5, &["g1.0, g1.1, g1.2"]);
     place.run(&overlay.command(&["status"])).failed_after_output(5, &["group g1 has no majority"]);
     let cycle = "name = \"a\"\n[[groups]]\nname = \"x\"\nparent = \"y\"\nreplicas = 3\n\
