@@ -11,17 +11,19 @@ use crate::support::wait_for;
 /// The user group that identifies a node's packets.
 const MARK: u32 = 4_242;
 
-/// A filter that drops packets from marked processes to an address. It is removed on drop.
+/// A filter that drops packets from marked processes to addresses. It is removed on drop.
 struct BrokenLink(String);
 
 impl BrokenLink {
-    /// Returns `None` if this process is not permitted to filter.
-    fn to(address: &str) -> Option<Self> {
-        let port = address.rsplit(':').next().expect("a port");
-        let table = format!("tramontane_{}_{port}", std::process::id());
+    /// Returns `None` if this process may not filter.
+    fn to(addresses: &[&str]) -> Option<Self> {
+        let ports: Vec<&str> =
+            addresses.iter().filter_map(|address| address.rsplit(':').next()).collect();
+        let table = format!("tramontane_{}_{}", std::process::id(), ports.join("_"));
         let rules = format!(
             "table ip {table} {{ chain output {{ type filter hook output priority 0; \
-             meta skgid {MARK} tcp dport {port} drop; }}; }}"
+             meta skgid {MARK} tcp dport {{ {} }} drop; }}; }}",
+            ports.join(", ")
         );
         let made = Command::new("nft").arg(rules).output();
         made.is_ok_and(|made| made.status.success()).then_some(Self(table))
@@ -43,19 +45,19 @@ fn marked_node(group: &Group, id: usize) -> Node {
     Node::start(command)
 }
 
+/// Returns the addresses of a group's nodes.
+fn addresses(group: &Group) -> Vec<String> {
+    let text = group.text();
+    let of = text.lines().filter_map(|line| line.strip_prefix("address = "));
+    of.map(|address| address.trim_matches('"').to_owned()).collect()
+}
+
 #[test]
 fn node_waits_until_all_members_reach_it() {
     let group = Group::of(Carrier::TcpWithKey, 3);
     let text = group.text().replace("= 3000", "= 1000");
     group.write(&format!("initial = [0, 1]\n{text}"));
-    let address = group
-        .text()
-        .lines()
-        .filter(|line| line.starts_with("address"))
-        .nth(1)
-        .map(|line| line.trim_start_matches("address = ").trim_matches('"').to_owned());
-    let address = address.expect("node 1 has one");
-    let Some(link) = BrokenLink::to(&address) else {
+    let Some(link) = BrokenLink::to(&[&addresses(&group)[1]]) else {
         eprintln!("inconclusive: this user may not filter packets");
         return;
     };
@@ -80,4 +82,35 @@ fn node_waits_until_all_members_reach_it() {
     drop(link);
     nodes[0].await_errors("view 2: 0 1 2; joined 2");
     group.await_same(&[0, 1, 2], written);
+}
+
+/// Both nodes reach the members when they begin to join, and neither reaches the other.
+#[test]
+fn simultaneous_joiners_without_link_are_not_both_admitted() {
+    let group = Group::of(Carrier::TcpWithKey, 4);
+    let text = group.text().replace("= 3000", "= 1000");
+    group.write(&format!("initial = [0, 1]\n{text}"));
+    let addresses = addresses(&group);
+    let Some(link) = BrokenLink::to(&[&addresses[2], &addresses[3]]) else {
+        eprintln!("inconclusive: this user may not filter packets");
+        return;
+    };
+    let mut nodes = [group.node(0, &[]), group.node(1, &[])];
+    group.await_members(&[0, 1]);
+    nodes[0].write(&lines(0, 0..20));
+    group.await_same(&[0, 1], 20);
+    let _joiners = [2, 3].map(|id| marked_node(&group, id));
+    wait_for("a notice", || {
+        let status = String::from_utf8(group.run("status", &[]).output).expect("text");
+        let waits = |(one, other)| {
+            status.contains(&format!("node {one} is waiting: node {other} cannot reach it"))
+        };
+        [(2, 3), (3, 2)].into_iter().any(waits).then_some(())
+    });
+    let errors = nodes[0].errors();
+    assert!(!errors.contains("view 3"), "one joiner was admitted and lost: {errors}");
+    drop(link);
+    group.await_members(&[0, 1, 2, 3]);
+    assert!(!nodes[0].errors().contains("view 4"), "{}", nodes[0].errors());
+    group.await_same(&[0, 1, 2, 3], 20);
 }

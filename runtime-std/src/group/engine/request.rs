@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tramontane_control::Session;
-use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
+use tramontane_core::ids::{NodeId, ViewId};
 
 use crate::group::description::subgroup_change::SubgroupChange;
 use crate::group::supply::queue::{QueueId, Sink};
-use crate::group::supply::wanted::Wanted;
+use crate::group::supply::wanted::{ReadyJoiner, Wanted};
 
 /// One request.
 pub(crate) enum Request {
@@ -17,11 +17,10 @@ pub(crate) enum Request {
     /// A node asks for the state of these subgroups, and for everything delivered after it. For
     /// some subgroups, it asks for log records starting at a given number instead of a state.
     Supply { node: NodeId, wanted: Wanted, sink: Sink },
-    /// A node that receives state has caught up, and asks to be admitted. Each of its subgroups is
-    /// supplied by the given member.
-    Wish { node: NodeId, sources: Vec<(SubgroupId, NodeId)> },
-    /// A node that receives state has been lost, possibly after it was admitted but before it
-    /// reported that it is ready. `led` is true if this member leads the join.
+    /// A node that takes over state has caught up, and is to be admitted.
+    Wish(ReadyJoiner),
+    /// A node that takes over state is gone, or was admitted and is gone before it reported that it
+    /// is ready. `led` says whether this member leads its join.
     Gone { node: NodeId, led: bool, queue: QueueId },
     /// Open or close a reserved subgroup.
     Change(SubgroupChange),

@@ -51,8 +51,9 @@ pub(crate) enum JoinReply {
     /// Everything delivered while the states were being sent has been sent too. The joining node
     /// tells the leading member when it is ready.
     CaughtUp,
-    /// The joining node's sources do not match this view. It must fetch what is missing, and then
-    /// report again that it is ready.
+    /// The joiner's sources do not match this view, or it has members that the joiner has not
+    /// called: the joiner must call them and fetch what is missing, and report again that it is
+    /// ready.
     Choose(WireView),
     /// The joining node is a member of this view, and this member has sent everything that precedes
     /// the view: `sent` has the counts, and `ends` the end of the previous view in each subgroup.

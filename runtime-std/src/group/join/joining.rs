@@ -179,29 +179,12 @@ fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, Att
         // An earlier attempt led to this admission.
         transfer.ask_admission(&mut lead)?
     } else {
-        reach_all(transfer, &mut lead.session, &view)?;
         transfer.be_let_in(&mut lead, &view)?
     };
     transfer.complete(&admission)?;
     // This must happen before the node counts in any majority.
     transfer.restoring.commit()?;
     Ok(LetIn { admission, lead: lead.session })
-}
-
-/// Checks that this node reaches all members before the group is asked to admit it, by calling each
-/// member as another member would. The member that leads the join reports failures to operators.
-fn reach_all<R>(
-    transfer: &StateTransfer<'_, R>,
-    lead: &mut Session,
-    view: &View,
-) -> Result<(), AttemptError> {
-    let unreached = transfer.connector.unreached(&view.members, transfer.stop);
-    if unreached.is_empty() {
-        return Ok(());
-    }
-    let members = unreached.iter().map(|node| node.get()).collect();
-    send_message(lead, &JoinRequest::Unreached { members }, STALL)?;
-    Err(AttemptError::Unreached(unreached))
 }
 
 /// Returns the first member that answers, with its view.

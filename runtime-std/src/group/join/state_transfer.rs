@@ -61,7 +61,7 @@ impl Supplier {
 enum Word {
     /// The supplier has nothing more for now.
     CaughtUp,
-    /// The sources do not match this view.
+    /// The sources do not match this view, or it has members that this node has not called.
     Choose(View),
     /// This node is a member.
     Member(Admission),
@@ -84,14 +84,27 @@ impl<R: Replica> StateTransfer<'_, R> {
         probe(identity, addresses, key.as_ref()).has_members
     }
 
-    /// Receives the states of all subgroups that have members, or get some in the meantime. Then
-    /// asks to be admitted, until a view admits this node.
+    /// Checks that this node reaches all members before the group is asked to admit it, by calling
+    /// each as a member would. The member that leads the join reports failures to operators.
+    fn reach_all(&self, lead: &mut Session, view: &View) -> Result<(), AttemptError> {
+        let unreached = self.connector.unreached(&view.members, self.stop);
+        if unreached.is_empty() {
+            return Ok(());
+        }
+        let members = unreached.iter().map(|node| node.get()).collect();
+        send_message(lead, &JoinRequest::Unreached { members }, STALL)?;
+        Err(AttemptError::Unreached(unreached))
+    }
+
+    /// Takes the states of all subgroups that have members, or get some meanwhile, and asks to be
+    /// admitted until a view does so.
     pub(crate) fn be_let_in(
         &mut self,
         lead: &mut Supplier,
         view: &View,
     ) -> Result<Admission, AttemptError> {
         let node = lead.node;
+        self.reach_all(&mut lead.session, view)?;
         lead.subgroups = needed(self.description, view, self.own);
         lead.subgroups.retain(|id| view.subgroup_members(self.description, *id).contains(&node));
         lead.ask(true, &mut self.restoring)?;
@@ -123,6 +136,7 @@ impl<R: Replica> StateTransfer<'_, R> {
                 Word::CaughtUp => return Err(AttemptError::Malformed),
                 Word::Member(admission) => lead.let_in = Some(admission),
                 Word::Choose(view) => {
+                    self.reach_all(&mut lead.session, &view)?;
                     let mut new = self.choose(&view, lead, others)?;
                     for other in &mut new {
                         self.take_states(other)?;

@@ -14,11 +14,10 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::queue::{Content, HELD_MAX, QueueId, Sink, States, Supplied, SuppliedState};
-use super::wanted::Wanted;
+use super::wanted::{ReadyJoiner, Wanted};
 use crate::group::delivery::message::Message;
 use crate::group::delivery::replica::Replica;
 use crate::group::description::subgroup_change::SubgroupChange;
-use crate::group::description::subgroups::needed;
 use crate::group::description::terms::Description;
 use crate::group::description::view::View;
 use crate::group::durable::Logs;
@@ -39,40 +38,20 @@ struct Joiner {
     held: Duration,
 }
 
-/// A node that has caught up, and the members that supply it.
-#[derive(Debug)]
-struct Ready {
-    node: NodeId,
-    sources: Vec<(SubgroupId, NodeId)>,
-}
-
-/// The current request to the group. There is only one at a time.
+/// The present request to the group; one at a time.
 #[derive(Debug)]
 enum Wished {
-    Node(Ready),
+    Node(ReadyJoiner),
     Change(SubgroupChange),
 }
 
-impl Ready {
-    /// Returns whether each of the node's subgroups that has members is supplied by a member of the
-    /// view.
-    fn has_all(&self, description: &Description, view: &View) -> bool {
-        let has = |subgroup: &SubgroupId| {
-            let is_source =
-                |(of, node): &(SubgroupId, NodeId)| of == subgroup && view.members.contains(node);
-            self.sources.iter().any(is_source)
-        };
-        needed(description, view, self.node).iter().all(has)
-    }
-}
-
-/// All nodes that a member is helping to join.
+/// All joiners of a member.
 #[derive(Default)]
 pub(crate) struct Joiners {
     supplied: Vec<Joiner>,
-    /// Nodes that have caught up and are waiting for their turn.
-    waiting: VecDeque<Ready>,
-    /// Changes to reserved subgroups that are waiting for their turn, ahead of all nodes.
+    /// Nodes that have caught up and wait for their turn.
+    waiting: VecDeque<ReadyJoiner>,
+    /// Changes of reserved subgroups that wait for their turn, ahead of all nodes.
     changes: VecDeque<SubgroupChange>,
     /// The present request to the group.
     wished: Option<Wished>,
@@ -209,12 +188,11 @@ impl Joiners {
     /// Requests the admission of a node that has caught up with all of its sources.
     pub(crate) fn wish(
         &mut self,
-        node: NodeId,
-        sources: Vec<(SubgroupId, NodeId)>,
+        ready: ReadyJoiner,
         description: &Description,
         view: &mut OpenView,
     ) {
-        self.waiting.push_back(Ready { node, sources });
+        self.waiting.push_back(ready);
         self.ask_next(description, view);
     }
 
@@ -231,19 +209,18 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// Asks the group to admit the next node that has everything it needs. If the node's sources no
-    /// longer match the view, because a subgroup has got members or a source has been lost, the
-    /// node is informed of this first.
+    /// Asks the group to admit the next node that has everything it needs. A node that does not
+    /// match the view any more is told so first: a source is gone, or the view has new members.
     fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
         let Self { supplied, waiting, .. } = self;
         waiting.retain(|ready| {
-            let has_all = ready.has_all(description, view.view());
-            let lacks = supplied.iter().find(|joiner| joiner.node == ready.node && !has_all);
+            let matches = ready.matches(description, view.view());
+            let lacks = supplied.iter().find(|joiner| joiner.node == ready.node && !matches);
             if let Some(joiner) = lacks {
-                tracing::info!(node = %ready.node, view = %view.view().id, "a node that joins needs other suppliers");
+                tracing::info!(node = %ready.node, view = %view.view().id, "a node that joins does not match the view yet");
                 joiner.sink.put(Supplied::Choose(view.view().clone()));
             }
-            has_all
+            matches
         });
         let asked = match &self.wished {
             Some(Wished::Change(change)) => Some(change.subgroup),

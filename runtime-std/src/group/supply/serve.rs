@@ -6,15 +6,15 @@
 //! call of [`Replica::snapshot`](crate::group::delivery::replica::Replica::snapshot).
 //!
 //! # Invariants
-//! - For each subgroup, a joining node receives the state at a position, then all messages after
-//!   it, each once and in order, and then the view that contains the node as a member. Nothing is
-//!   missing in between.
-//! - The group is asked to admit the node when each of the node's subgroups that has members is
-//!   supplied by a member of the view. If that is no longer so, the node is informed, and finds
-//!   other suppliers.
-//! - The group is asked to admit the node when the node is only slightly behind. The member waits
-//!   for the node until it has caught up that far (`queue`), because a node slower than the group
-//!   would otherwise never get there.
+//! - For each subgroup, a joiner receives its state at a position, then all messages from there on,
+//!   each once and in order, then the view that has the joiner as a member; nothing is missing in
+//!   between.
+//! - The group is asked to admit the joiner when it reaches all members of the view, and each of
+//!   its subgroups that has members is supplied by one of them. If that is no longer so, the joiner
+//!   is told, calls the new members, and finds other suppliers.
+//! - The group is asked to admit the joiner when it is only slightly behind. While the joiner
+//!   catches up that far, the member waits for it (`queue`); a joiner slower than the group would
+//!   otherwise never get there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use super::error::{STALL, SupplyError};
 use super::queue::{Content, Queue, Sink, Supplied, SuppliedState};
 use super::supply_logs;
-use super::wanted::Wanted;
+use super::wanted::{ReadyJoiner, Wanted};
 use crate::group::description::view::{View, WireView};
 use crate::group::durable::comparison::SharedLogs;
 use crate::group::engine::request::{Request, Requests};
@@ -77,26 +77,28 @@ fn converse(
     requests: &Requests,
     logs: &SharedLogs,
 ) -> Result<(), SupplyError> {
-    let (wanted, leads) = greet(node, session, board, logs)?;
+    let (wanted, leads, reached) = greet(node, session, board, logs)?;
     let (sink, mut queue) = Sink::new();
     if !requests.ask(Request::Supply { node, wanted, sink }) {
         return Err(SupplyError::Ended);
     }
-    let supplied = supply(node, session, &mut queue, leads, requests);
+    let mut supplier = Supplier { node, session, queue: &mut queue, board, reached, news: None };
+    let supplied = supplier.supply(leads, requests);
     if supplied.is_err() {
         requests.ask(Request::Gone { node, led: leads, queue: queue.id() });
     }
     supplied
 }
 
-/// Receives a joining node's first messages, which say what it wants, and whether this member leads
-/// its join. Each has a time limit, after which a silent node loses its slot at the control server.
+/// Receives a joiner's first messages: what it wants, whether this member leads its join, and which
+/// members it reaches. Each has a time limit, after which a silent joiner loses its slot at the
+/// control server.
 fn greet(
     node: NodeId,
     session: &mut Session,
     board: &SharedStatus,
     logs: &SharedLogs,
-) -> Result<(Wanted, bool), SupplyError> {
+) -> Result<(Wanted, bool, Vec<NodeId>), SupplyError> {
     match receive_message(session, ASK_MAX, FIRST_WORD)? {
         JoinRequest::Welcome => {}
         _ => return Err(SupplyError::Malformed),
@@ -123,61 +125,23 @@ fn greet(
             {
                 let subgroups = subgroups.into_iter().map(SubgroupId).collect();
                 let records = records.into_iter().map(|(of, from)| (SubgroupId(of), from));
-                return Ok((Wanted { subgroups, records: records.collect() }, leads));
+                let wanted = Wanted { subgroups, records: records.collect() };
+                // It has called all members of the view that it was told.
+                return Ok((wanted, leads, view.members.clone()));
             }
             JoinRequest::Unreached { members } => {
-                let members = members.into_iter().map(NodeId);
-                board.put_unreached(node, members.filter(|of| view.members.contains(of)).collect());
-                return Err(SupplyError::Unreached);
+                return Err(unreached(node, members, &view, board));
             }
             _ => return Err(SupplyError::Malformed),
         }
     }
 }
 
-/// Sends states and messages until the joining node reports that it is a member.
-fn supply(
-    node: NodeId,
-    session: &mut Session,
-    queue: &mut Queue,
-    leads: bool,
-    requests: &Requests,
-) -> Result<(), SupplyError> {
-    let (states, news) = match queue
-        .take(ANSWER, || !session.is_open())?
-        .ok_or(SupplyError::Ended)?
-    {
-        Supplied::States(states) => (states, None),
-        Supplied::Late(states, admission, sent) => (states, Some(News::Member(admission, sent))),
-        Supplied::NotNow(why) => return Ok(send_message(session, &JoinReply::NotNow(why), STALL)?),
-        _ => return Err(SupplyError::Ended),
-    };
-    for SuppliedState { subgroup, view, records, content } in states {
-        match content {
-            Content::State(mut content) => {
-                let state = JoinReply::State { subgroup: subgroup.0, view: view.0, records };
-                send_message(session, &state, STALL)?;
-                session.send_stream(&mut content, STALL)?;
-            }
-            Content::Records { log, from } => {
-                supply_logs::send_records(session, &log, subgroup, from, records)?;
-            }
-        }
-    }
-    let mut supplier = Supplier { node, session, queue, news };
-    // Only the bytes that arrived in the meantime. New messages may keep arriving for as long as
-    // the node receives other states.
-    let missed = supplier.queue.bytes();
-    supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
-    if supplier.news.is_none() {
-        send_message(supplier.session, &JoinReply::CaughtUp, STALL)?;
-        if leads {
-            return supplier.lead(requests);
-        }
-    }
-    supplier.send_until(|_, _| false)?;
-    supplier.tell_admission()?;
-    if leads { hear_up(session) } else { Ok(()) }
+/// Publishes that a joiner does not reach these members of a view.
+fn unreached(node: NodeId, members: Vec<u32>, view: &View, board: &SharedStatus) -> SupplyError {
+    let members = members.into_iter().map(NodeId);
+    board.put_unreached(node, members.filter(|of| view.members.contains(of)).collect());
+    SupplyError::Unreached
 }
 
 /// Receives the joining node's report that it is ready. Until then, only this session shows the
@@ -193,39 +157,91 @@ fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
 enum News {
     /// The node is a member of a view. Nothing follows.
     Member(Arc<Admission>, Vec<SentCount>),
-    /// The node must find suppliers in a view.
+    /// The joiner has to call the members of a view, and find suppliers there.
     Choose(View),
 }
 
-/// The supplier of a joining node that has received its states.
+/// A joiner that is supplied.
 struct Supplier<'s> {
     node: NodeId,
     session: &'s mut Session,
     queue: &'s mut Queue,
+    board: &'s SharedStatus,
+    /// The members that the joiner reaches.
+    reached: Vec<NodeId>,
     news: Option<News>,
 }
 
 impl Supplier<'_> {
-    /// Asks the group to admit the node once it is ready, and again if the node has to find other
-    /// suppliers.
-    fn lead(mut self, requests: &Requests) -> Result<(), SupplyError> {
+    /// Sends states and messages, until the joiner reports that it is a member.
+    fn supply(&mut self, leads: bool, requests: &Requests) -> Result<(), SupplyError> {
+        let (states, news) =
+            match self.queue.take(ANSWER, || !self.session.is_open())?.ok_or(SupplyError::Ended)? {
+                Supplied::States(states) => (states, None),
+                Supplied::Late(states, admission, sent) => {
+                    (states, Some(News::Member(admission, sent)))
+                }
+                Supplied::NotNow(why) => {
+                    return Ok(send_message(self.session, &JoinReply::NotNow(why), STALL)?);
+                }
+                _ => return Err(SupplyError::Ended),
+            };
+        self.news = news;
+        for SuppliedState { subgroup, view, records, content } in states {
+            match content {
+                Content::State(mut content) => {
+                    let state = JoinReply::State { subgroup: subgroup.0, view: view.0, records };
+                    send_message(self.session, &state, STALL)?;
+                    self.session.send_stream(&mut content, STALL)?;
+                }
+                Content::Records { log, from } => {
+                    supply_logs::send_records(self.session, &log, subgroup, from, records)?;
+                }
+            }
+        }
+        // Only what arrived meanwhile. New messages may keep arriving for as long as the joiner
+        // takes over other states.
+        let missed = self.queue.bytes();
+        self.send_until(|sent, queue| sent >= missed || queue.is_close())?;
+        if self.news.is_none() {
+            send_message(self.session, &JoinReply::CaughtUp, STALL)?;
+            if leads {
+                return self.lead(requests);
+            }
+        }
+        self.send_until(|_, _| false)?;
+        self.tell_admission()?;
+        if leads { hear_up(self.session) } else { Ok(()) }
+    }
+
+    /// Asks the group to admit the joiner once it is ready, and again if it has to call other
+    /// members, or to find other suppliers.
+    fn lead(&mut self, requests: &Requests) -> Result<(), SupplyError> {
+        let mut view = None;
         loop {
-            let JoinRequest::Ready { sources } =
-                receive_message(self.session, ASK_MAX, RESTORE_MAX)?
-            else {
-                return Err(SupplyError::Malformed);
+            let sources = match (receive_message(self.session, ASK_MAX, RESTORE_MAX)?, &view) {
+                (JoinRequest::Ready { sources }, _) => sources,
+                (JoinRequest::Unreached { members }, Some(view)) => {
+                    return Err(unreached(self.node, members, view, self.board));
+                }
+                _ => return Err(SupplyError::Malformed),
             };
             self.queue.catches_up(true);
             self.send_until(|_, queue| queue.is_close())?;
             if self.news.is_none() {
                 let sources = sources.into_iter().map(|(of, node)| (SubgroupId(of), NodeId(node)));
-                requests.ask(Request::Wish { node: self.node, sources: sources.collect() });
+                let (node, reached) = (self.node, self.reached.clone());
+                let ready = ReadyJoiner { node, sources: sources.collect(), reached };
+                requests.ask(Request::Wish(ready));
                 self.send_until(|_, _| false)?;
             }
             match self.news.take() {
-                Some(News::Choose(view)) => {
+                Some(News::Choose(chosen)) => {
                     self.queue.catches_up(false);
-                    send_message(self.session, &JoinReply::Choose(WireView::from(&view)), STALL)?;
+                    send_message(self.session, &JoinReply::Choose(WireView::from(&chosen)), STALL)?;
+                    // It calls them before it is ready again.
+                    self.reached.clone_from(&chosen.members);
+                    view = Some(chosen);
                 }
                 news => {
                     self.news = news;

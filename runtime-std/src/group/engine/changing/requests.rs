@@ -23,9 +23,7 @@ impl<R: Replica> Engine<R> {
         match request {
             Request::Connected { node, session, call } => self.connected(node, session, &call),
             Request::Supply { node, wanted, sink } => self.supply(node, wanted, sink)?,
-            Request::Wish { node, sources } => {
-                self.joiners.wish(node, sources, description, &mut self.present);
-            }
+            Request::Wish(ready) => self.joiners.wish(ready, description, &mut self.present),
             Request::Gone { node, led, queue } => {
                 let was_let_in = self.joiners.gone(node, &queue, description, &mut self.present);
                 let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use tramontane_control::{Address, ControlServer, Identity, Listener};
+use tramontane_control::{Address, ControlServer, Identity, Listener, Purpose};
 use tramontane_core::fabric::HostFabric as _;
 
 use super::*;
@@ -41,7 +41,10 @@ impl Members {
             [JOINER],
             None,
             move |mut client| {
-                script(&mut client.session);
+                // Others only check whether the member answers.
+                if client.purpose == Purpose::Join {
+                    script(&mut client.session);
+                }
             },
         );
         let server = server.expect("a thread");
@@ -232,4 +235,26 @@ fn joiner_restarts_if_view_ends_before_restore() {
     });
     let error = join(&members, &alone).expect_err("something is missing");
     assert!(matches!(error, AttemptError::ViewOver), "{error}");
+}
+
+/// Member 1 was admitted while the joiner took over the state, and ended since.
+#[test]
+fn joiner_calls_members_that_were_admitted_meanwhile() {
+    let alone = View { members: vec![NodeId(0)], ..before() };
+    let mut members = Members::default();
+    let (first, (said, heard)) = (alone.clone(), std::sync::mpsc::channel());
+    members.add(0, move |session| {
+        hear_words(session, &first);
+        state(session, 0);
+        send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+        let _: JoinRequest = receive_message(session, AROUND, LONG).expect("it is ready");
+        send_message(session, &JoinReply::Choose(WireView::from(&before())), LONG)
+            .expect("it hears");
+        said.send(receive_message(session, AROUND, LONG).expect("it answers")).expect("the test");
+    });
+    members.add(1, |_| {});
+    drop(members.endpoints.pop());
+    let error = join(&members, &alone).expect_err("node 1 does not answer");
+    assert!(matches!(&error, AttemptError::Unreached(of) if *of == [NodeId(1)]), "{error}");
+    assert_eq!(heard.recv_timeout(LONG), Ok(JoinRequest::Unreached { members: vec![1] }));
 }
