@@ -153,7 +153,8 @@ impl Shared {
             sooner(due.flatten());
         }
         let writers = lock(&self.discovery).writers();
-        for writer in writers {
+        for writer in &writers {
+            writer.heed(&writers);
             upcall(|| writer.tick(now.elapsed));
             sooner(writer.next_due(now.elapsed));
         }

@@ -168,15 +168,13 @@ impl TopicState {
     #[inline]
     fn heard(&mut self, writer: PublicationHandle, sequence: Option<u64>, now: Now) -> bool {
         let Some(heard) = self.writers.heard(writer, sequence, now.elapsed) else { return false };
-        if heard.lost > 0 || heard.revived {
-            for reader in self.readers.iter().filter(|reader| reader.is_matched(writer)) {
-                if heard.revived {
-                    reader.core.lives(writer, true);
-                }
-                if heard.lost > 0 {
-                    reader.core.lost(heard.lost);
-                }
-            }
+        for revived in &heard.revived {
+            let matched = self.readers.iter().filter(|reader| reader.is_matched(*revived));
+            matched.for_each(|reader| reader.core.lives(*revived, true));
+        }
+        if heard.lost > 0 {
+            let matched = self.readers.iter().filter(|reader| reader.is_matched(writer));
+            matched.for_each(|reader| reader.core.lost(heard.lost));
         }
         true
     }

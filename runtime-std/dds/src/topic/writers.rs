@@ -37,12 +37,13 @@ impl KnownWriter {
 }
 
 /// The consequences of a message for its writer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// Number of the writer's messages, before this one, that did not arrive.
     pub(crate) lost: u64,
-    /// Whether the writer had missed its lease and is alive again.
-    pub(crate) revived: bool,
+    /// Writers that had missed their leases and are alive again: this one, or others of its
+    /// participant for which it spoke.
+    pub(crate) revived: Vec<PublicationHandle>,
 }
 
 /// All known writers.
@@ -97,7 +98,10 @@ impl KnownWriters {
     ) -> Option<Heard> {
         let at = self.0.iter().position(|known| known.handle == handle)?;
         let known = self.0.get_mut(at)?;
-        let mut heard = Heard { lost: 0, revived: !known.is_alive };
+        let mut heard = Heard::default();
+        if !known.is_alive {
+            heard.revived.push(handle);
+        }
         if let Some(sequence) = sequence {
             if !std::mem::take(&mut known.is_behind_gap) {
                 heard.lost = sequence.saturating_sub(known.sequence).saturating_sub(1);
@@ -109,9 +113,11 @@ impl KnownWriters {
             for other in &mut self.0 {
                 if other.handle.participant == handle.participant
                     && other.qos.liveliness.kind == LivelinessKind::ManualByParticipant
-                    && other.is_alive
                 {
                     other.heard = now;
+                    if !std::mem::replace(&mut other.is_alive, true) {
+                        heard.revived.push(other.handle);
+                    }
                 }
             }
         }
@@ -193,7 +199,7 @@ mod tests {
         assert_eq!(writers.silent(ms(10)), [handle(0, 0)]);
         assert_eq!(writers.silent(ms(30)), [], "told once");
         let heard = writers.heard(handle(0, 0), None, ms(31)).expect("known");
-        assert!(heard.revived);
+        assert_eq!(heard.revived, [handle(0, 0)]);
         assert_eq!(writers.next_due(), Some(ms(41)));
     }
 
@@ -214,5 +220,17 @@ mod tests {
             }
             assert_eq!(writers.silent(ms(12)), silent, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn participant_revives_all_its_writers_of_that_kind() {
+        let kind = LivelinessKind::ManualByParticipant;
+        let mut writers = KnownWriters::default();
+        let all = [handle(0, 0), handle(0, 1), handle(1, 0)];
+        all.map(|known| writers.add(known, manual(kind), 0, ms(0)));
+        assert_eq!(writers.silent(ms(10)), all);
+        let heard = writers.heard(handle(0, 1), None, ms(20)).expect("known");
+        assert_eq!(heard.revived, [handle(0, 1), handle(0, 0)]);
+        assert_eq!(writers.silent(ms(30)), [handle(0, 0), handle(0, 1)], "again silent");
     }
 }

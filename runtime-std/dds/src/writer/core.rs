@@ -2,6 +2,7 @@
 //! timers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::listener::{DataWriterListener, WriterEvent};
@@ -30,9 +31,10 @@ pub(super) struct Statuses {
 struct Dues {
     /// The time by which each instance's next sample is due.
     samples: BTreeMap<InstanceHandle, Duration>,
-    /// The time by which the next liveliness assertion is due. `None` from when one is missed until
-    /// the next.
-    sign: Option<Duration>,
+    /// The time of the last liveliness assertion.
+    sign: Duration,
+    /// Whether the lease has passed without an assertion, and none has come since.
+    is_silent: bool,
 }
 
 /// The shared part of a writer.
@@ -90,14 +92,17 @@ impl WriterCore {
     /// Returns whether anything can become due at the writer, so that its writes must be recorded.
     #[inline]
     pub(super) fn has_dues(&self) -> bool {
-        self.qos.deadline.period != INFINITE || self.lease().is_some()
+        self.qos.deadline.period != INFINITE || self.is_manual()
     }
 
     /// Returns the lease that the application has to keep.
     fn lease(&self) -> Option<Duration> {
-        let liveliness = &self.qos.liveliness;
-        let is_manual = liveliness.kind != LivelinessKind::Automatic;
-        (is_manual && liveliness.lease_duration != INFINITE).then_some(liveliness.lease_duration)
+        let lease = self.qos.liveliness.lease_duration;
+        (self.is_manual() && lease != INFINITE).then_some(lease)
+    }
+
+    fn is_manual(&self) -> bool {
+        self.qos.liveliness.kind != LivelinessKind::Automatic
     }
 
     /// Records that a sample of this instance has been written.
@@ -116,8 +121,27 @@ impl WriterCore {
 
     /// Records an assertion of liveliness.
     pub(crate) fn gave_sign(&self, now: Duration) {
-        if let Some(lease) = self.lease() {
-            lock(&self.dues).sign = Some(now.saturating_add(lease));
+        if self.is_manual() {
+            let mut dues = lock(&self.dues);
+            (dues.sign, dues.is_silent) = (now, false);
+        }
+    }
+
+    /// Takes over the last sign of life of the writers that speak for this one: those of its
+    /// participant in the topic, if the participant asserts its liveliness.
+    pub(crate) fn heed(&self, writers: &[Arc<Self>]) {
+        let kind = LivelinessKind::ManualByParticipant;
+        if self.qos.liveliness.kind != kind {
+            return;
+        }
+        let speaks = |other: &&Arc<Self>| {
+            other.qos.liveliness.kind == kind
+                && (other.topic, other.generation) == (self.topic, self.generation)
+        };
+        let signs = writers.iter().filter(speaks).map(|other| lock(&other.dues).sign);
+        let last = signs.max().unwrap_or_default();
+        if last > lock(&self.dues).sign {
+            self.gave_sign(last);
         }
     }
 
@@ -159,9 +183,9 @@ impl WriterCore {
         let mut is_silent = false;
         let late: Vec<_> = {
             let mut dues = lock(&self.dues);
-            if dues.sign.is_some_and(|due| due <= now) {
-                dues.sign = None;
-                is_silent = true;
+            if let Some(lease) = self.lease() {
+                let is_late = dues.sign.saturating_add(lease) <= now;
+                is_silent = is_late && !std::mem::replace(&mut dues.is_silent, is_late);
             }
             let period = self.qos.deadline.period;
             let late = |(instance, due): (&InstanceHandle, &mut Duration)| {
@@ -185,13 +209,15 @@ impl WriterCore {
 
     /// Returns when something may become due; `None` if nothing ever will.
     pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
-        if !self.has_dues() {
+        if self.qos.deadline.period == INFINITE && self.lease().is_none() {
             return None;
         }
         let dues = lock(&self.dues);
         let shortest = self.qos.deadline.period.min(self.lease().unwrap_or(INFINITE));
         let latest = now.saturating_add(shortest);
-        dues.samples.values().copied().chain(dues.sign).chain([latest]).min()
+        let sign = self.lease().filter(|_| !dues.is_silent);
+        let sign = sign.map(|lease| dues.sign.saturating_add(lease));
+        dues.samples.values().copied().chain(sign).chain([latest]).min()
     }
 }
 

@@ -2,7 +2,7 @@
 //! a reader's cache; these tests show that time is checked.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tramontane_dds::{
     DataReaderListener, DataWriterListener, DeadlineMissedStatus, Disposition, DomainParticipant,
@@ -150,6 +150,46 @@ fn silent_manual_writer_is_not_alive() {
     notes.lock().expect("no panic").clear();
     writer.assert_liveliness().expect("room");
     until("it lives again", || notes.lock().expect("no panic").contains(&"alive"));
+}
+
+/// One of two writers asserts its liveliness, which speaks for both.
+#[test]
+fn one_writer_asserts_liveliness_of_participant() {
+    let place = place();
+    let own = place.join(0);
+    let topic = tracks(&own);
+    let notes: Notes<&'static str> = Arc::default();
+    let _reader = own
+        .create_datareader_with_listener(&topic, ReaderQos::default(), Late(Arc::clone(&notes)))
+        .expect("a reader");
+    let mut offered = WriterQos::of(Level::Atomic);
+    offered.liveliness.kind = LivelinessKind::ManualByParticipant;
+    offered.liveliness.lease_duration = Duration::from_millis(500);
+    let silent = own.create_datawriter(&topic, offered.clone()).expect("a writer");
+    let mut speaker = own.create_datawriter(&topic, offered).expect("a writer");
+    let started = Instant::now();
+    let mut last = started;
+    while started.elapsed() < Duration::from_millis(1_200) {
+        speaker.assert_liveliness().expect("room");
+        let pause = last.elapsed();
+        assert!(pause < Duration::from_millis(400), "inconclusive: the machine paused {pause:?}");
+        last = Instant::now();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(silent.liveliness_lost_status().total_count, 0);
+    assert!(!notes.lock().expect("no panic").contains(&"not alive"));
+    until("both fall silent", || {
+        [&silent, &speaker].map(|writer| writer.liveliness_lost_status().total_count) == [1, 1]
+    });
+    notes.lock().expect("no panic").clear();
+    let before = speaker.liveliness_lost_status().total_count;
+    speaker.assert_liveliness().expect("room");
+    let alive = || notes.lock().expect("no panic").iter().filter(|what| **what == "alive").count();
+    until("both live again", || alive() == 2);
+    until("both fall silent again", || {
+        [&silent, &speaker].map(|writer| writer.liveliness_lost_status().total_count)
+            == [before + 1, before + 1]
+    });
 }
 
 #[test]
