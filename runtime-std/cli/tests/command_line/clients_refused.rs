@@ -1,11 +1,11 @@
 //! Clients that are refused, cut or forgotten, and the messages that they get (EXT-1).
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -190,6 +190,56 @@ fn client_that_returns_after_lease_is_refused() {
         assert!(told.contains("LeaseOver"), "{told}");
     }
     assert_eq!(group.await_same(&[0, 1], 2), "line\nline\n");
+}
+
+/// At least 70 clients per second publish a line and are killed. Their source is refused at every
+/// member once it has half of the places, and clients of another source are admitted.
+#[test]
+#[ignore = "takes 2,000 clients, and must run alone"]
+fn short_lived_clients_leave_room_for_other_sources() {
+    const PLACES: u64 = 4_096;
+    let group = group_of(Carrier::TcpWithKey, "");
+    if TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("inconclusive: this machine has no IPv6");
+        return;
+    }
+    let last = addresses(&group)[2].to_string();
+    let other = last.replace("127.0.0.1", "[::1]");
+    group.write(&group.text().replace(&last, &other));
+    let _nodes = start(&group);
+    let publish = |node, id| {
+        let mut client = RawClient::at(&group, node);
+        client.attach(life(id, 1), true);
+        let next = client.hear_next()?;
+        client.publish(next, &["line"]);
+        client.await_delivered(1);
+        Ok::<_, String>(())
+    };
+    let started = Instant::now();
+    let publish_until_refused = |first| {
+        let refused = (0..).find_map(|n| Some((n, publish(0, first + n).err()?)));
+        refused.expect("it is refused in the end")
+    };
+    let refusals: Vec<(u64, String)> = std::thread::scope(|scope| {
+        let threads =
+            [0, 1, 2, 3].map(|of| scope.spawn(move || publish_until_refused(of * PLACES)));
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let took = started.elapsed();
+    let admitted: u64 = refusals.iter().map(|(count, _)| count).sum();
+    if took > Duration::from_secs(PLACES / 2 / 70) {
+        eprintln!("inconclusive: {admitted} clients took {took:?}, less than 70 per second");
+        return;
+    }
+    assert!(refusals.iter().all(|(_, why)| why.contains("TooMany")), "{refusals:?}");
+    assert_eq!(PLACES / 2, admitted);
+    let id = 4 * PLACES;
+    let why = publish(1, id).expect_err("all members count alike");
+    assert!(why.contains("TooMany"), "{why}");
+    let mut known = RawClient::at(&group, 1);
+    known.attach(life(0, 1), false);
+    assert_eq!(known.hear_next(), Ok(1), "one that is remembered is not refused");
+    publish(2, id).expect("another source has room");
 }
 
 /// If a client cannot reach its members for longer than its lease, it learns that its messages may
