@@ -2,6 +2,8 @@
 //! installs Cyclone DDS: this program needs it, and a network that supports multicast.
 
 use std::io::{BufRead as _, BufReader};
+use std::ops::Range;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -134,22 +136,29 @@ struct World {
     rtps_domain: u16,
 }
 
+/// Joins the domain of these tests, whose memory is in that folder.
+fn join(root: &Path, node: u32) -> DomainParticipant {
+    let group = Description::builder("gateway").nodes(3).heartbeat_ms(10, 2_000);
+    let topics = [
+        TopicDescription::new("Numbers", "Numbered").sample_max(256),
+        TopicDescription::new("Octets", "Octets").sample_max(SAMPLE_MAX).window(4),
+    ];
+    let domain = Domain::new(group, topics).expect("a domain");
+    let options = StartOptions { root: Root::under(root), ..StartOptions::new(node) };
+    DomainParticipant::join(&domain, options).expect("it joins")
+}
+
 impl World {
     fn new(rtps_domain: u16) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
-        let group = Description::builder("gateway").nodes(3).heartbeat_ms(10, 2_000);
-        let topics = [
-            TopicDescription::new("Numbers", "Numbered").sample_max(256),
-            TopicDescription::new("Octets", "Octets").sample_max(SAMPLE_MAX).window(4),
-        ];
-        let domain = Domain::new(group, topics).expect("a domain");
-        let join = |node| {
-            let options =
-                StartOptions { root: Root::under(root.path()), ..StartOptions::new(node) };
-            DomainParticipant::join(&domain, options).expect("it joins")
-        };
+        Self::with(root, rtps_domain, 0..3)
+    }
+
+    /// The participants that are these nodes; others join elsewhere.
+    fn with(root: TempDir, rtps_domain: u16, nodes: Range<u32>) -> Self {
+        let place = root.path();
         let participants = std::thread::scope(|scope| {
-            let joins: Vec<_> = (0..3).map(|node| scope.spawn(move || join(node))).collect();
+            let joins: Vec<_> = nodes.map(|node| scope.spawn(move || join(place, node))).collect();
             joins.into_iter().map(|join| join.join().expect("it joins")).collect()
         });
         Self { _root: root, participants, rtps_domain }
@@ -163,11 +172,7 @@ impl World {
     }
 
     fn mirroring(&self, node: usize, mirrored: MirrorOptions) -> Gateway {
-        let options =
-            GatewayOptions { rtps_domain: self.rtps_domain, gateways: vec![0, 1], network: None };
-        let mut gateway = Gateway::open(options).expect("RTPS");
-        gateway.mirror(&self.participants[node], &mirrored).expect("mirrored");
-        gateway
+        mirroring(&self.participants[node], self.rtps_domain, &mirrored)
     }
 
     /// Returns a reader that records what a participant receives from now on.
@@ -185,6 +190,13 @@ impl World {
             .expect("a reader");
         (reader, seen)
     }
+}
+
+fn mirroring(own: &DomainParticipant, rtps_domain: u16, mirrored: &MirrorOptions) -> Gateway {
+    let options = GatewayOptions { rtps_domain, gateways: vec![0, 1], network: None };
+    let mut gateway = Gateway::open(options).expect("RTPS");
+    gateway.mirror(own, mirrored).expect("mirrored");
+    gateway
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -272,6 +284,63 @@ fn gateway_takeover_repeats_and_loses_nothing() {
     drop(world.participants.remove(0));
     drop(first);
     let seen = reader.samples();
+    assert_whole(&order.lock().expect("no panic"), &[(1, count)]);
+    assert_whole(&seen, &[(1, count)]);
+}
+
+/// The folder of a process that is to be [`failing_gateway`].
+const ROLE: &str = "TRAMONTANE_FAILING_GATEWAY";
+
+const ROLE_DOMAIN: u16 = 88;
+
+/// The exit status of that process once its gateway has failed.
+const FAILED: i32 = 44;
+
+/// A gateway in a process of its own. When its input ends, a thread of the RTPS library panics;
+/// then it does what `tramontane-dds gateway` does.
+#[test]
+#[ignore = "the process of standby_takes_over_from_failed_process"]
+fn failing_gateway() {
+    let Some(root) = std::env::var_os(ROLE) else { return };
+    let own = join(root.as_ref(), 0);
+    let out = MirrorOptions { writes: "Numbers.ordered".into(), ..MirrorOptions::same("Numbers") };
+    let mut gateway = mirroring(&own, ROLE_DOMAIN, &out);
+    assert!(gateway.failure().is_none());
+    std::io::stdin().read_line(&mut String::new()).expect("an input");
+    let thread = std::thread::Builder::new().name("RustDDS planted".into());
+    thread.spawn(|| panic!("planted")).expect("a thread").join().expect_err("it panics");
+    gateway.failure().expect("it is noticed");
+    drop(gateway);
+    own.leave(PATIENCE).expect("the others continue");
+    std::process::exit(FAILED);
+}
+
+/// The active gateway is another process, and can no longer pass samples on. The process ends, and
+/// the standby passes on the rest.
+#[test]
+#[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
+fn standby_takes_over_from_failed_process() {
+    let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let mut active = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "failing_gateway", "--ignored"])
+        .env(ROLE, root.path())
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let world = World::with(root, ROLE_DOMAIN, 1..3);
+    let (_reader, order) = world.order_at(1);
+    let standby = world.gateway(0, "Numbers.ordered");
+    let count = 600;
+    let reader = Peer::read(ROLE_DOMAIN, "Numbers.ordered", 600);
+    // Both gateways read before anything is written.
+    std::thread::sleep(Duration::from_secs(3));
+    let _writer = Peer::write(ROLE_DOMAIN, "Numbers", 1, count);
+    until("some come", || order.lock().expect("no panic").len() > 100);
+    assert_eq!(standby.counts()[0].1.entered, 0, "the other one is active");
+    drop(active.stdin.take());
+    assert_eq!(active.wait().expect("it ends").code(), Some(FAILED));
+    let seen = reader.samples();
+    assert!(standby.counts()[0].1.entered > 0, "nothing was left to pass on: inconclusive");
     assert_whole(&order.lock().expect("no panic"), &[(1, count)]);
     assert_whole(&seen, &[(1, count)]);
 }
