@@ -20,6 +20,9 @@ use crate::writer::DataWriter;
 /// Maximum pause, after which the thread checks whether the view has changed.
 const REST: Duration = Duration::from_millis(5);
 
+/// How long a mirror that ends waits for reliable RTPS readers that are behind.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
+
 /// Number of samples forwarded between two checks of the view.
 const DEEDS_MAX: usize = 256;
 
@@ -131,6 +134,8 @@ impl Mirror {
             }
         }
         drop(self.reader);
+        // Other gateways count what went out as passed on, and do not write it again.
+        self.rtps.settle(SETTLE_MAX);
         Ok(())
     }
 

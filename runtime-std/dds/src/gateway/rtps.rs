@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustdds::bytes::Bytes;
 use rustdds::dds::result::{ReadError, WriteError};
@@ -194,6 +194,16 @@ impl RtpsTopic {
         }
         self.mark()?;
         Ok(true)
+    }
+
+    /// Waits until all reliable readers have what was written, at most `timeout`.
+    pub(super) fn settle(&self, timeout: Duration) {
+        let until = Instant::now() + timeout;
+        for writer in [&self.writer, &self.marks.2] {
+            // It fails only for a writer that is gone; then nobody waits for it.
+            let left = until.saturating_duration_since(Instant::now());
+            let _ = writer.wait_for_acknowledgments(left);
+        }
     }
 
     /// Announces the last outgoing sample to other gateways if it has not been announced yet and

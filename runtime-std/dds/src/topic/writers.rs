@@ -227,7 +227,7 @@ mod tests {
         let kind = LivelinessKind::ManualByParticipant;
         let mut writers = KnownWriters::default();
         let all = [handle(0, 0), handle(0, 1), handle(1, 0)];
-        all.map(|known| writers.add(known, manual(kind), 0, ms(0)));
+        all.into_iter().for_each(|known| writers.add(known, manual(kind), 0, ms(0)));
         assert_eq!(writers.silent(ms(10)), all);
         let heard = writers.heard(handle(0, 1), None, ms(20)).expect("known");
         assert_eq!(heard.revived, [handle(0, 1), handle(0, 0)]);

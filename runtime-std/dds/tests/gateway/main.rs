@@ -102,6 +102,11 @@ impl Peer {
         Self::start(rtps_domain, &["read", topic, &count.to_string()])
     }
 
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(sent.expect("a command").success());
+    }
+
     /// Returns the lines that a reader has printed, once its process has exited.
     fn lines(mut self) -> Vec<String> {
         let ended = self.child.wait().expect("it ends");
@@ -374,6 +379,36 @@ fn samples_of_every_size_pass_both_ways() {
     }
     let lines: Vec<String> = SIZES.iter().chain(&SIZES).map(u32::to_string).collect();
     assert_eq!(reader.lines(), lines);
+}
+
+/// A reader is stopped while more is written than its socket holds, until the gateway is about to
+/// end.
+#[test]
+#[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
+fn ending_gateway_waits_for_reliable_readers() {
+    const COUNT: usize = 60;
+    const SIZE: u32 = 60_000;
+    let world = World::new(89);
+    let own = &world.participants[2];
+    let topic = own.topic::<Octets>("Octets").expect("a topic");
+    let mut writer = own.create_datawriter(&topic, WriterQos::of(Level::Atomic)).expect("a writer");
+    let out = MirrorOptions { writes: "Out".to_owned(), ..MirrorOptions::same("Octets") };
+    let gateway = world.mirroring(0, out);
+    let reader = Peer::start(89, &["read-sizes", "Out", &COUNT.to_string()]);
+    // It matches before anything is written.
+    std::thread::sleep(Duration::from_secs(3));
+    reader.signal("-STOP");
+    for _ in 0..COUNT {
+        writer.write(&Octets(pattern(SIZE))).expect("room");
+    }
+    let count = u64::try_from(COUNT).expect("small");
+    until("they went out", || gateway.counts()[0].1.went_out == count);
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(gateway));
+        std::thread::sleep(Duration::from_millis(300));
+        reader.signal("-CONT");
+    });
+    assert_eq!(reader.lines(), vec![SIZE.to_string(); COUNT]);
 }
 
 /// The byte pattern of `peer.py`.
