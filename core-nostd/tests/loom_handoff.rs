@@ -25,7 +25,7 @@ use loom::thread;
 use tramontane_core::ids::{Position, Slot};
 use tramontane_core::smc::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 
-/// The operations that the model needs from a hand-off: the core's, or a copy with a bug.
+/// The operations that the model needs from a hand-off: the core's hand-off, or a copy with a bug.
 trait HandsOff: Send + Sync + 'static {
     /// Reserves up to `most` slots. Returns the first position and the count; the count is 0 if no
     /// slot is free.
@@ -184,8 +184,8 @@ impl<H: HandsOff> Ring<H> {
         &self.slots[usize::try_from(position % self.window()).expect("a small window")]
     }
 
-    /// Sends messages from an application thread, at most `most` at once, waiting while no slot is
-    /// free. Returns their positions.
+    /// Sends messages from an application thread, at most `most` at a time, waiting while no slot
+    /// is free. Returns their positions.
     fn send(&self, messages: std::ops::Range<u64>, most: u32, outcome: Outcome) -> Vec<u64> {
         let mut sent = Vec::new();
         let mut left = messages;
@@ -217,7 +217,7 @@ impl<H: HandsOff> Ring<H> {
             }
         };
         let message = self.slot(position).with(|payload| {
-            // SAFETY: no thread writes it now, as the model checks.
+            // SAFETY: no thread writes to it now, as the model checks.
             unsafe { *payload }
         });
         self.handoff.set_limit(position + 1 + self.window());
@@ -225,7 +225,7 @@ impl<H: HandsOff> Ring<H> {
     }
 }
 
-/// The messages that two threads send, and how.
+/// The messages that two threads send, and how they send them.
 #[derive(Clone, Copy)]
 struct Load {
     window: usize,
@@ -237,7 +237,7 @@ struct Load {
     preemptions: Option<usize>,
 }
 
-/// Returns a load of one message per thread, in a ring of `window` slots.
+/// Returns a load with one message per thread, in a ring of `window` slots.
 const fn one_each(window: usize) -> Load {
     Load { window, counts: [1, 1], most: 1, preemptions: None }
 }
@@ -272,8 +272,8 @@ fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 's
     explored.load(StdOrdering::Relaxed)
 }
 
-/// Asserts that each position was reserved once, and that the message and outcome taken there are
-/// those of its owner.
+/// Asserts that each position was reserved once, and that the message and outcome taken at each
+/// position are those of its owner.
 fn check(taken: &[(u64, Outcome)], first: &[u64], second: &[u64]) {
     let mut positions: Vec<u64> = first.iter().chain(second).copied().collect();
     positions.sort_unstable();
@@ -305,7 +305,7 @@ fn two_threads_share_and_reuse_one_slot() {
     assert!(explored > 1000, "only {explored}");
 }
 
-/// The ring wraps while both threads send. The interleavings are too many to explore them all.
+/// The ring wraps while both threads send. There are too many interleavings to explore them all.
 #[test]
 fn two_threads_wrap_a_ring_of_two() {
     let load = Load { window: 2, counts: [2, 1], most: 1, preemptions: Some(3) };
@@ -314,7 +314,7 @@ fn two_threads_wrap_a_ring_of_two() {
     assert!(explored > 1000, "only {explored}");
 }
 
-/// One sender takes two slots at once if both are free, otherwise one.
+/// One sender takes two slots at once if both are free, or otherwise one.
 #[test]
 fn several_slots_are_reserved_at_once() {
     let load = Load { window: 2, counts: [2, 1], most: 2, preemptions: Some(3) };

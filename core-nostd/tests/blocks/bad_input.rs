@@ -1,5 +1,5 @@
-//! A peer's input can end a block group, and do nothing else (RDM-4). proptest prints its seed on
-//! failure.
+//! A peer's input can end a block group, but can do nothing else (RDM-4). proptest prints its seed
+//! on failure.
 
 use super::member::*;
 use proptest::prelude::*;
@@ -108,8 +108,8 @@ fn events_of_another_group_are_ignored() {
     });
 }
 
-/// A peer that revoked this member's right suspected it and has not failed. The other members do
-/// not blame that peer either; they report the denied member as unreachable.
+/// A peer that revoked this member's permission suspected this member but has not failed. The other
+/// members do not blame that peer either; they report the denied member as unreachable.
 #[test]
 fn denied_post_ends_the_group_without_blame() {
     let denied =

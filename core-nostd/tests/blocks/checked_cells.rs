@@ -1,5 +1,5 @@
 //! A group's cells with checks: a cell with a flipped bit counts as not yet written, and ends the
-//! group after a stated number of steps unless it is repaired before.
+//! group after a given number of steps unless it has been repaired by then.
 
 use super::member::*;
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
@@ -7,8 +7,8 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{Cause, Failure, Outcome};
 
-/// A member's cells: it is ready for seven steps, has not failed, and closes a group without
-/// messages.
+/// A member's cells: the member is ready for seven steps, has not failed, and closes a group
+/// without messages.
 const SAID: [u64; 4] = [7, 0, 1, 0];
 
 fn sealed() -> [[u64; 4]; 4] {

@@ -1,6 +1,6 @@
-//! A member that has told the root that it has every message depends only on the root (RDM-6): a
-//! member that leaves because the group is closed must not make the group fail for another that
-//! reads its cells later.
+//! A member that has told the root that it has every message depends only on the root (RDM-6). A
+//! member that leaves because the group is closed must not make the group fail for another member
+//! that reads its cells later.
 
 use super::member::*;
 use tramontane_core::fabric::{BlockEvent, LossCause};
@@ -15,8 +15,8 @@ const CLOSED: usize = 3;
 
 const LEFT: Cause = Cause::Lost(LossCause::Left);
 
-/// Returns the cell with which a member says that another left: the lowest bit, the cause, the
-/// rank.
+/// Returns the cell with which a member publishes that another member left: the lowest bit, the
+/// cause, the rank.
 fn told_left(member: Rank) -> u64 {
     1 | (2 << 8) | (u64::from(member.0) << 16)
 }

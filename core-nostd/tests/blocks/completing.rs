@@ -1,5 +1,5 @@
-//! When a member completes a message: once all of it is in its final memory and no notices are
-//! owed.
+//! When a member completes a message: once the whole message is in its final memory and no notices
+//! are owed.
 
 use super::member::{BLOCK, OTHER, ROOT, Willing, area, setup, way, with_member, with_peers};
 use tramontane_core::fabric::{Area, BlockEvent, ErrorKind, Promises, ViewMemory};
@@ -77,7 +77,7 @@ fn message_completes_after_its_first_block_is_copied() {
 }
 
 /// The application may reuse a message's memory once the message is complete, so no block may still
-/// be in flight from there.
+/// be in flight from that memory.
 #[test]
 fn message_completes_after_its_last_block_is_sent() {
     with_peers(Algorithm::Chain, Default::default(), |mut group, fabric, messages, say| {
@@ -97,9 +97,9 @@ fn message_completes_after_its_last_block_is_sent() {
     });
 }
 
-/// On shared memory, a peer can see a posted receive before its notice is sent, and send the block.
-/// The message is whole then, but its member first sends the notice that it owes, because the next
-/// message needs another notice.
+/// On shared memory, a peer can see a posted receive before its notice is sent, and can send the
+/// block. The message is then whole, but its member first sends the notice that it owes, because
+/// the next message needs another notice.
 #[test]
 fn message_completes_after_the_owed_notice_is_sent() {
     with_member(Algorithm::Sequential, Default::default(), |mut group, fabric, messages| {

@@ -1,8 +1,8 @@
 //! Large messages in the total order (RDM-7): a sequence position counts as received when both its
 //! slot and its blocks have arrived.
 //!
-//! The test simulates the blocks: it reports to each node how many large messages of a sender have
-//! arrived.
+//! The test simulates the blocks: it reports to each node how many of a sender's large messages
+//! have arrived.
 
 use crate::common::{OneMemory, send, with_layout, with_rows};
 use proptest::prelude::*;
@@ -133,7 +133,7 @@ fn forbidden_large_message_is_misbehaviour() {
     });
 }
 
-/// The message has no blocks, so it would be delivered without them, or with those of another
+/// The message has no blocks, so it would be delivered either without any or with those of another
 /// message.
 #[test]
 fn message_made_large_after_receipt_is_misbehaviour() {
@@ -249,7 +249,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// In whichever order slots and blocks arrive, all members deliver in one order that keeps each
+    /// In whatever order slots and blocks arrive, all members deliver in one order that keeps each
     /// sender's order, and in the end they deliver everything.
     #[test]
     fn large_and_small_messages_have_one_order(events in prop::collection::vec(event(), 0..120)) {

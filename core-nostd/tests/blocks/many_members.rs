@@ -10,7 +10,7 @@ use tramontane_core::rdmc::transfer::{BlockGroup, Cause, Failure, Outcome};
 /// A step reads the cells of 64 members.
 const MEMBERS: u16 = 150;
 
-/// Offset of the cell in a member's line that says that the group failed.
+/// Offset, in a member's line, of the cell that says that the group failed.
 const FAILED: usize = 8;
 
 /// Opens a group of `count` members.
@@ -35,8 +35,8 @@ fn with_members(
 }
 
 /// Returns the number of steps after which member 1 knows that the group has failed, if `said_by`
-/// reports the root's loss before the first. A step that knows of no failure and has not read all
-/// cells must report more work.
+/// reports the root's loss before the first step. A step that knows of no failure and has not read
+/// all cells must report more work.
 fn steps_until_heard(said_by: Rank) -> usize {
     let mut heard = 0;
     with_members(MEMBERS, Rank(1), |mut group, fabric, messages, say_failed| {
@@ -71,7 +71,7 @@ fn failure_reports_of_many_members_are_read() {
     assert_eq!(heard, [1, 1, 1, 2, 2, 3, 3]);
 }
 
-/// A step handles at most 32 members, the local one included, and says whether it left any out.
+/// A step handles at most 32 members, including the local one, and reports whether it omitted any.
 #[test]
 fn root_announces_the_close_in_several_steps() {
     for (count, posts) in [(31, &[30][..]), (32, &[31]), (33, &[31, 1]), (64, &[31, 32])] {

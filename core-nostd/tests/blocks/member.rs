@@ -25,7 +25,7 @@ pub struct Willing {
     pub receives: Vec<(Rank, Token)>,
     pub sends: usize,
     pub closes: usize,
-    /// The error with which posts are refused, or `None` to accept them.
+    /// The error with which posts are refused, or `None` if they are accepted.
     pub refuses: Option<ErrorKind>,
     /// A peer that is not ready yet.
     pub absent: Option<Rank>,
@@ -33,7 +33,7 @@ pub struct Willing {
     pub posts: Vec<Rank>,
     /// The immediate numbers of the blocks sent.
     pub numbers: Vec<u32>,
-    /// Bytes of block memory; every post must be inside it.
+    /// Size in bytes of block memory; every post must be inside it.
     pub memory_bytes: usize,
 }
 

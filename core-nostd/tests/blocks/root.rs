@@ -1,5 +1,5 @@
-//! Errors that a root gets when it cannot send or close, and how it closes a group: it waits for
-//! each member's confirmation, and checks it.
+//! Errors that a root receives when it cannot send or close, and how a root closes a group: it
+//! waits for each member's confirmation and checks it.
 
 use super::member::*;
 use tramontane_core::check::Checks;
@@ -44,7 +44,7 @@ fn root_sends_one_message_at_a_time() {
         assert_eq!(group.send(area(BLOCK), 2 * BLOCK + 1), Ok(()));
         assert_eq!(group.send(area(BLOCK), 1), Err(SendError::Busy));
         assert!(group.is_moving() && group.completed() == 0);
-        // The next member in the chain is ready for all of it.
+        // The next member in the chain is ready for the whole message.
         say(Rank(1), READY, 100);
         for _ in 0..8 {
             group.step(fabric, messages);
@@ -222,7 +222,8 @@ fn member_without_memory_ends_the_group() {
     });
 }
 
-/// RDM-5: the blocks in flight never exceed the window's sends, however many are awaited.
+/// RDM-5: the number of blocks in flight never exceeds the window's sends, however many blocks are
+/// awaited.
 #[test]
 fn window_limits_the_blocks_in_flight() {
     root(|group, fabric, messages, say| {

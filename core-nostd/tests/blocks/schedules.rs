@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use tramontane_core::ids::{Block, Rank, Step};
 use tramontane_core::rdmc::{Algorithm, Schedule, ScheduleError, Shape};
 
-/// Runs a schedule's steps, and returns the blocks that each member has at its end.
+/// Runs a schedule's steps, and returns the blocks that each member has at the end.
 fn taken(schedule: Schedule, members: u16, blocks: u32) -> Vec<BTreeSet<Block>> {
     let mut has = vec![BTreeSet::new(); usize::from(members)];
     has[0].extend((0..blocks).map(Block));
@@ -78,8 +78,8 @@ fn larger_pipelines_deliver_each_block_once() {
     }
 }
 
-/// RDMC 4.3: the racks' pipelines begin in the step after the last leader gets its first block.
-/// That takes as many steps as the number of racks has binary digits, or one less for a power of
+/// RDMC 4.3: the racks' pipelines begin in the step after the last leader receives its first block.
+/// That takes as many steps as the number of racks has binary digits, or one fewer for a power of
 /// two.
 #[test]
 fn hybrid_racks_begin_once_leaders_have_blocks() {

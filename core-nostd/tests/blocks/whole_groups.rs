@@ -1,5 +1,5 @@
 //! Whole groups: a root and its members, each with rows and block memory, over a fabric that
-//! refuses posts now and then. An unawaited block is an error of the test (RDM-4).
+//! occasionally refuses posts. A block that was not awaited is an error (RDM-4).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,10 +26,10 @@ type Awaited = (Area, usize, Token);
 /// State that the members share.
 struct Shared {
     memory: Vec<Vec<u8>>,
-    /// Indexed by receiver and sender.
+    /// Receives, indexed by receiver and sender.
     receives: BTreeMap<(usize, Rank), VecDeque<Awaited>>,
     events: Vec<VecDeque<BlockEvent>>,
-    /// Every nth post is refused; zero for none.
+    /// Interval of refused posts: every nth post is refused; zero for none.
     refused_each: u64,
     posts: u64,
 }
@@ -45,7 +45,7 @@ impl Shared {
 /// One member's end of the fabric.
 struct End<'r> {
     own: Rank,
-    /// Each owner's row as each reader sees it.
+    /// Each owner's row, as each reader sees it.
     copies: &'r [Vec<RowWriter<'r>>],
     shared: Rc<RefCell<Shared>>,
 }
@@ -156,8 +156,8 @@ impl MessageMemory for Kept {
 
 const MESSAGE: Area = Area { region: Region(1), offset: BLOCK };
 
-/// Sends messages of these lengths, closes the group, and returns the messages that each member
-/// has.
+/// Sends messages of these lengths, closes the group, and returns the messages that each member has
+/// received.
 fn run(
     algorithm: Algorithm,
     members: usize,

@@ -3,7 +3,7 @@
 use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Write};
 use tramontane_core::ids::Rank;
 
-/// The calls that a test's fabric may override. By default they do nothing.
+/// The calls that a test's fabric may override. By default, they do nothing.
 pub trait Carries {
     fn limits(&self) -> Capabilities;
     fn is_ready(&self, _peer: Rank) -> bool {

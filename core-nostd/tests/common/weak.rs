@@ -1,6 +1,7 @@
 //! A machine on which the writes of a device become visible out of order (HAL-1): a guard is
-//! visible at once, and the content that it guards only after the reader's next barrier. A reader
-//! that takes a length, a payload or a column of a view without a barrier reads the old value.
+//! visible at once, but the content that it guards becomes visible only after the reader's next
+//! barrier. A reader that takes a length, a payload or a column of a view without a barrier reads
+//! the old value.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -31,7 +32,7 @@ struct Inbox {
 /// One member's end of the network.
 pub struct Weak<'r> {
     own: usize,
-    /// Each owner's row as each reader sees it.
+    /// Each owner's row, as each reader sees it.
     copies: Vec<Vec<RowWriter<'r>>>,
     inboxes: Rc<RefCell<Vec<Inbox>>>,
 }
@@ -48,7 +49,7 @@ impl Weak<'_> {
         }
     }
 
-    /// Takes the next list of writes; its guards are visible at once.
+    /// Receives the next list of writes; its guards are visible at once.
     fn arrive(&self) {
         let inbox = &mut self.inboxes.borrow_mut()[self.own];
         for write in inbox.coming.pop_front().unwrap_or_default() {

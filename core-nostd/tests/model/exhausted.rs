@@ -3,7 +3,8 @@
 use crate::explorer::{Found, Model, explore};
 use crate::{group, trim};
 
-/// Visits all states of a correct model, and returns their counts.
+/// SAFETY: the model checks accesses to the slots, because loom itself reports any access that is
+/// not ordered.
 fn exhaust<M: Model>(name: &str, model: &M) -> Found {
     let began = std::time::Instant::now();
     let found = explore(model)
@@ -17,7 +18,7 @@ fn exhaust<M: Model>(name: &str, model: &M) -> Found {
     found
 }
 
-/// If the number of states changes, the model has changed.
+/// If the number of states differs, the model has changed.
 fn exhaust_group(members: usize, window: usize, messages: &[u8], states: usize) {
     let name = format!("group, {members} members, window {window}, messages {messages:?}");
     let found = exhaust(&name, &group::Scope::of(members, window, messages));

@@ -1,4 +1,4 @@
-//! Visits every state of a model, or stops at the shortest path to a wrong one.
+//! Visits every state of a model, or stops at the shortest path to an incorrect state.
 //!
 //! Whole states are kept and compared, so different states are never confused, as they can be if
 //! only fingerprints are kept. A search that ends has therefore visited every state.

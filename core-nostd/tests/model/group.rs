@@ -2,12 +2,12 @@
 //! ring), III-A (batches), III-B (nulls). Requirements: ORD-1 to ORD-3, SMC-2, SMC-5, NUL-1 to
 //! NUL-4.
 //!
-//! Members write to their own rows; each write lands in the other members' copies of the row later,
-//! at any time, in order for each pair of members. One action is one message sent, one slot read,
-//! one position delivered, or one write that lands. A step of the core, or a batch of the paper,
-//! consists of several actions.
+//! Members write to their own rows. Each write lands in the other members' copies of the row later,
+//! at any time, but in order for each pair of members. One action is one message sent, one slot
+//! read, one position delivered, or one write that lands. A step of the core, or a batch in the
+//! paper, consists of several actions.
 //!
-//! The senders' real history (`used`) is kept next to the members' state, and no action reads it.
+//! The senders' real history (`used`) is kept beside the members' state, and no action reads it.
 //! Members' knowledge of each other's rows is compared with it.
 
 use crate::explorer::Model;
@@ -23,7 +23,7 @@ pub const WINDOW_MAX: usize = 3;
 pub struct Scope {
     pub members: usize,
     pub window: usize,
-    /// Messages per sender.
+    /// Number of messages per sender.
     pub messages: Vec<u8>,
     pub fault: Option<Fault>,
 }
@@ -31,21 +31,21 @@ pub struct Scope {
 /// Faults that can be planted in the model, so that the checker has something to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A slot is reused once its message was delivered at its sender.
+    /// A slot is reused once its message has been delivered at its sender.
     SlotIsFreeEarly,
     /// A marker of nulls is put into a slot that is not free.
     NullsWithoutASlot,
-    /// A member delivers without waiting until the others have received.
+    /// A member delivers without waiting until the others have received the message.
     UnstableIsDelivered,
     /// A sender uses one round more than it owes.
     OwedIsOneTooMany,
-    /// A sender that precedes the one that sent does not owe the round.
+    /// A sender whose turn precedes that of the member that sent does not owe the round.
     OwedIsOneTooFew,
     /// A reader mistakes the message of the previous lap for a new one.
     LapBeforeIsNew,
     /// The received frontier counts the rounds of the sender that is furthest ahead.
     FrontierOfTheFurthest,
-    /// The bound on a sender's rounds ignores messages of others that were not seen here.
+    /// The bound on a sender's rounds ignores other members' messages that have not been seen here.
     ReachWithoutUnseen,
 }
 
@@ -77,10 +77,11 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupMember {
     pub rows: [Row; MEMBERS_MAX],
-    /// For each member: its row after each write that has not landed here.
+    /// For each member: its row after each write that has not landed at this member.
     pub landing: [Vec<Row>; MEMBERS_MAX],
-    /// For each sender: its rounds that have arrived here, and the number of its slots that were
-    /// taken and delivered. For this member's ring: the rounds used and the slots published.
+    /// For each sender: the number of its rounds that have arrived at this member, and the number
+    /// of its slots that have been taken and delivered. For this member's ring: the number of
+    /// rounds used and slots published.
     pub rounds: [u8; MEMBERS_MAX],
     pub taken: [u8; MEMBERS_MAX],
     pub handed: [u8; MEMBERS_MAX],
@@ -109,7 +110,7 @@ pub enum Action {
     Show(usize),
     /// A member delivers the next sequence position.
     Deliver(usize),
-    /// The next write of the second member lands in the first one's copy.
+    /// The next write by the second member lands in the first member's copy.
     Land(usize, usize),
 }
 
@@ -131,8 +132,8 @@ impl Scope {
         round * self.senders() as u8 + sender as u8
     }
 
-    /// ORD-1: the frontier below which all positions have been received, given the rounds of each
-    /// sender that are here.
+    /// ORD-1: the frontier below which all positions have been received, given the number of
+    /// received rounds of each sender.
     fn frontier(&self, rounds: &[u8; MEMBERS_MAX]) -> u8 {
         let missing = (0..self.senders()).map(|sender| self.place(rounds[sender], sender));
         let frontier =
@@ -153,8 +154,8 @@ impl Scope {
         !used_before || slot.counter.is_multiple_of(2) || readers.all(is_delivered)
     }
 
-    /// NUL-1: the rounds that a sender must have used, given the rounds that it has seen of the
-    /// others.
+    /// NUL-1: the rounds that a sender must have used, given the other senders' rounds that it has
+    /// seen.
     fn owed(&self, member: &GroupMember, own: usize) -> u8 {
         let of = |other: usize| {
             let is_before = own < other && !self.has(Fault::OwedIsOneTooFew);
@@ -177,7 +178,7 @@ impl Scope {
 
     /// The maximum number of rounds that a sender can have used before its next message, as a
     /// reader sees it: each round is due to some message, and each sender has at most one window of
-    /// messages that were not delivered here.
+    /// messages that have not been delivered here.
     fn reach(&self, member: &GroupMember, own: usize, sender: usize) -> u8 {
         let known = member.rounds.iter().max().copied().unwrap_or(0);
         let unseen = |of: usize| self.window as u8 - (member.taken[of] - member.handed[of]);
@@ -199,8 +200,8 @@ impl Scope {
         (delivered + slots + 1) * self.senders() as u8
     }
 
-    /// New content of a sender's next slot (SMC-5): the rounds used with it, and whether it is a
-    /// message.
+    /// New content of a sender's next slot (SMC-5): the rounds used with it, and whether the
+    /// content is a message.
     fn new_in_slot(&self, member: &GroupMember, sender: usize) -> Option<(u8, bool)> {
         if usize::from(member.taken[sender] - member.handed[sender]) >= self.window {
             return None;
@@ -218,7 +219,7 @@ impl Scope {
 }
 
 impl State {
-    /// Changes a member's row, and sends the change to the others.
+    /// Changes a member's row, and sends the change to the other members.
     fn write(&mut self, own: usize, change: impl FnOnce(&mut Row)) {
         change(&mut self.members[own].rows[own]);
         let row = self.members[own].rows[own];
@@ -374,9 +375,9 @@ impl Model for Scope {
 }
 
 impl Scope {
-    /// ORD-2: members deliver exactly what the senders did, in the order of positions and without a
-    /// gap; so of any two members, one has delivered a prefix of the other's sequence. ORD-3: every
-    /// member has it.
+    /// ORD-2: members deliver exactly what the senders sent, in the order of positions and without
+    /// gaps; so of any two members, one has delivered a prefix of the other's sequence. ORD-3:
+    /// every member has each delivered message.
     fn check_delivered(&self, state: &State, own: usize) -> Result<(), String> {
         for (place, delivered) in state.members[own].delivered.iter().enumerate() {
             let (round, sender) = (place / self.senders(), place % self.senders());
@@ -393,7 +394,7 @@ impl Scope {
     }
 
     /// SMC-2, SMC-5: a reader's view of a sender's rounds is correct, the undelivered messages are
-    /// in its copy of the ring, and new content there is within reach.
+    /// in its copy of the ring, and new content in the ring is within reach.
     fn check_ring(&self, state: &State, own: usize, sender: usize) -> Result<(), String> {
         let member = &state.members[own];
         let known = state.used[sender].get(..usize::from(member.rounds[sender]));
@@ -420,8 +421,9 @@ impl Scope {
         Ok(())
     }
 
-    /// FLT-1: frontiers of others only grow, and a reader refuses no value that a correct member
-    /// publishes. This member has received every position that another claims to have delivered.
+    /// FLT-1: other members' frontiers only grow, and a reader refuses no value that a correct
+    /// member publishes. This member has received every position that another member claims to have
+    /// delivered.
     fn check_frontiers(&self, state: &State, own: usize, other: usize) -> Result<(), String> {
         let (member, shown) = (&state.members[own], state.members[own].rows[other]);
         let most = self.places_max(member, own);

@@ -1,6 +1,6 @@
-//! A model of the order, the ring and the ragged trim, whose states are all visited, and the core
-//! compared with it, step by step. `docs/assurance/model.md` says what that shows and what it does
-//! not.
+//! A model of the order, the ring and the ragged trim. All its states are visited, and the core is
+//! compared with it step by step. `docs/assurance/model.md` says what this shows and what it does
+//! not show.
 //!
 //! | file | contents |
 //! |---|---|

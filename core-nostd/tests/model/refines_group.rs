@@ -1,9 +1,10 @@
-//! The core's nodes next to the model of the group. Each step of a node, and each write that lands,
+//! The core's nodes beside the model of the group. Each step of a node, and each write that lands,
 //! must correspond to a few actions of the model, each possible in its turn. Afterwards nodes and
-//! model must agree on the rows and their copies, the rounds and slots taken of each sender, and
-//! the deliveries.
+//! model must agree on the rows and their copies, on the rounds and slots taken from each sender,
+//! and on the deliveries.
 //!
-//! Small groups run every schedule of steps and landing writes; larger ones run random schedules.
+//! For small groups, every schedule of steps and landing writes is run; for larger groups, random
+//! schedules are run.
 
 mod nodes;
 mod random;
@@ -116,7 +117,7 @@ impl Pair<'_, '_> {
     }
 }
 
-/// Returns the delivered messages with their sequence positions, without the nulls between.
+/// Returns the delivered messages with their sequence positions, omitting the nulls in between.
 fn messages(member: &GroupMember) -> Vec<(u64, u8)> {
     let turns = member.delivered.iter().enumerate();
     turns

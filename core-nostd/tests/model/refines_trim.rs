@@ -1,9 +1,9 @@
-//! The core's view protocol next to the model of the ragged trim. Each write in a member's log must
-//! correspond to an action of the model that is possible then, or to none. After each step, rows,
-//! copies and deliveries must be the same.
+//! The core's view protocol beside the model of the ragged trim. Each write in a member's log must
+//! correspond either to an action of the model that is possible then or to none. After each step,
+//! rows, copies and deliveries must be the same.
 //!
-//! All orders of steps are tried, with a crash at every write; the others may have seen any part of
-//! a crashed member's writes.
+//! All orders of steps are tried, with a crash at every write; the other members may have seen any
+//! part of a crashed member's writes.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -58,13 +58,13 @@ struct Met {
     steps: usize,
     crashes: usize,
     actions: usize,
-    /// Steps that correspond to no action of the model, and to several.
+    /// Number of steps that correspond to no action of the model, and to several.
     none: usize,
     several: usize,
     decided: usize,
 }
 
-/// Returns a member's row as in the model, except the trim.
+/// Returns a member's row as in the model, excluding the trim.
 fn cells_of(setting: &Setting, raw: &[u64]) -> Row {
     let cell = |column| raw[setting.cell(column).expect("a column")];
     let stance = Stance::decode(cell(ViewColumn::Stance));
@@ -112,7 +112,7 @@ impl Pair {
         into.finish()
     }
 
-    /// Lets a member pull the logs of some others completely, and step.
+    /// Lets a member pull the complete logs of some other members, and step.
     fn step(&mut self, run: &Run, own: usize, pulled: &[usize]) -> Result<Vec<Action>, String> {
         let mut actions = Vec::new();
         for writer in pulled {
@@ -262,7 +262,7 @@ impl Pair {
     }
 
     /// Returns every way in which a member can crash in the step that it has just taken: each other
-    /// member has seen some of its writes, from those already seen to all of them.
+    /// member has seen some of the crashed member's writes, from those already seen to all of them.
     fn crashes_of(&self, run: &Run, own: usize, before: usize) -> Result<Vec<Self>, String> {
         let after = self.arena.members[own].log.len();
         let readers: Vec<usize> = (0..run.scope.members).filter(|rank| *rank != own).collect();

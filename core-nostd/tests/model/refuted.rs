@@ -1,4 +1,4 @@
-//! Models with a planted fault. The checker must find every one, which shows that it looks where
+//! Models with a planted fault. The checker must find every fault. This shows that it looks where
 //! the rules matter, and that its conditions can be violated.
 
 use crate::explorer::{Model, explore};
@@ -66,13 +66,14 @@ fn trim_is_refuted(fault: trim::Fault, scope: trim::Scope, says: &str) {
     must_be_refuted(&format!("{fault:?}"), &trim::Scope { fault: Some(fault), ..scope }, says);
 }
 
-/// Returns a view of three members, one of which crashes; `exhausted` explores it without a fault.
+/// Returns a view of three members, one of which crashes; `exhausted` explores this view without a
+/// fault.
 fn one_crash() -> trim::Scope {
     trim::Scope { crashes: 1, ..trim::Scope::of(3, 1) }
 }
 
 /// Returns a view of three members that is to end and in which one member crashes. `received` gives
-/// the positions that each has at the start. `exhausted` explores this too.
+/// the number of positions that each member has at the start. `exhausted` explores this view too.
 fn wish_and_crash(received: [u8; 3]) -> trim::Scope {
     trim::Scope { wish: true, received, ..one_crash() }
 }

@@ -8,11 +8,11 @@
 //! decided once all remaining members have accepted it and are a majority.
 //!
 //! A crashed member takes no more steps. It may crash after each of its writes, and each of the
-//! others may suspect it before or after each of these writes lands; a write that has not landed by
-//! then is lost.
+//! other members may suspect it before or after each of these writes lands; a write that has not
+//! landed by then is lost.
 //!
-//! This model leaves out the list of departing members, and with it the next view. It covers only
-//! the leader and the trim that the leader sealed.
+//! This model omits the list of departing members, and thus also the next view. It covers only the
+//! leader and the trim that the leader has sealed.
 
 use crate::explorer::Model;
 
@@ -47,7 +47,7 @@ pub enum Fault {
     TrimOfAMajority,
     /// A member receives after it has published its final count.
     ReceivesWedged,
-    /// A new leader sets another trim although one was accepted.
+    /// A new leader sets a different trim although a trim has been accepted.
     TakeoverForgets,
     /// A member decides the proposal that it has accepted, whether or not the others have accepted
     /// it.
@@ -56,8 +56,8 @@ pub enum Fault {
     NoMajority,
 }
 
-/// A leader's proposal: the leader, and the trim once that is sealed. The ordering is that in which
-/// proposals replace each other.
+/// A leader's proposal: the leader, and the trim once it has been sealed. Proposals are ordered as
+/// they replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Proposal {
     /// The leader's rank plus one; zero before any proposal.
@@ -70,7 +70,7 @@ pub struct Proposal {
 pub struct Row {
     /// Number of received positions.
     pub received: u8,
-    /// The final count, once the member is wedged.
+    /// The final count, once the member has wedged.
     pub last: Option<u8>,
     /// One bit for each suspected member.
     pub suspects: u8,
@@ -83,7 +83,7 @@ pub struct Row {
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TrimMember {
-    /// Its row and its copies of the other rows.
+    /// The member's row and its copies of the other rows.
     pub rows: [Row; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed here.
     pub landing: [Vec<Row>; MEMBERS_MAX],
@@ -105,18 +105,18 @@ pub enum Action {
     /// Delivers a position that all members have, or that is below the decided trim.
     Deliver(usize),
     Crash(usize),
-    /// The first suspects the second.
+    /// The first member suspects the second.
     Suspect(usize, usize),
     Wedge(usize),
     Promise(usize),
     TakeOver(usize),
     Seal(usize),
-    /// The first accepts the proposal that the second publishes.
+    /// The first member accepts the proposal that the second publishes.
     Accept(usize, usize),
     Decide(usize),
-    /// The first adopts the decision that the second publishes.
+    /// The first member adopts the decision that the second publishes.
     Learn(usize, usize),
-    /// The next write of the second lands in the first one's copy.
+    /// The next write by the second member lands in the first member's copy.
     Land(usize, usize),
 }
 
@@ -146,7 +146,7 @@ impl TrimMember {
         self.rows[of].suspects & !self.rows[own].suspects == 0
     }
 
-    /// Returns whether a member shows that it has a majority to continue with.
+    /// Returns whether a member publishes that it has a majority to continue with.
     fn shows_majority(&self, of: usize, scope: &Scope) -> bool {
         let suspected = self.rows[of].suspects.count_ones() as usize;
         (scope.members - suspected) * 2 > scope.members
@@ -158,14 +158,14 @@ impl TrimMember {
         scope.wish || self.rows[own].suspects > 0 || self.trusted(own, scope).any(proposed)
     }
 
-    /// Returns whether further writes of others cannot matter to this member: it crashed, has no
-    /// majority and halts, or knows the decision.
+    /// Returns whether further writes by others cannot matter to this member, because it has
+    /// crashed, has no majority and halts, or knows the decision.
     pub fn is_done(&self, own: usize, scope: &Scope) -> bool {
         self.crashed || self.rows[own].decided || !self.has_majority(own, scope)
     }
 
     /// VIE-3: returns whether this member shares all suspicions of the members that it trusts, and
-    /// these are a majority.
+    /// these members are a majority.
     fn is_settled(&self, own: usize, scope: &Scope) -> bool {
         self.trusted(own, scope).all(|rank| self.shares(own, rank)) && self.has_majority(own, scope)
     }
@@ -292,8 +292,8 @@ impl Scope {
         own != of && trusted && row.last.is_some() && !row.decided && shown.accepted > row.accepted
     }
 
-    /// VIE-5, VIE-6: returns whether all trusted members accepted the same sealed proposal, and are
-    /// a majority.
+    /// VIE-5, VIE-6: returns whether all trusted members have accepted the same sealed proposal,
+    /// and are a majority.
     fn may_decide(&self, member: &TrimMember, own: usize) -> bool {
         let row = &member.rows[own];
         let all = member.trusted(own, self).all(|rank| member.rows[rank].accepted == row.accepted);
@@ -413,9 +413,9 @@ impl Model for Scope {
         Some(next)
     }
 
-    /// For all members, including those that crashed or were left out: only one trim is decided, no
-    /// member delivered a position beyond it, and every member that decided has all positions below
-    /// it.
+    /// For all members, including those that have crashed or been excluded: only one trim is
+    /// decided, no member has delivered a position beyond it, and every member that has decided has
+    /// all positions below it.
     fn check(&self, state: &State) -> Result<(), String> {
         let decided = |own: usize| {
             let row = state.members[own].rows[own];

@@ -9,7 +9,7 @@ use tramontane_core::multicast::{Application, Batch, EachMessage, Message, Switc
 use tramontane_core::node::{Node, Options, Progress};
 use tramontane_core::smc::Outbox;
 
-/// Messages waiting when a step begins.
+/// Number of messages that are waiting when a step begins.
 const WAITING: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,8 @@ fn send_all(outbox: &Outbox<'_>) {
     }
 }
 
-/// BAT-1: returns how many of the waiting messages the sender's first step sends, and how many the
-/// receiver's first step then receives and delivers.
+/// BAT-1: returns the number of waiting messages that the sender's first step sends, and the
+/// numbers that the receiver's first step then receives and delivers.
 fn taken_at_once(switches: Switches) -> (u32, u32, u64) {
     let mut taken = (0, 0, 0);
     with_pair(switches, |sender, receiver, outbox| {
@@ -95,7 +95,7 @@ fn stage_without_batching_takes_one_message() {
     assert_eq!(taken_at_once(all.difference(Switches::DELIVERY_BATCHING)), (WAITING, WAITING, 1));
 }
 
-/// BAT-1: with that switch off, a step receives one message, from any sender that has one.
+/// BAT-1: with receive batching off, a step receives one message, from any sender that has one.
 #[test]
 fn unbatched_receive_skips_senders_without_messages() {
     let ranks = [Rank(0), Rank(1), Rank(2)];
@@ -122,7 +122,7 @@ fn with_limit(
     with_senders(&ranks, &ranks, delivery, options, body);
 }
 
-/// COR-1: a step takes messages from as many senders as it needs to reach its limit.
+/// COR-1: a step takes messages from as many senders as are needed to reach its limit.
 #[test]
 fn limited_step_takes_messages_of_several_senders() {
     with_limit(Delivery::Ordered, 3, |nodes, outboxes| {

@@ -12,8 +12,8 @@ use tramontane_core::node::{Node, Options};
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 
-/// A fabric in which each member has copies of the others' rows. The queue to a peer is full now
-/// and then, and writes are counted.
+/// A fabric in which each member has copies of the others' rows. The queue to a peer is
+/// occasionally full, and writes are counted.
 struct Counting<'r> {
     row: RowWriter<'r>,
     /// Copies of the local row, by holder.
@@ -74,7 +74,7 @@ fn busiest(
     let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
     let lines =
         |rank: &Rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect::<Vec<_>>();
-    // Indexed by holder, then by owner.
+    // Memory, indexed by holder, then by owner.
     let memory: Vec<Vec<Vec<Line>>> =
         RANKS.iter().map(|_| RANKS.iter().map(lines).collect()).collect();
     let rows: Vec<Vec<Row<'_>>> = memory
@@ -138,7 +138,7 @@ fn steps_reach_but_never_exceed_their_bounds() {
     }
 }
 
-/// COR-1: a member's bounds depend on its subgroups, and on whether it sends there.
+/// COR-1: a member's bounds depend on its subgroups, and on whether it sends in them.
 #[test]
 fn receiver_and_non_member_have_their_own_bounds() {
     let subgroups = [Subgroup {
@@ -155,6 +155,6 @@ fn receiver_and_non_member_have_their_own_bounds() {
     // The receiver posts its counts to the sender.
     assert!(listener.writes > 0 && listener.writes < sender.writes);
     assert_eq!(stranger, StepBounds::default());
-    // A step limited to no messages could never take one, so it may take one.
+    // A step limited to zero messages could never take one, so it may take one.
     assert_eq!(layout.step_bounds(Rank(1), 0), layout.step_bounds(Rank(1), 1));
 }

@@ -1,5 +1,5 @@
 //! Rows with checks: a value that fails its check counts as not yet written. If a later write
-//! repairs it, the reader continues; if not, the owner is reported after a stated number of steps.
+//! repairs it, the reader continues; otherwise the owner is reported after a given number of steps.
 
 use crate::common::{OneMemory, send, settle, with_rows};
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
@@ -60,7 +60,7 @@ fn flip(row: &RowWriter<'_>, bit: usize) {
 }
 
 /// Lets member 0 send another message, and flips one bit before any member reads it. Returns what
-/// member 1 finally refuses, and after how many steps, or `None` if it delivered the message.
+/// member 1 finally refuses and after how many steps, or `None` if member 1 delivered the message.
 fn refused_after(
     delivery: Delivery,
     bit: impl Fn(&Layout<'_>) -> usize,
@@ -207,8 +207,8 @@ fn checks_change_the_digest_and_slot_sizes() {
     assert!(stride(checked).is_multiple_of(16) && CACHE_LINE == 64);
 }
 
-/// A count that is too high claims that more is durable than really is. Without checks, only a
-/// count that shrinks is reported.
+/// A count that is too high claims that more messages are durable than really are. Without checks,
+/// only a count that shrinks is reported.
 #[cfg(feature = "durable")]
 #[test]
 fn flipped_durable_count_bit_is_reported_in_time() {

@@ -25,7 +25,8 @@ fn with_logged(members: u16, body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[R
     with_rows(&layout, |nodes, _, rows| body(&layout, nodes, rows));
 }
 
-/// Computes the counts naively: the highest number that more than half, or all, have reached.
+/// Computes the counts naively: the highest number that more than half of the members, or all, have
+/// reached.
 fn naive(counts: &[u64], own: usize) -> DurableCounts {
     let has = |count: u64| counts.iter().filter(|other| **other >= count).count();
     let most = counts.iter().copied().max().expect("a member");

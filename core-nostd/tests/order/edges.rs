@@ -59,7 +59,7 @@ fn cell_begins_on_a_multiple_of_eight() {
     }
 }
 
-/// NUL-4: nulls let one member send while another does not. Without them, a message waits for the
+/// NUL-4: nulls let one member send while another does not. Without nulls, a message waits for the
 /// sequence position before it.
 #[test]
 fn without_nulls_a_message_waits_for_silent_senders() {

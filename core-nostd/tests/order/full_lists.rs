@@ -1,4 +1,4 @@
-//! Writes of a member's row that do not fit into one list.
+//! Writes of a member's row that do not fit in one list.
 
 use crate::common::{Carries, OneMemory, Private, fabric, send};
 use tramontane_core::fabric::{Capabilities, ErrorKind, Kind, Promises, Write};
@@ -33,7 +33,7 @@ impl Carries for Lists {
 fabric!(Lists);
 
 /// NUL-5, SMC-6: two messages waited for room in the fabric until nulls followed them. The messages
-/// fill a list. The nulls go out in the next list, ahead of the control block, which refers to
+/// fill a list. The nulls are posted in the next list, ahead of the control block, which refers to
 /// them.
 #[test]
 fn nulls_after_a_full_list_lead_the_next() {

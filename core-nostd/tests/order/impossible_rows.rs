@@ -1,5 +1,6 @@
-//! Values in a member's part of a subgroup's rows that no correct member publishes. The owner is
-//! reported as misbehaving, instead of being waited for, and the values have no effect before that.
+//! Values in a member's part of a subgroup's rows that no correct member publishes. The other
+//! members do not wait for the owner but report it as misbehaving, and the values have no effect
+//! before that.
 
 use crate::common::{Carries, OneMemory, fabric, send, settle, with_group, with_rows};
 use tramontane_core::fabric::{Capabilities, ErrorKind, LossCause, Write};
@@ -15,8 +16,8 @@ const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 const WINDOW: u32 = 4;
 
-/// Opens three members after each has sent the others one message, and passes the layout and the
-/// rows too.
+/// Opens three members after each has sent the others one message, and also passes the layout and
+/// the rows.
 fn with_three(
     delivery: Delivery,
     body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
@@ -24,7 +25,7 @@ fn with_three(
     with_senders(&RANKS, delivery, body);
 }
 
-/// Opens members like `with_three`, of which only `senders` send.
+/// Opens members as `with_three` does, but only `senders` send.
 fn with_senders(
     senders: &[Rank],
     delivery: Delivery,
@@ -63,8 +64,8 @@ fn step(nodes: &mut [Node<'_>], rank: usize) -> Option<(Rank, LossCause)> {
 const MISBEHAVED: Option<(Rank, LossCause)> = Some((Rank(0), LossCause::Misbehaved));
 
 /// Round 0 is used up by the first messages. The observer sees all its own messages and all that
-/// the sender sent before; the only messages that it has not seen are at most four of the third
-/// member. So five more rounds can be used.
+/// the sender sent before. The only messages that it has not seen are the third member's, of which
+/// there are at most four. So five more rounds can be used.
 #[test]
 fn round_beyond_all_rings_is_misbehaviour() {
     let limit = Order::new(3).expect("three senders").round_limit();
@@ -81,9 +82,9 @@ fn round_beyond_all_rings_is_misbehaviour() {
     }
 }
 
-/// ORD-2, DEL-3: a sender skips rounds without being forced to, but no more than messages of others
-/// could explain. All members deliver its messages, in one order. One upcall passes over the
-/// skipped rounds, in which no member sends.
+/// ORD-2, DEL-3: a sender skips rounds without being forced to, but no more than other members'
+/// messages could explain. All members deliver the sender's messages in one order. One upcall
+/// passes over the skipped rounds, in which no member sends.
 #[test]
 fn members_agree_on_skipped_rounds() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
@@ -127,7 +128,8 @@ fn lone_senders_unexpected_counter_is_refused() {
     }
 }
 
-/// A slot without a new message holds the message of the previous lap, which was delivered here.
+/// A slot without a new message holds the message of the previous lap, which has been delivered
+/// here.
 #[test]
 fn older_message_in_a_slot_is_misbehaviour() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
@@ -135,7 +137,8 @@ fn older_message_in_a_slot_is_misbehaviour() {
             send(outboxes[0].as_ref().expect("a sender"), &[2]).expect("room");
         }
         step(nodes, 0);
-        // Two more are received here, but not delivered: round 2 was not delivered.
+        // Two more messages are received here but not delivered, because round 2 has not been
+        // delivered.
         assert_eq!(step(nodes, 1), None);
         let ring = layout.ring(Rank(0), ALL).expect("it sends");
         let counter = SlotCounter::Message(Round(2)).encode().expect("it fits");

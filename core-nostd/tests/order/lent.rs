@@ -56,7 +56,7 @@ fn slice_or_row_of_wrong_length_is_refused() {
         };
         let rows = [Row::from_lines(&own), Row::from_lines(peer)];
         let row = RowWriter::from_lines(row);
-        // SAFETY: only this node uses it, and the node is dropped at once.
+        // SAFETY: only this node uses the memory, and the node is dropped at once.
         let memory = unsafe { NodeMemory::new(&rows, row, &cells, &ready) };
         let loan = Loan { memory, state };
         let limits = OneMemory.limits();
@@ -81,7 +81,7 @@ fn slice_or_row_of_wrong_length_is_refused() {
     assert_eq!(AloneError::from(OutOfRow), AloneError::OutOfRow);
 }
 
-/// SMC-3.2: an outbox is made without its node, from the ring's shape and the hand-off of one
+/// SMC-3.2: an outbox is created without its node, from the ring's shape and the hand-off of one
 /// subgroup.
 #[test]
 fn outbox_needs_one_hand_off_and_all_flags() {
@@ -92,7 +92,7 @@ fn outbox_needs_one_hand_off_and_all_flags() {
     let make = |cells: usize, flags: usize, shape: RingShape| -> Result<_, OutOfRow> {
         let cells: Vec<_> = (0..cells).map(|_| HandOffCells::new()).collect();
         let ready: Vec<_> = (0..flags).map(|_| ReadyFlag::new()).collect();
-        // SAFETY: nothing else uses it.
+        // SAFETY: nothing else uses the memory.
         let memory = unsafe { NodeMemory::new(&[], RowWriter::from_lines(&own), &cells, &ready) };
         let outbox = Outbox::new(memory, &shape)?;
         Ok(outbox.reserve(1).map(drop))
@@ -105,7 +105,7 @@ fn outbox_needs_one_hand_off_and_all_flags() {
     assert_eq!(make(1, 4, outside), Err(OutOfRow));
 }
 
-/// A run returns the slots that it reserved, and no more.
+/// A run returns the slots that it reserved, but no more.
 #[test]
 fn used_up_run_returns_no_slot() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -298,8 +298,8 @@ fn unordered_subgroup_has_no_peer_frontiers() {
     });
 }
 
-/// HLT-2: one of a pair continues alone, in each kind of delivery and in a subgroup without
-/// senders.
+/// HLT-2: one member of a pair continues alone, with each kind of delivery and in a subgroup
+/// without senders.
 #[test]
 fn survivor_of_a_pair_continues_in_all_subgroups() {
     let subgroups = [
@@ -310,7 +310,7 @@ fn survivor_of_a_pair_continues_in_all_subgroups() {
     with_rows(&layout(&subgroups), |nodes, outboxes, _| {
         assert!(!nodes[1].is_alone());
         let unordered = nodes[1].outbox(SubgroupId(2)).expect("it sends");
-        // Each subgroup gets more messages than its window, and the partner takes none.
+        // Each subgroup receives more messages than its window, and the partner takes none.
         for rounds in 1..=6_u8 {
             let mut delivered = 0;
             nodes[1].go_on_alone().expect("a pair");

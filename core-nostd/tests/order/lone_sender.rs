@@ -26,7 +26,7 @@ impl Carries for Kept {
 fabric!(Kept);
 
 /// Carries one message from member 0 to member 1, write by write. Returns the number of writes, and
-/// after how many of them the message was delivered, if it was.
+/// the number of writes after which the message was delivered, if it was.
 fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
     let ids = [NodeId(0), NodeId(1)];
     let ranks = [Rank(0), Rank(1)];

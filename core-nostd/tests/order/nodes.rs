@@ -68,7 +68,7 @@ fn shortened_message_is_delivered_at_its_final_length() {
     });
 }
 
-/// Opens a node of a two-member group on its own memory, and returns the result.
+/// Opens a node of a two-member group on memory of its own, and returns the result.
 fn opened(
     of_layout: &Layout<'_>,
     lent_for: &Layout<'_>,

@@ -6,15 +6,16 @@ use tramontane_core::layout::Delivery;
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::{Node, Progress};
 
-/// Slots per sender.
+/// Number of slots per sender.
 const WINDOW: u32 = 4;
 
 fn step(node: &mut Node<'_>) -> Progress {
     node.step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps")
 }
 
-/// NUL-1: a member that waits for a null waits until it is posted. So a null is posted at once,
-/// even if the received frontier does not move because another member owes the preceding position.
+/// NUL-1: a member that waits for a null waits until the null is posted. A null is therefore posted
+/// at once, even if the received frontier does not move because another member owes the preceding
+/// position.
 #[test]
 fn null_is_posted_in_the_same_step() {
     with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -29,8 +30,8 @@ fn null_is_posted_in_the_same_step() {
     });
 }
 
-/// NUL-2: owed rounds wait for a free slot, and nothing is posted meanwhile. Once a slot is free
-/// they are used and published, even if nothing else changes then.
+/// NUL-2: owed rounds wait for a free slot, and nothing is posted in the meantime. Once a slot is
+/// free, the rounds are used and published, even if nothing else has changed.
 #[test]
 fn member_without_free_slot_posts_no_owed_rounds() {
     with_group(3, &[0, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {

@@ -1,5 +1,5 @@
-//! Partners with fixed membership: one restarts with empty memory, one falls silent, and one of a
-//! pair continues alone.
+//! Partners with fixed membership: one restarts with empty memory, one falls silent, and one member
+//! of a pair continues alone.
 
 use crate::common::{Carries, Private, fabric, send};
 use tramontane_core::check::Checks;
@@ -19,18 +19,18 @@ const ALL: SubgroupId = SubgroupId(0);
 const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
 const NODES: [NodeId; 2] = [NodeId(7), NodeId(8)];
 
-/// Copies the writes that one member posts into the other's copy at once, or drops them while the
-/// link is cut.
+/// Copies the writes that one member posts into the other member's copy at once, or drops them
+/// while the link is cut.
 struct DirectLink {
     row: RowWriter<'static>,
     copy: RowWriter<'static>,
     is_cut: bool,
     refusal: Refusal,
-    /// Number of calls that asked it to carry writes.
+    /// Number of calls that asked the link to carry writes.
     posts: usize,
 }
 
-/// The reason why a link refuses writes now.
+/// The reason why a link currently refuses writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     None,
@@ -275,7 +275,7 @@ fn damaged_header_is_reported_unless_repaired() {
 }
 
 /// The survivor delivers everything that it has, and continues to send. Its deliveries begin with
-/// all that its partner delivered.
+/// everything that its partner delivered.
 #[test]
 fn survivors_deliveries_extend_its_partners() {
     for stop_after in 0..6 {

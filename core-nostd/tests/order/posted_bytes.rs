@@ -1,4 +1,5 @@
-//! SMC-7: a message costs its bytes, and padding is posted only if a write would cost more.
+//! SMC-7: posting a message costs its bytes, and padding is posted only if a separate write would
+//! cost more.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -38,7 +39,8 @@ impl Carries for Ranges {
 
 fabric!(Ranges);
 
-/// One message of a test: the reserved length, and the committed one; none if it is dropped.
+/// One message of a test: the reserved length, and the committed length, or `None` if it is
+/// dropped.
 type Built = (usize, Option<usize>);
 
 fn built() -> impl Strategy<Value = Built> {
@@ -99,8 +101,8 @@ fn posted(
 }
 
 proptest! {
-    /// The posted ranges hold each message, and cost no more than one write for all slots or one
-    /// write per message would.
+    /// The posted ranges contain each message, and cost no more than either one write for all slots
+    /// or one write per message would.
     #[test]
     fn posts_cost_at_most_the_cheaper_way(
         messages in vec(built(), 1..=WINDOW as usize),
@@ -125,7 +127,7 @@ proptest! {
         prop_assert!(cost <= joined, "{} is dearer than one write, {}", cost, joined);
     }
 
-    /// If the counter needs a write of its own, no padding is posted at all.
+    /// If the counter needs a separate write, no padding is posted at all.
     #[test]
     fn separate_counters_leave_padding_at_home(
         messages in vec(built(), 1..=WINDOW as usize),

@@ -24,8 +24,8 @@ struct List {
     token: Option<Token>,
 }
 
-/// One member's end. A list lands two polls after its post. Without order between writes, a list's
-/// last write lands first, and usually the latest of several lists.
+/// One member's end. A list lands two polls after it is posted. Without order between writes, a
+/// list's last write lands first, and usually the latest of several lists lands first.
 struct Promising<'r> {
     row: RowWriter<'r>,
     copies: [RowWriter<'r>; 3],
@@ -56,7 +56,8 @@ impl Promising<'_> {
             list.writes.reverse();
         }
         for (write, guard) in &list.writes {
-            // Content is read when it is carried; a guard has the bytes that it had when posted.
+            // Content is read when it is carried; a guard has the bytes that it had when it was
+            // posted.
             let bytes = if write.kind == Kind::Guard { guard.clone() } else { self.bytes(write) };
             self.copies[list.to.index()].apply(write.target.offset, &bytes).expect("in the row");
         }
@@ -138,7 +139,7 @@ const SUBGROUPS: [Subgroup<'static>; 3] = [
     },
 ];
 
-/// Messages per sender in each subgroup.
+/// Number of messages per sender in each subgroup.
 const MESSAGES: u8 = 60;
 
 /// Settings for stepping a group over its fabric.
@@ -151,7 +152,7 @@ struct Stepping {
     checks: Checks,
 }
 
-/// The messages that each member of each subgroup delivers, with their senders.
+/// The messages that each member delivers in each subgroup, with their senders.
 type Delivered = Vec<[Vec<(Rank, Vec<u8>)>; 3]>;
 
 /// Returns a sender's message by number; lengths differ.
@@ -162,15 +163,15 @@ fn message(subgroup: &Subgroup<'_>, sender: Rank, number: u8) -> Vec<u8> {
     message
 }
 
-/// Returns the deliveries of all messages of all senders, with dropped reservations and silences
-/// between them. Asserts that a settled member and all others have delivered everything that it
-/// sent.
+/// Returns the deliveries of all messages from all senders, with dropped reservations and silences
+/// in between. Asserts that, once a member is settled, it and all other members have delivered
+/// everything that it sent.
 fn delivered(way: Stepping) -> Delivered {
     let Stepping { promises, writes_max, write_overhead_bytes, switches, checks } = way;
     let group = Group { members: &NODES, subgroups: &SUBGROUPS };
     let layout = Layout::new(group).expect("a good group");
     let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
-    // Indexed by owner, then by holder.
+    // Memory, indexed by owner, then by holder.
     let memory: [[Vec<Line>; 3]; 3] = RANKS.map(|owner| {
         RANKS.map(|_| (0..layout.row_bytes(owner) / 64).map(|_| Line::new()).collect())
     });
@@ -209,7 +210,7 @@ fn delivered(way: Stepping) -> Delivered {
     for turn in 0..90_000_u64 {
         let is_all = senders.iter().all(|(.., sent)| *sent == MESSAGES);
         for (subgroup, rank, outbox, sent) in &mut senders {
-            // Bursts as long as the ring, one sender after another.
+            // Bursts are as long as the ring, one sender at a time.
             if turn % 9 < 5 && *sent < MESSAGES {
                 *sent += u8::from(send(outbox, &message(subgroup, *rank, *sent)).is_ok());
             }

@@ -10,7 +10,7 @@ use tramontane_core::node::Node;
 use tramontane_core::smc::Outbox;
 
 const BUILDERS: u8 = 2;
-/// Messages that each building thread sends.
+/// Number of messages that each building thread sends.
 const MESSAGES: u8 = if cfg!(miri) { 5 } else { 250 };
 /// Limit on steps or tries: far more than a run needs unless it is stuck.
 const TRIES: u32 = 100_000_000;
@@ -60,7 +60,7 @@ fn build(outbox: &Outbox<'_>, author: u8) {
     }
 }
 
-/// Steps until all messages of all threads are delivered.
+/// Steps until all messages from all threads have been delivered.
 fn step(node: &mut Node<'_>) -> Vec<Vec<u8>> {
     let expected = 2 * usize::from(BUILDERS) * usize::from(MESSAGES);
     let mut delivered = Vec::new();

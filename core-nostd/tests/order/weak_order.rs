@@ -34,8 +34,8 @@ fn step(node: &mut Node<'_>, fabric: &mut impl Fabric) -> Progress {
     node.step(Time(0), fabric, &mut |_: &mut Batch<'_>| {}).expect("it steps")
 }
 
-/// HAL-1: rounds used in silence imply that all messages published before them are there. A member
-/// that sees more such rounds therefore looks for those messages after a barrier.
+/// HAL-1: rounds used in silence imply that all messages published before them have arrived. A
+/// member that sees more such rounds therefore looks for those messages after a barrier.
 #[test]
 fn late_visible_message_is_not_skipped_as_null() {
     let ranks = [Rank(0), Rank(1), Rank(2)];

@@ -1,5 +1,5 @@
-//! One member of a large view in which nothing changes, over real rows, to measure what a check of
-//! the view costs.
+//! One member of a large view in which nothing changes, over real rows, used to measure the cost of
+//! a check of the view.
 
 #![allow(dead_code, reason = "the test and the bench each use their own part")]
 
@@ -49,7 +49,7 @@ impl<T: Table> Table for Counted<'_, T> {
     }
 }
 
-/// Runs `body` with a closure that makes the member of rank `own` check its view once and returns
+/// Runs `body` with a closure that makes the member with rank `own` check its view once and returns
 /// the number of cells that it loaded. All subgroups of the view contain all members.
 pub fn with_view(
     own: Rank,

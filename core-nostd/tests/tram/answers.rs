@@ -1,4 +1,4 @@
-//! A client gets an answer as soon as it arrives, whatever else the client waits for.
+//! A client receives an answer as soon as the answer arrives, whatever else the client waits for.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Answers, Destinations, ReplicaId};

@@ -133,7 +133,7 @@ fn client_that_left_can_register_again() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
-/// A client that leaves at once is still registered for the messages that it has multicast.
+/// A client that leaves at once remains registered for the messages that it has multicast.
 #[test]
 fn messages_sent_before_leaving_are_delivered() {
     for seed in 1..20 {

@@ -1,9 +1,9 @@
 //! Failures at every point of a small run: a replica crashes, or pauses for so long that another
-//! one leads, and then resumes. Covered are one group of three with two messages and every pair of
-//! such faults, and two groups with every single fault.
+//! replica leads, and then resumes. Covered are every pair of such faults in one group of three
+//! with two messages, and every single fault in two groups.
 //!
-//! A point is one event: a step of a process, or a write that lands. The ordinary test run leaves
-//! out most points, and each seed tries different ones; `TRAMONTANE_POINTS=all` tries all.
+//! A point is one event: a step of a process, or a write that lands. The ordinary test run omits
+//! most points, and each seed tries different ones; `TRAMONTANE_POINTS=all` tries all.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Destinations, ReplicaId};
@@ -13,7 +13,7 @@ use super::world::{Settings, World};
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// The replica returns without memory after a while.
+    /// The replica returns after a while, without its memory.
     Crash(ReplicaId),
     /// The replica pauses for longer than the others wait for it.
     Pause(ReplicaId),
@@ -82,7 +82,7 @@ fn faults_of(groups: u16) -> Vec<Fault> {
     ids.flat_map(|id| [Fault::Crash(id), Fault::Pause(id)]).collect()
 }
 
-/// Number of events until both messages are delivered everywhere without faults.
+/// Number of events until both messages have been delivered everywhere if there are no faults.
 const POINTS: usize = 700;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Runs with faults chosen by a seed: crashes of leaders, followers and clients, restarts without
-//! memory, pauses, and links cut in one direction or both. At the end everything is healed and no
-//! message may be missing, even after every leader has failed once more.
+//! memory, pauses, and links cut in one direction or both. At the end all faults are repaired and
+//! no message may be missing, even after every leader has failed once more.
 
 use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::tram::ReplicaId;
@@ -82,7 +82,7 @@ fn one_fault(world: &mut World) {
     }
 }
 
-/// Makes followers fall behind one after another, so that one leader can bring all of them back.
+/// Makes followers fall behind in turn, so that one leader can bring all of them back.
 fn followers_fall_behind(world: &mut World, group: GroupId) {
     let leader = world.leader(group);
     for id in world.ids().into_iter().filter(|id| id.group == group && Some(*id) != leader) {
@@ -211,10 +211,11 @@ pub fn settings_of(seed: u64) -> Settings {
     }
 }
 
-/// Payload length from which references are used; about half of the messages are this long.
+/// Payload length at and above which references are used; about half of the messages are this long.
 pub const REFERENCES_FROM: u32 = 30;
 
-/// Shorter than most of those messages: a step takes one, and leaves the rest to the next step.
+/// Number of bytes below the length of most of those messages: a step takes one message and leaves
+/// the others to later steps.
 const SHORT_RUN: u64 = 40;
 
 fn faulty_settings(seed: u64, references_from: u32) -> Settings {
@@ -259,15 +260,15 @@ fn faults_lose_no_message_by_reference() {
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
 }
 
-/// Seeds of plans that once revealed a fault of the core. A change of the core may alter the runs
-/// that they lead to.
+/// Seeds of plans that once revealed a fault in the core. A change to the core may alter the runs
+/// to which they lead.
 const FAILED_ONCE: [u64; 10] =
     [10_347, 34_419, 37_423, 42_222, 45_996, 52_449, 313_855, 443_292, 756_876, 1_029_962];
 
 /// Seeds of such plans with entries that refer to payloads. In the first, a follower lacks the body
 /// of an entry that its leader's log no longer has, and must learn that it needs a snapshot. In the
-/// second, it has restored a snapshot past such an entry. In the third, its leader waits to carry a
-/// body that it lacks too.
+/// second, it has restored a snapshot past such an entry. In the third, the follower's leader waits
+/// to carry a body that it lacks too.
 const FAILED_BY_REFERENCE: [u64; 3] = [30_010_185, 40_021_011, 40_080_643];
 
 #[test]

@@ -114,8 +114,8 @@ fn reference_without_body_delays_no_other_client() {
     }
 }
 
-/// A replica says that the client's registration now belongs to another incarnation. The client
-/// never gets it back.
+/// A replica publishes that the client's registration now belongs to another incarnation. The
+/// client never regains it.
 #[test]
 fn client_with_a_taken_registration_is_closed() {
     let mut world = World::new(&[None], 3, Settings::default());
@@ -201,7 +201,7 @@ fn spoil(world: &mut World) {
 }
 
 /// Rows, logs and entries with arbitrary content. No replica panics, reads outside its memory or
-/// takes a position twice. Leaders fail meanwhile, so that their logs are read by others.
+/// takes a position twice. Leaders fail in the meantime, so that their logs are read by others.
 #[test]
 fn arbitrary_rows_and_logs_cause_no_panic() {
     let mut halts = 0;

@@ -8,7 +8,7 @@ use tramontane_core::tram::Destinations;
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
-/// Longer than the bytes that a client's step gives.
+/// Length in bytes, above the number of bytes that a client's step gives.
 const LENGTH: u32 = 20_000;
 
 /// Opens a group of three that has a leader, and three idle clients.

@@ -63,8 +63,8 @@ impl Orders {
         }
     }
 
-    /// Takes a delivered message. Returns false if it is not the next one of its sender, byte for
-    /// byte.
+    /// Takes a delivered message. Returns false if it is not, byte for byte, the next message from
+    /// its sender.
     #[must_use]
     pub fn take(&mut self, channel: Channel, payload: &[u8]) -> bool {
         let Some(number) = self.of.get_mut(channel.index()) else { return false };

@@ -13,7 +13,7 @@ use tramontane_core::health::{HealthEvent, HealthKind};
 use tramontane_core::ids::{Time, ViewId};
 use tramontane_core::memory::Row;
 
-/// Most frames taken in one step; the rest waits for the next.
+/// Maximum number of frames taken in one step; the remaining frames wait for the next step.
 const FRAMES_PER_STEP: u32 = 64;
 
 /// Time without a new beat after which a partner is reported as silent.
@@ -22,11 +22,11 @@ const SILENT_NS: u64 = 500_000_000;
 /// The phase of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// In no view: it waits for its partner.
+    /// The partition is in no view and waits for its partner.
     Fresh,
-    /// In a view, with these members.
+    /// The partition is in a view, with these members.
     InView(ViewId, Members),
-    /// Stopped; it has to be restarted.
+    /// The partition has stopped and must be restarted.
     Stopped(Why),
 }
 
@@ -51,16 +51,16 @@ pub struct Partition<'s> {
     watch: Watch,
     beat: u32,
     orders: Orders,
-    /// Local messages sent, over all incarnations. `to_send` is the number to be sent.
+    /// Number of local messages sent, over all incarnations. `to_send` is the number to be sent.
     sent: u64,
     to_send: u64,
-    /// Frame that arrived before its session began here.
+    /// Frame that arrived before its session began in this partition.
     early: Option<([u8; MESSAGE_BYTES], usize)>,
     snapshot: Snapshot,
-    /// Frames of this incarnation of the partner, in views up to this one, belong to a session that
-    /// is over.
+    /// Incarnation of the partner and last view whose frames belong to a session that is over.
     left: Option<(u32, ViewId)>,
-    /// Whether this view has asked to admit the partner, or has reported that the partner stopped.
+    /// Whether the group has been asked in this view to admit the partner, or it has been reported
+    /// that the partner stopped.
     has_asked: bool,
 }
 
@@ -100,9 +100,9 @@ impl Snapshot {
 }
 
 impl<'s> Partition<'s> {
-    /// Begins an incarnation. `incarnation` is a boot counter: not zero, and never the same twice.
+    /// Begins an incarnation. `incarnation` is a boot counter: it is not zero and never repeats.
     /// `rows` are those of the storage, which no other incarnation uses. The partition sends
-    /// `to_send` messages, those of its earlier incarnations included.
+    /// `to_send` messages, including those of its earlier incarnations.
     #[must_use]
     pub fn new(
         own: Channel,
@@ -130,7 +130,7 @@ impl<'s> Partition<'s> {
         }
     }
 
-    /// Does one step: checks the partner, takes arrived frames, sends, delivers, and puts as many
+    /// Does one step: checks the partner, handles arrived frames, sends, delivers, and puts as many
     /// frames into the queue as it accepts.
     pub fn step(&mut self, now: Time, ports: &mut impl Ports) -> Phase {
         if let Err(why) = self.work(now, ports) {

@@ -12,7 +12,7 @@ use tramontane_partition::group::Channel;
 use tramontane_partition::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES, Why};
 use tramontane_partition::{Partition, PartitionStorage, Phase};
 
-/// Ports that show what the test sets, and keep what is sent.
+/// Ports that show what the test sets, and keep what has been sent.
 #[derive(Default)]
 struct Told {
     shown: Option<[u8; SAMPLE_BYTES]>,
@@ -54,7 +54,7 @@ fn life(own: Channel, incarnation: u32) -> Partition<'static> {
     Partition::new(own, incarnation, storage, rows, 10)
 }
 
-/// Steps two incarnations whose ports the test controls, one millisecond after the last time.
+/// Steps two incarnations whose ports the test controls, one millisecond after the last step.
 fn exchange(a: (&mut Partition<'_>, &mut Told), b: (&mut Partition<'_>, &mut Told), now: u64) {
     let ((a, a_ports), (b, b_ports)) = (a, b);
     a.step(Time(now * 1_000_000), a_ports);
@@ -141,7 +141,7 @@ fn excluded_partition_rejoins_with_the_partners_state() {
     }
     let left_over = a_ports.incoming.clone();
     assert!(!left_over.is_empty());
-    // B is shown another incarnation of A, which does not exist, and continues without A.
+    // B is shown an incarnation of A that does not exist, and continues without A.
     let mut other_life = a_ports.own.unwrap();
     other_life[8] = 2;
     b_ports.shown = Some(other_life);

@@ -1,4 +1,4 @@
-//! The same as two processes, one of which is killed.
+//! The same test with two processes, one of which is killed.
 
 #![allow(clippy::unwrap_used)]
 

@@ -10,7 +10,7 @@ use tramontane_partition::Phase;
 use tramontane_partition::group::{Channel, Members};
 use tramontane_partition::ports::Report;
 
-/// Returns the steps of a run without a restart.
+/// Returns the number of steps in a run without a restart.
 fn steps_of_a_run() -> u64 {
     let mut run = Run::new(MESSAGES);
     run.finish().unwrap();
@@ -35,7 +35,7 @@ fn thousand_messages_agree_over_full_queues() {
     }
 }
 
-/// The restart follows the kill at once, or after the partner has made some steps without it.
+/// The restart follows the kill either at once or after the partner has made some steps alone.
 #[test]
 fn either_partition_restarts_at_any_step() {
     let steps = steps_of_a_run();
@@ -44,7 +44,7 @@ fn either_partition_restarts_at_any_step() {
     let mut restored = 0;
     for victim in Channel::BOTH {
         for at in 0..steps {
-            // At every fourth step, the partner runs without it for a while.
+            // At every fourth step, the partner runs alone for a while.
             for away in [0].into_iter().chain((at % 4 == 3).then_some(at % 40)) {
                 let mut run = Run::new(MESSAGES);
                 while run.steps < at {
@@ -79,7 +79,7 @@ fn partitions_restart_while_they_rejoin() {
             (random >> 33) % below
         };
         for _ in 0..8 {
-            // In rare cases both restart: then the state is gone, and they begin again from
+            // In rare cases both restart: then the state is lost, and they begin again from
             // nothing.
             let victim = Channel::BOTH[next(2) as usize];
             for _ in 0..next(60) {

@@ -1,5 +1,5 @@
-//! A group of the core's nodes, whose writes land when a schedule says so, and their state in the
-//! model's terms.
+//! A group of the core's nodes whose writes land when a schedule says so, and the nodes' state in
+//! the model's terms.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,7 +22,7 @@ const ALL: SubgroupId = SubgroupId(0);
 pub enum What {
     /// A member steps; its application may commit a message first.
     Step { member: usize, commits: bool },
-    /// The next write of a member lands at another.
+    /// The next write by a member lands at another member.
     Land { reader: usize, writer: usize },
 }
 
@@ -98,9 +98,9 @@ pub struct Nodes<'m> {
     /// Each member's copies of all rows, and writers for them.
     rows: &'m [Vec<Row<'m>>],
     writers: Vec<Vec<RowWriter<'m>>>,
-    /// Indexed by reader and writer.
+    /// Writes in flight, indexed by reader and writer.
     landing: Vec<Vec<UnderWay>>,
-    /// Messages that each application still has to commit, and has committed.
+    /// Number of messages that each application still has to commit, and has committed.
     left: Vec<u8>,
     committed: Vec<u8>,
     delivered: Vec<Vec<(u64, u8)>>,
@@ -277,7 +277,7 @@ impl Nodes<'_> {
     }
 }
 
-/// Returns a node's private state as text, without the addresses of its memory.
+/// Returns a node's private state as text, omitting the addresses of its memory.
 fn remembered(node: &Node<'_>) -> String {
     let said = format!("{node:?}");
     let from = said.find("subgroups: [").expect("its subgroups");

@@ -1,5 +1,5 @@
-//! Every schedule of a small group. A node cannot be copied, so each schedule is run from its
-//! start; if two schedules reach the same state, only one is continued.
+//! Every schedule of a small group. Because a node cannot be copied, each schedule is run from its
+//! start. If two schedules reach the same state, only one of them is continued.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ struct Met {
     /// Distinct states of the model.
     abstract_states: HashSet<State>,
     actions: usize,
-    /// Node steps that correspond to no action of the model, and to several.
+    /// Number of node steps that correspond to no action of the model, and to several.
     none: usize,
     several: usize,
     ends: usize,

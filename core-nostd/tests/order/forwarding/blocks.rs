@@ -1,4 +1,4 @@
-//! The same tests for blocks (FAB-4).
+//! The same tests for fabrics with blocks (FAB-4).
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -47,7 +47,7 @@ impl Blocks for Recorder {
     }
 }
 
-/// Makes block memory from the recorder's only line.
+/// Block memory consisting of the recorder's only line.
 #[derive(Clone)]
 pub struct OneLine;
 

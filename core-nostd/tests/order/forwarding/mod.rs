@@ -77,7 +77,7 @@ where
     ]
 }
 
-/// Returns the calls that arrive at a recorder, and the answers that its caller gets.
+/// Returns the calls that arrive at a recorder, and the answers that its caller receives.
 fn seen(succeeds: bool, drive: impl FnOnce(&mut Recorder) -> Answers) -> (Vec<String>, Answers) {
     let mut recorder = Recorder::new(succeeds);
     let answers = drive(&mut recorder);
@@ -137,8 +137,8 @@ fn host_of_a_routed_fabric_chooses_its_events() {
     assert_eq!(others, [Event::Completed(Token(77))]);
 }
 
-/// A member without work keeps polling for the millisecond of Spindle II-D, unless its fabric names
-/// another time. This holds for a borrowed fabric too.
+/// A member without work keeps polling for the millisecond of Spindle II-D, unless its fabric
+/// specifies a different time. This also holds for a borrowed fabric.
 #[test]
 fn default_idle_time_is_one_millisecond() {
     let mut fabric = Unhurried;

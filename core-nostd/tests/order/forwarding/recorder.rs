@@ -14,7 +14,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Line, Row, RowWriter};
 
-/// The region that the recorder reports, chosen so that events of two calls differ.
+/// The region that the recorder reports, chosen so that the events of two calls differ.
 pub const TOLD: Region = Region(9);
 
 /// The recorded calls, and whether calls succeed.

@@ -1,4 +1,4 @@
-//! Offsets of the cells of channels.
+//! Offsets of the channels' cells.
 
 use tramontane_core::fabric::Channel;
 use tramontane_core::ids::{NodeId, Rank, SenderRank, SubgroupId};

@@ -1,4 +1,4 @@
-//! Layouts for processors with another cache-line size or another byte order.
+//! Layouts for processors with a different cache line size or byte order.
 
 use proptest::prelude::*;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// A processor that differs in either is refused, and the error names the difference.
+    /// A processor that differs in either property is refused, and the error names the difference.
     #[test]
     fn other_processors_are_refused_by_name((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
@@ -98,7 +98,7 @@ fn row_memory_begins_on_the_largest_line() {
 }
 
 /// A cell is read in the processor's byte order, so bytes from a processor with the other order
-/// would be read as another number. The refusal above prevents that.
+/// would be read as a different number. The refusal above prevents this.
 #[test]
 fn cell_in_the_other_byte_order_differs() {
     let row = RowStorage::<2>::new();

@@ -7,7 +7,7 @@ use tramontane_core::tram::{MessageId, ReplicaId};
 use super::script::{P, STAMP, Script, TAIL, here};
 use crate::world::World;
 
-/// Replica 0 is away for exactly as many entries as a log holds. Leader 1 orders one more, which
+/// Replica 0 is absent for exactly as many entries as a log holds. Leader 1 orders one more, which
 /// reaches only replica 3. Replica 2 is about to copy it, and has its payload already, in the slot
 /// of the payload of the first entry that replica 0 lacks. Then replica 0 reads replica 2's log,
 /// where it must not find the old entry's header together with the new payload.
@@ -69,7 +69,7 @@ fn refused_payload_read_is_retried() {
 
 /// Replica 0 has an entry that it has not delivered. Replica 2 has that entry only by a snapshot,
 /// because its log begins later; or it had the entry, and its log has wrapped since. Replica 0
-/// needs a snapshot too, and until it has one it must keep its entries, because they may have been
+/// needs a snapshot too, and must keep its entries until it has one, because they may have been
 /// counted.
 #[test]
 fn candidate_without_a_snapshot_keeps_its_entries() {

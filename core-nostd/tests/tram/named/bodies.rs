@@ -12,7 +12,7 @@ use crate::world::World;
 const BODIES: usize = 104;
 const BODIES_FOR: usize = 112;
 
-/// Makes a replica ask for all logs, with a higher timestamp than any leader before.
+/// Makes a replica request all logs, with a higher timestamp than any previous leader's.
 fn asks(script: &mut Script, id: ReplicaId, among: &[ReplicaId]) {
     let all = script.world.replicas.values();
     let before = all.map(|running| running.replica.promised()).max();
@@ -49,7 +49,8 @@ fn overwritten_payload_is_not_delivered() {
 }
 
 /// A child's leader waits for the payload of one message, which finally arrives, and then for that
-/// of the next. It asks the parent for neither, because it has not yet waited long for the second.
+/// of the next. It requests neither from the parent, because it has not yet waited long for the
+/// second.
 #[test]
 fn child_waits_for_each_payload_separately() {
     const WANTED: usize = 24;
@@ -87,9 +88,9 @@ fn follower_without_payloads_shows_no_payload() {
     script.end();
 }
 
-/// Replica 1 has shown leader 0 a payload. That leader yields to another and then leads again,
-/// while replica 1 still has the same payloads. It must show them again, because they are counted
-/// per term.
+/// Replica 1 has shown a payload to leader 0. That leader yields to another leader and then leads
+/// again, while replica 1 still has the same payloads. Replica 1 must publish them again, because
+/// they are counted per term.
 #[test]
 fn follower_shows_its_payloads_again_each_term() {
     let mut script = Script::by_reference_of(5, 2);

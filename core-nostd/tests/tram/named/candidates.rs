@@ -10,7 +10,7 @@ fn promised(world: &World, id: ReplicaId) -> Timestamp {
     world.replicas[&id].replica.promised()
 }
 
-/// Lets replica 0 hear others before they hear it, so that it asks for all logs first.
+/// Lets replica 0 hear others before they hear it, so that it is the first to request all logs.
 fn asks_first(script: &mut Script, reached: &[ReplicaId]) {
     let before = promised(&script.world, P[0]).max(promised(&script.world, P[2]));
     for _ in 0..400 {
@@ -23,7 +23,8 @@ fn asks_first(script: &mut Script, reached: &[ReplicaId]) {
 }
 
 /// Lets leader 1 decide a message, because enough others have its payload, although they do not
-/// know that. The leader and the client are gone. Replica 0 asks the rest for their logs.
+/// know that the message is decided. The leader and the client are lost. Replica 0 requests the
+/// remaining replicas' logs.
 fn decided_by_one_that_is_gone(
     mut script: Script,
     with: &[ReplicaId],
@@ -97,7 +98,7 @@ fn late_completion_does_not_count_for_later_campaigns() {
 }
 
 /// Replica 0 lacks messages that the others have. It leads once it has read all their payloads, in
-/// whatever order they arrive, and not when it has merely asked for them.
+/// whatever order they arrive, but not when it has merely requested them.
 #[test]
 fn candidate_waits_for_all_payloads_in_any_order() {
     let mut script = Script::new(&[None]);
@@ -146,7 +147,7 @@ fn candidate_waits_a_heartbeat_for_log_readers() {
     script.end();
 }
 
-/// Replica 3 has refused the write meanwhile, so replica 0 need not wait for it.
+/// Replica 3 has refused the write in the meantime, so replica 0 need not wait for it.
 #[test]
 fn candidate_does_not_wait_for_refused_writes() {
     let (mut script, reached) = asks_again();
@@ -162,8 +163,8 @@ fn candidate_does_not_wait_for_refused_writes() {
     script.end();
 }
 
-/// Leader 0 is gone, and no replica has the payload of a message that all have delivered, as after
-/// snapshots. The next leader continues without it.
+/// Leader 0 is lost, and no replica has the payload of a message that all have delivered, as can
+/// happen after snapshots. The next leader continues without the payload.
 #[test]
 fn delivered_payloads_are_not_needed_to_lead() {
     let mut script = Script::by_reference(&[None]);

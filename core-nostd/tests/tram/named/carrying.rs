@@ -101,7 +101,7 @@ fn payload_in_flight_is_not_carried_again() {
     script.end();
 }
 
-/// The child has a message, and the leader does not know that. Replica 2 has its header, and a
+/// The child has a message, but the leader does not know that. Replica 2 has its header, and a
 /// snapshot past it. No reachable replica has the payload. The leader and replica 2 connect again,
 /// and replica 2 must learn that no payload will come; otherwise it would show no later payload.
 #[test]

@@ -294,7 +294,7 @@ fn childs_leader_is_served_first() {
     }
 }
 
-/// TRM-1: the child's leader shows a returning replica that it leads.
+/// TRM-1: the child's leader publishes to a returning replica that it leads.
 #[test]
 fn new_parent_leader_serves_the_childs_leader_first() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -328,8 +328,9 @@ fn new_leader_of_child_is_served_immediately() {
     script.end();
 }
 
-/// TRM-1: if all replicas of a child are served, as in the paper, the others get a message once it
-/// is decided, and the next leader among them needs nothing more from the parent.
+/// TRM-1: if all replicas of a child are served, as in the paper, the child's followers receive a
+/// message once it has been decided, and the next leader among them needs nothing more from the
+/// parent.
 #[test]
 fn childs_followers_can_be_served_too() {
     let mut script = Script::serving_all(&[None, Some(0)]);
@@ -360,8 +361,8 @@ fn child_makes_room_without_a_heartbeat() {
 }
 
 /// Lets the parent's leader order a message and its group decide it. Asserts that the child's
-/// leader is written to before all others, and the rest of the child not or later. Returns the
-/// leader with the message.
+/// leader is written to before all others, and that the other replicas of the child are written to
+/// later or not at all. Returns the leader with the message.
 fn served_first(script: &mut Script) -> (ReplicaId, MessageId) {
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);

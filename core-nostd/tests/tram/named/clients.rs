@@ -94,7 +94,7 @@ fn unordered_message_of_an_old_incarnation_is_void() {
 }
 
 /// TRM-7: a client's new connections take longer to open than its lease lasts. The client is still
-/// there, so its registration is not closed.
+/// running, so its registration is not closed.
 #[test]
 fn client_with_slow_connections_stays_registered() {
     let mut script = Script::new(&[None]);
@@ -112,7 +112,8 @@ fn client_with_slow_connections_stays_registered() {
     script.end();
 }
 
-/// TRM-7: a client is gone. Its registration is kept for its lease, and then closed.
+/// TRM-7: a client is lost. Its registration is kept for the duration of its lease, and is then
+/// closed.
 #[test]
 fn lost_clients_registration_lasts_for_its_lease() {
     let mut script = Script::new(&[None]);
@@ -129,9 +130,9 @@ fn lost_clients_registration_lasts_for_its_lease() {
     script.end();
 }
 
-/// TRM-7: a client has replies from followers, but none from the leader. A message that asks for
-/// the leader's reply is not answered yet. A message that asks for any replica's reply is answered,
-/// even if an earlier message still waits for the leader.
+/// TRM-7: a client has replies from followers, but none from the leader. A message that waits for
+/// the leader's reply is not answered yet. A message that waits for any replica's reply is
+/// answered, even if an earlier message still waits for the leader.
 #[test]
 fn followers_reply_answers_messages_for_any_replica() {
     let mut script = Script::new(&[None]);
@@ -153,8 +154,8 @@ fn followers_reply_answers_messages_for_any_replica() {
     script.end();
 }
 
-/// A client waits for its reply, whereas no one waits for the number of messages that the followers
-/// may deliver. So the reply is posted first.
+/// A client waits for its reply, whereas no process waits for the number of messages that the
+/// followers may deliver. The reply is therefore posted first.
 #[test]
 fn leader_replies_before_it_informs_followers() {
     let mut script = Script::new(&[None]);

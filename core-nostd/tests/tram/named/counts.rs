@@ -7,7 +7,7 @@ use tramontane_core::tram::Destinations;
 
 use super::script::{C, P, Script, here};
 
-/// TRM-6: followers make room in the log.
+/// TRM-6: followers free entries in the log.
 #[test]
 fn followers_free_log_entries_without_a_heartbeat() {
     let mut script = Script::new(&[None]);

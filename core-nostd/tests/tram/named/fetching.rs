@@ -1,5 +1,5 @@
-//! TRM-9: a new leader fetches the payloads that its log refers to, although its peers or its
-//! fabric fail. A child may also ask for payloads that it does not lack.
+//! TRM-9: a new leader fetches the payloads that its log refers to, even if its peers or its fabric
+//! fail. A child may also request payloads that it does not lack.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::{LinkId, LinkRole, MessageId, ReplicaLinks, Stage};
@@ -11,8 +11,8 @@ use crate::world::{LEASE_NS, World};
 /// entries that the peer's log lacks.
 const KEPT_FROM: usize = 56;
 
-/// Two of three replicas have delivered a message, and its client is gone. The third is about to
-/// lead, and has only the header.
+/// Two of three replicas have delivered a message, and its client is lost. The third is about to
+/// lead, but has only the header.
 fn lacking_at_the_first() -> (Script, MessageId) {
     let mut script = Script::by_reference(&[None]);
     script.leads(P[1], &P[1..]);
@@ -51,8 +51,8 @@ fn fetch_ends_with_the_replica_asked() {
     script.end();
 }
 
-/// Replica 1 crashes while replica 0 fetches from replica 2. Replica 1 was not asked for its log,
-/// so its entries are not needed, and the campaign continues.
+/// Replica 1 crashes while replica 0 fetches from replica 2. Replica 1's log was not requested, so
+/// its entries are not needed, and the campaign continues.
 #[test]
 fn fetch_survives_loss_of_an_unasked_replica() {
     let (mut script, a) = lacking_at_the_first();
