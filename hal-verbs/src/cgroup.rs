@@ -1,5 +1,5 @@
-//! The limits of the RDMA cgroup on this process: opened devices (`hca_handle`) and objects on them
-//! (`hca_object`), which are queue pairs, queues, registrations and protection domains.
+//! The limits that the RDMA cgroup sets for this process: opened devices (`hca_handle`) and objects
+//! on them (`hca_object`), which are queue pairs, queues, registrations and protection domains.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,20 +19,20 @@ pub(crate) struct UsedUp {
     pub(crate) file: PathBuf,
 }
 
-/// Returns whether this error means that a cgroup limit was reached.
+/// Returns whether this error means that a cgroup limit has been reached.
 pub(crate) fn refuses(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::AGAIN.raw_os_error())
         || error.kind() == io::ErrorKind::WouldBlock
 }
 
-/// Returns the exhausted limit on the named device, or on any device if `None`, of this process's
-/// cgroup or of one above it.
+/// Returns the exhausted limit on the named device, or on any device if `None`, in this process's
+/// cgroup or in one above it.
 pub(crate) fn used_up(device: Option<&str>) -> Option<UsedUp> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     used_up_below(Path::new("/sys/fs/cgroup"), &own, device)
 }
 
-/// Does the same for a process whose `/proc/self/cgroup` contains `own`.
+/// Returns the same for a process whose `/proc/self/cgroup` contains `own`.
 fn used_up_below(root: &Path, own: &str, wanted: Option<&str>) -> Option<UsedUp> {
     own.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;

@@ -17,7 +17,7 @@ pub(crate) struct DeviceAttributes {
     pub(crate) reads_max: u32,
 }
 
-/// The attributes of a port that are used here, as libibverbs has them.
+/// The attributes of a port that are used here, in libibverbs' form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortAttributes {
     pub(crate) state: u32,

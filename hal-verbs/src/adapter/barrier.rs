@@ -1,13 +1,14 @@
-//! The barrier between a load of what a device wrote last and loads of what it wrote before.
+//! The barrier between a load of the last bytes that a device wrote and loads of the bytes that it
+//! wrote before them.
 
-/// Keeps later loads after earlier loads, even if the stores are a device's (HAL-1).
+/// Keeps later loads after earlier loads, even if a device made the stores (HAL-1).
 ///
 /// - x86-64: the processor keeps loads from ordinary memory in order, and its caches see device
 ///   writes, so only the compiler has to be restrained. The kernel's `dma_rmb` does no more than
 ///   that either.
-/// - aarch64: an acquire fence of the language orders against other processors (`dmb ishld`). A
+/// - aarch64: the language's acquire fence orders loads against other processors (`dmb ishld`). A
 ///   device may be outside that domain, so this is `dmb oshld`, as in the kernel and in rdma-core.
-/// - Elsewhere: the strongest fence of the language; the device must be coherent.
+/// - Elsewhere, the language's strongest fence is used, and the device must be coherent.
 #[inline]
 pub(crate) fn device_read_barrier() {
     #[cfg(target_arch = "x86_64")]

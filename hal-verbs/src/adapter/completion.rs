@@ -12,8 +12,8 @@ use super::{BATCH, Completion, Context, context};
 use crate::fake;
 use crate::ffi;
 
-/// A completion queue, and a descriptor that wakes a sleeper when a completion arrives. A clone is
-/// the same queue.
+/// A completion queue, and a descriptor that wakes a sleeping thread when a completion arrives. A
+/// clone refers to the same queue.
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionQueue {
     inner: Inner,
@@ -27,13 +27,13 @@ pub(super) enum Inner {
 }
 
 impl CompletionQueue {
-    /// Creates a queue for at least `entries`, on the device's first vector.
+    /// Creates a queue for at least `entries` entries, on the device's first vector.
     pub(crate) fn new(context: &Context, entries: u32) -> io::Result<Self> {
         Self::on_vector(context, entries, 0)
     }
 
-    /// Creates a queue for at least `entries` whose events interrupt on this vector of the device,
-    /// counted from zero.
+    /// Creates a queue for at least `entries` entries, whose events interrupt on this vector of the
+    /// device, counted from zero.
     pub(crate) fn on_vector(context: &Context, entries: u32, vector: u32) -> io::Result<Self> {
         let inner = match context.inner() {
             context::Inner::Library(context) => {
@@ -56,10 +56,10 @@ impl CompletionQueue {
         either!(&self.inner, queue => queue.id())
     }
 
-    /// Takes the waiting completions, at most [`BATCH`], and returns how many.
+    /// Takes the waiting completions, at most [`BATCH`], and returns their number.
     ///
     /// # Errors
-    /// Fails if the queue overflowed or the device is gone.
+    /// Fails if the queue has overflowed or the device has been lost.
     #[inline]
     pub(crate) fn take(&self, into: &mut [Completion; BATCH]) -> io::Result<usize> {
         either!(&self.inner, queue => queue.take(into))
@@ -70,8 +70,8 @@ impl CompletionQueue {
         either!(&self.inner, queue => queue.notify())
     }
 
-    /// Waits until the descriptor is readable, at most `timeout`; returns false if it is not. For
-    /// callers that have nothing else to do.
+    /// Waits until the descriptor is readable, for at most `timeout`, and returns whether it is.
+    /// For callers that have nothing else to do.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         #[cfg(feature = "fake")]
         if let Inner::Fake(queue) = &self.inner
@@ -87,7 +87,7 @@ impl CompletionQueue {
         poll(&mut descriptors, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Takes an event off the descriptor without blocking. Returns true if there was one.
+    /// Takes an event from the descriptor without blocking. Returns whether there was one.
     pub(crate) fn take_event(&self) -> bool {
         either!(&self.inner, queue => queue.take_event())
     }

@@ -56,13 +56,13 @@ pub(crate) struct Route {
     pub(crate) remote_packet: u32,
     /// Whether packets carry a GID header; always on Ethernet.
     pub(crate) is_global: bool,
-    /// The treatment of packets by switches and routers.
+    /// How switches and routers treat the packets.
     pub(crate) service: Service,
-    /// Concurrent reads by the remote end that this end serves.
+    /// Number of concurrent reads by the remote end that this end serves.
     pub(crate) reads_max: u8,
 }
 
-/// Returns the `enum ibv_mtu` for a packet payload in bytes; the smallest one for other sizes.
+/// Returns the `enum ibv_mtu` for a packet payload in bytes; other sizes give the smallest one.
 pub(crate) const fn mtu_raw(bytes: u32) -> u32 {
     match bytes {
         512 => 2,
@@ -92,13 +92,13 @@ impl Route {
     }
 }
 
-/// The times at which an unanswered packet is retransmitted and given up.
+/// The times after which an unanswered packet is retransmitted, and after which it is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendTimes {
     pub(crate) timeout_exponent: u8,
     pub(crate) retries: u8,
     /// The local first packet number; 24 bits.
     pub(crate) first_packet: u32,
-    /// Local reads in flight at once.
+    /// Maximum number of local reads in flight.
     pub(crate) reads_max: u8,
 }

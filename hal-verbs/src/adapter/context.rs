@@ -11,7 +11,7 @@ use crate::devices::{Gid, GidKind, Interface, on_port};
 use crate::fake;
 use crate::ffi;
 
-/// Returns the names of the machine's devices, without fake ones.
+/// Returns the names of the machine's devices, excluding fake ones.
 pub(crate) fn device_names() -> io::Result<Vec<String>> {
     let list = ffi::DeviceList::new()?;
     Ok((0..list.count()).filter_map(|index| list.name(index)).collect())
@@ -28,7 +28,7 @@ pub(crate) fn is_fake(name: &str) -> bool {
     };
 }
 
-/// Opens the device with this name: a fake one, if this process has one with the name.
+/// Opens the device with this name: a fake device, if this process has one with this name.
 pub(crate) fn open(name: &str) -> io::Result<Context> {
     #[cfg(feature = "fake")]
     if let Some(context) = fake::open(name)? {
@@ -40,7 +40,7 @@ pub(crate) fn open(name: &str) -> io::Result<Context> {
     Ok(Context { inner: Inner::Library(Arc::new(context)) })
 }
 
-/// An opened device. A clone is the same device.
+/// An opened device. A clone refers to the same device.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     inner: Inner,
@@ -78,7 +78,7 @@ impl Context {
         either!(&self.inner, context => context.partition_keys(port))
     }
 
-    /// Returns an entry of a port's address table; all zero if it is unused.
+    /// Returns an entry of a port's address table; it is all zero if unused.
     pub(crate) fn gid(&self, port: u8, index: u8) -> io::Result<Ipv6Addr> {
         either!(&self.inner, context => context.gid(port, index))
     }

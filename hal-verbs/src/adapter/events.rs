@@ -1,27 +1,27 @@
 //! Asynchronous events of a device.
 
-/// An asynchronous event (`enum ibv_event_type`), as far as it matters here.
+/// An asynchronous event (`enum ibv_event_type`), as far as this crate distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AsyncEvent {
-    /// A completion queue, given by its [`CompletionQueue::id`], overflowed or failed.
+    /// A completion queue, given by its [`CompletionQueue::id`], has overflowed or failed.
     ///
     /// [`CompletionQueue::id`]: super::CompletionQueue::id
     CompletionQueueError(u64),
-    /// The queue pair with this number failed.
+    /// The queue pair with this number has failed.
     QueuePairError(u32),
-    /// The device failed or was removed: nothing on it works then.
+    /// The device has failed or been removed. Nothing on it works any longer.
     DeviceFatal,
     /// A port may carry traffic again.
     PortActive(u8),
-    /// A port lost its link.
+    /// A port has lost its link.
     PortError(u8),
     /// A port has a new local identifier.
     LidChange(u8),
-    /// A port's table of partition keys changed.
+    /// A port's table of partition keys has changed.
     PkeyChange(u8),
-    /// A port's table of addresses changed.
+    /// A port's table of addresses has changed.
     GidChange(u8),
-    /// A port's subnet manager changed, or asks for addresses to be queried again.
+    /// A port's subnet manager has changed, or asks for addresses to be queried again.
     SubnetManager(u8),
     /// Any other event, by its number.
     Other(u32),

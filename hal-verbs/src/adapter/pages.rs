@@ -1,4 +1,5 @@
-//! Pages from the kernel, of the usual size or huge; a NIC needs fewer table entries for huge ones.
+//! Pages from the kernel, of the usual size or huge. A NIC needs fewer table entries for huge
+//! pages.
 
 use std::io;
 use std::ptr::NonNull;
@@ -13,11 +14,11 @@ pub(crate) enum PageSize {
     /// The system's usual pages.
     #[default]
     Usual,
-    /// Huge pages for ranges that fill at least half of one, as far as the system has them.
+    /// Huge pages for ranges that fill at least half of a huge page, as far as the system has any.
     Huge,
 }
 
-/// Bytes of a huge page, on x86-64 and on most others.
+/// Size of a huge page in bytes, on x86-64 and most other processors.
 const HUGE_BYTES: usize = 2 << 20;
 
 /// Zeroed pages of this process, which never move.
@@ -25,24 +26,24 @@ const HUGE_BYTES: usize = 2 << 20;
 pub(crate) struct Pages {
     base: NonNull<u8>,
     bytes: usize,
-    /// Mapped bytes, up to the end of the last huge page.
+    /// Number of mapped bytes, up to the end of the last huge page.
     mapped_bytes: usize,
 }
 
-// SAFETY: the memory is accessed through the core's rows, which are made for sharing.
+// SAFETY: the memory is accessed through the core's rows, which are designed for sharing.
 unsafe impl Send for Pages {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Maps at least `bytes` bytes, and at least one.
+    /// Maps at least `bytes` bytes, and at least one byte.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.max(1);
         Self::map(bytes, bytes, MapFlags::PRIVATE)
     }
 
-    /// Maps at least `bytes` bytes, and at least one, in pages of the given size. If the system has
-    /// no free huge page, it uses usual ones and logs that once.
+    /// Maps at least `bytes` bytes, and at least one byte, in pages of the given size. If the
+    /// system has no free huge page, uses usual pages and logs that once.
     pub(crate) fn sized(bytes: usize, size: PageSize) -> io::Result<Self> {
         if size == PageSize::Usual || bytes < HUGE_BYTES / 2 {
             return Self::new(bytes);
@@ -65,11 +66,11 @@ impl Pages {
 
     fn map(bytes: usize, mapped_bytes: usize, flags: MapFlags) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, at an address that the kernel chooses.
+        // SAFETY: this is a new mapping, at an address that the kernel chooses.
         let base =
             unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }?;
         // If a child shared these pages, the kernel would copy them while the device uses them.
-        // SAFETY: this is our own mapping, and the advice takes nothing from it.
+        // SAFETY: this is our own mapping, and the advice does not invalidate it.
         let _ = unsafe { madvise(base, mapped_bytes, Advice::LinuxDontFork) };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, bytes, mapped_bytes })
@@ -87,12 +88,12 @@ impl Pages {
 
     /// Returns the pages as a readable row.
     pub(crate) const fn row(&self) -> Row<'_> {
-        // SAFETY: mapped while `self` exists, aligned to a page. Written through the core's types,
-        // and by devices whose peers keep the same rules.
+        // SAFETY: mapped while `self` exists, aligned to a page. They are written through the
+        // core's types, and by devices whose peers keep the same rules.
         unsafe { Row::from_raw(self.base, self.bytes) }
     }
 
-    /// Returns the first `bytes` bytes, or all if there are fewer, as a writable row.
+    /// Returns the first `bytes` bytes, or all bytes if there are fewer, as a writable row.
     pub(crate) fn writer_of_first(&self, bytes: usize) -> RowWriter<'_> {
         // SAFETY: mapped while `self` exists, aligned to a page, writable, and not longer than the
         // mapping.
@@ -118,7 +119,7 @@ impl Drop for Pages {
 mod tests {
     use super::*;
 
-    /// Whether the system has huge pages does not matter: the memory is there in both cases.
+    /// Whether the system has huge pages does not matter: the memory is mapped in both cases.
     #[test]
     fn pages_are_mapped_with_or_without_huge_pages() {
         for bytes in [0, 1, 4096, HUGE_BYTES / 2, HUGE_BYTES + 1] {

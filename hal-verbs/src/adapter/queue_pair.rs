@@ -45,18 +45,19 @@ impl QueuePair {
         Ok(Self { inner })
     }
 
-    /// Returns the number that peers need; 24 bits.
+    /// Returns the queue pair's number, which peers need; 24 bits.
     pub(crate) fn number(&self) -> u32 {
         either!(&self.inner, pair => pair.number())
     }
 
-    /// Returns how many bytes may go inline: the device may grant more or less than was requested.
+    /// Returns the maximum number of bytes that can be sent inline. The device may grant more or
+    /// fewer than requested.
     pub(crate) fn inline_bytes_max(&self) -> u32 {
         either!(&self.inner, pair => pair.inline_bytes_max())
     }
 
-    /// Forgets the connection and all posts, without completions for them. After this returns,
-    /// nothing more is read or written here.
+    /// Discards the connection and all posts, without completions for them. After this returns, the
+    /// device reads and writes nothing more here.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
         either!(&mut self.inner, pair => pair.reset())
     }
@@ -74,8 +75,8 @@ impl QueuePair {
         self.start(times)
     }
 
-    /// Moves the queue pair from reset to initialised: binds it to a port and a partition, by its
-    /// index in the port's table, and sets the remote end's rights.
+    /// Moves the queue pair from reset to initialised: binds it to a port and a partition, given by
+    /// its index in the port's table, and sets the remote end's rights.
     pub(crate) fn initialise(
         &mut self,
         port: u8,
@@ -85,9 +86,9 @@ impl QueuePair {
         either!(&mut self.inner, pair => pair.initialise(port, partition_index, access))
     }
 
-    /// Moves the queue pair from initialised to connected: sets the remote end's address. From now
-    /// on its packets are accepted. Some InfiniBand ports require a route with a GID, and not all
-    /// of them say so: the same route is then retried with it.
+    /// Moves the queue pair from initialised to connected: sets the remote end's address. Its
+    /// packets are accepted from then on. Some InfiniBand ports require a GID in the route without
+    /// reporting that. If the call fails, it is retried with a GID.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         let mut connect = |route: &Route| either!(&mut self.inner, pair => pair.connect(route));
         connect(route).or_else(|error| match route.is_global {
@@ -112,7 +113,7 @@ impl QueuePair {
     }
 
     /// Returns whether the bytes of each incoming write are placed in order, according to the
-    /// device. Drivers say yes only for a queue pair that is ready to send.
+    /// device. Drivers confirm this only for a queue pair that is ready to send.
     pub(crate) fn data_in_order(&self) -> DataInOrder {
         either!(&self.inner, pair => pair.data_in_order())
     }
@@ -120,7 +121,7 @@ impl QueuePair {
     /// Posts a list with one doorbell.
     ///
     /// # Errors
-    /// After an error a part of the list may be in flight, and the queue pair can no longer be
+    /// After an error, a part of the list may be in flight, and the queue pair can no longer be
     /// trusted.
     #[inline]
     pub(crate) fn post(&mut self, list: SendList<'_>) -> io::Result<()> {

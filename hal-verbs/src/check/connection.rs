@@ -1,4 +1,4 @@
-//! One connection of a check, with its own memory at both ends.
+//! One connection of a check, with memory of its own at both ends.
 
 use std::io;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::settings::WriteOrder;
 use crate::site::{JoinError, Site, card_of, route_to};
 use crate::status::WorkStatus;
 
-/// Bytes that peers write to, and bytes to write from.
+/// Size, in bytes, of the memory that peers write to, and of the memory to write from.
 pub(super) const MEMORY_BYTES: usize = 1 << 20;
 
-/// Requests in flight at most.
+/// Maximum number of requests in flight.
 const DEPTH: u32 = 128;
 
 /// One request in this many has a completion.
 const SIGNAL_EVERY: u64 = 16;
 
-/// The end of a request that was waited for.
+/// The end of an awaited request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The request ended with this status.
@@ -154,7 +154,7 @@ impl CheckConnection {
     }
 
     /// Waits for room and writes parts of the local source to the other end, with one doorbell.
-    /// Returns false if the connection has failed.
+    /// Returns `false` if the connection has failed.
     pub(super) fn write(&mut self, parts: &[CheckedHalf], until: Instant) -> bool {
         let wanted = parts.len() as u64;
         while self.posted - self.done + wanted > u64::from(DEPTH) && self.failed.is_none() {
@@ -206,7 +206,7 @@ impl CheckConnection {
         self.wait(Instant::now() + time_limit)
     }
 
-    /// Waits until all posts are done: the last must have requested a completion.
+    /// Waits until all posts are done. The last post must have requested a completion.
     fn wait(&mut self, until: Instant) -> Ended {
         loop {
             let is_news = self.take();
@@ -243,7 +243,7 @@ impl CheckConnection {
         taken > 0
     }
 
-    /// Ends the key with which the other end writes.
+    /// Revokes the key with which the other end writes.
     pub(super) fn end_key(&mut self) {
         self.memory = None;
     }

@@ -7,7 +7,7 @@ use super::reach::text;
 use super::{Check, CheckError, Judged, Session, Verdict};
 use crate::status::WorkStatus;
 
-/// Bytes written, first with permission and then without.
+/// Number of bytes written, first with permission and then without.
 const BYTES: usize = 4096;
 const ALLOWED: u64 = 1;
 const FORBIDDEN: u64 = 2;
@@ -15,10 +15,10 @@ const FORBIDDEN: u64 = 2;
 /// The time after which late writes have landed.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// Reports that the driver cannot forbid in this way.
+/// Reports that the driver cannot forbid writes in this way.
 const UNABLE: u64 = 2;
 
-/// Writes with permission, and again after it was revoked.
+/// Writes with permission, and again after the permission has been revoked.
 pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     let mut connection = session.connect()?;
     connection.fill(0, BYTES, ALLOWED);
@@ -39,8 +39,7 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
             "the driver does not support this, and nothing depends on it".to_owned(),
         ));
     }
-    // Without ended keys nothing separates members; the other methods are never relied on by
-    // themselves.
+    // Without revoked keys, nothing separates members. The other methods are never relied on alone.
     let bad = if check == Check::EndedKey { Verdict::Failed } else { Verdict::Note };
     Ok(match (landed, ended) {
         (0, Ended::With(WorkStatus::Success)) => {
@@ -51,7 +50,8 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     })
 }
 
-/// Acts as the other end: revokes the right in between, and checks what landed.
+/// Acts as the other end: revokes the right between the two writes, and checks which of them
+/// landed.
 pub(super) fn look(session: &mut Session<'_>, check: Check) -> Result<(), CheckError> {
     let mut connection = session.connect()?;
     session.meet()?;

@@ -28,11 +28,11 @@ pub enum Check {
     ByteOrder,
     /// A completed write is visible at the other end.
     Visibility,
-    /// A write with a key that was ended is refused.
+    /// A write with a revoked key is refused.
     EndedKey,
     /// A write that access flags forbid is refused.
     AccessFlags,
-    /// A write to a queue pair that was reset changes nothing.
+    /// A write to a queue pair that has been reset changes nothing.
     Reset,
     /// A dead peer is given up in time, and not too early.
     Loss,
@@ -75,10 +75,10 @@ impl Check {
 pub enum Verdict {
     /// The result is as it must be.
     Passed,
-    /// The result is worth knowing, but the fabric does not depend on it, or not with these
+    /// The result is worth knowing, but the fabric does not depend on it, or not with the current
     /// options.
     Note,
-    /// The fabric would malfunction: the text says what to do.
+    /// The fabric would malfunction. The text contains the remedy.
     Failed,
     /// The check was not run.
     Skipped,
@@ -110,11 +110,11 @@ pub struct Finding {
     pub text: String,
 }
 
-/// The most bytes of a text that are sent.
+/// Maximum number of bytes of a text that are sent.
 const TEXT_MAX: usize = 1000;
 
 impl Finding {
-    /// Encodes the verdict and its text; both ends know the check and the direction.
+    /// Encodes the verdict and its text. Both ends already know the check and the direction.
     pub(super) fn encode(&self) -> Vec<u8> {
         let verdict = match self.verdict {
             Verdict::Passed => 0,
@@ -128,7 +128,7 @@ impl Finding {
         bytes
     }
 
-    /// Returns `None` if the bytes are not a finding.
+    /// Decodes a finding. Returns `None` if the bytes are not one.
     pub(super) fn decode(check: Check, from: End, bytes: &[u8]) -> Option<Self> {
         let (verdict, text) = bytes.split_first()?;
         let verdict = match verdict {
@@ -138,7 +138,7 @@ impl Finding {
             3 => Verdict::Skipped,
             _ => return None,
         };
-        // The text is printed, and a peer's bytes must not move the cursor.
+        // The text is printed, so a peer's bytes must not be able to move the cursor.
         let text = String::from_utf8_lossy(text);
         let text = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         Some(Self { check, from, verdict, text })

@@ -7,20 +7,20 @@ use super::reach::text;
 use super::{CheckError, Judged, Session, Verdict};
 use crate::status::WorkStatus;
 
-/// A bound above what any firmware adds to the requested time.
+/// A bound on the time that firmware may add to the requested time.
 const FIRMWARE_MAX: Duration = Duration::from_secs(30);
 
 /// Allowance for timers and for a busy processor.
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Session<'_> {
-    /// Returns a bound on the time after which any request is acknowledged or given up.
+    /// Returns an upper bound on the time until any request is acknowledged or given up.
     pub(super) fn longest(&self) -> Duration {
         self.site.loss_times().longest() + SLACK
     }
 }
 
-/// Writes to a peer whose end is gone, and measures the time.
+/// Writes to a peer whose end has disappeared, and measures the time.
 pub(super) fn write(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     session.meet()?;
@@ -49,7 +49,8 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
                  longer, so raise the timer floor until the stated range includes this time"
             ),
         ),
-        // A device may be late, but never early: a link that comes back in time would lose peers.
+        // A device may be late, but never early: otherwise, peers would be lost although the link
+        // recovers in time.
         Ended::With(status) if took < least => (
             Verdict::Failed,
             format!(

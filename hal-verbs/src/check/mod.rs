@@ -1,5 +1,5 @@
 //! Acceptance checks of RDMA between two hosts: each requirement of the fabric on their NICs and
-//! the network is tried, with a verdict.
+//! the network is tested, and gets a verdict.
 //!
 //! Both ends run the same checks in the same order, in lockstep over a [`Talk`]. In each check one
 //! end writes and the other observes; then they swap roles. The writing end judges and reports to
@@ -17,11 +17,12 @@
 //! | [`Check::Reset`] | a write to a queue pair that was reset changes nothing |
 //! | [`Check::Loss`] | a dead peer is given up within the stated times |
 //!
-//! A violation of order may happen once in many writes: a verdict about order reports the observed
-//! rounds, and proves nothing.
+//! A violation of the order may occur only once in many writes, so a verdict about order reports
+//! the observed rounds but proves nothing.
 //!
 //! # Invariants
-//! - A failed check leaves nothing behind: each has its own connection and memory.
+//! - A failed check does not affect later ones, because each check has its own connection and
+//!   memory.
 //! - Every wait is bounded.
 
 mod connection;
@@ -54,7 +55,7 @@ pub struct Options {
     /// The address at which this end talks to the other. A device with this address is preferred,
     /// as in a group.
     pub meeting: Option<IpAddr>,
-    /// Rounds of each check of order.
+    /// Number of rounds of each check of order.
     pub rounds: u64,
 }
 
@@ -75,7 +76,7 @@ pub fn run(
     let mut findings: Vec<Finding> = Vec::new();
     for check in Check::ALL {
         for writer in [End::First, End::Second] {
-            // If packets do not get through, the remaining checks mean nothing.
+            // If packets do not get through, the remaining checks are meaningless.
             let is_cut = findings.iter().any(|finding| {
                 matches!(finding.check, Check::Reach | Check::PacketSize)
                     && finding.verdict == Verdict::Failed
@@ -109,7 +110,7 @@ pub fn run(
 /// The beginning of the first frame, which identifies this version's checks.
 const GREETING: &[u8] = b"tramontane verbs check 1 ";
 
-/// Makes sure that both ends run the same checks, and that their roles differ.
+/// Ensures that both ends run the same checks, and that their roles differ.
 fn greet(options: &Options, end: End, talk: &mut dyn Talk) -> Result<(), CheckError> {
     let greeting = |end: End| {
         let mut greeting = GREETING.to_vec();
@@ -122,8 +123,8 @@ fn greet(options: &Options, end: End, talk: &mut dyn Talk) -> Result<(), CheckEr
     if talk.hear()? == greeting(other) { Ok(()) } else { Err(CheckError::Mismatch) }
 }
 
-/// Members that keep the order of writes in different ways refuse each other, so there is nothing
-/// to check.
+/// Members that keep the order of writes in different ways reject connections from each other, so
+/// there is nothing to check.
 fn compare_write_orders(own: WriteOrder, talk: &mut dyn Talk) -> Result<(), CheckError> {
     talk.tell(&[u8::from(own == WriteOrder::ByUpdates)])?;
     match talk.hear()?.as_slice() {

@@ -6,8 +6,8 @@ use super::connection::{CheckConnection, CheckedHalf};
 use super::{CheckError, Judged, Session, Verdict};
 use crate::settings::WriteOrder;
 
-/// The counter that guards the preceding writes, and the other end's answer to it, in separate
-/// cells.
+/// The counter that guards the preceding writes, and the other end's answer to it, in a separate
+/// cell.
 const GUARD: usize = 0;
 const ANSWER: usize = 64;
 
@@ -17,22 +17,22 @@ const PLACES: u64 = 32;
 const PLACE_BYTES: usize = 16_384;
 
 /// The offset from which counters are written: a device may read late, so each counter has its own
-/// slot until it is answered.
+/// slot until it has been answered.
 const COUNTERS: usize = 786_432;
 
-/// The time without an answer after which the last write is repeated.
+/// Time without an answer after which the last write is repeated.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// The longest wait for the answer to the last round: the other end also reports it by itself.
+/// Time limit for the answer to the last round. The other end also reports it of its own accord.
 const LAST_MAX: Duration = Duration::from_secs(2);
 
-/// The writer's lead over the observer at most; less than the number of slots.
+/// Maximum lead of the writer over the observer. It is less than the number of slots.
 const AHEAD_MAX: u64 = 16;
 
 /// The lengths of contents, in turn.
 const LENGTHS: [usize; 6] = [64, 8192, 512, 16_384, 4096, 1024];
 
-/// A bound on the time of a round, unless the connection is gone.
+/// Time limit for a round, unless the connection has failed.
 const ROUND_MAX: Duration = Duration::from_secs(20);
 
 fn place(round: u64) -> usize {
@@ -43,7 +43,7 @@ fn length(round: u64) -> usize {
     LENGTHS[usize::try_from(round).unwrap_or(0) % LENGTHS.len()]
 }
 
-/// Returns how many words of a range are older than a value.
+/// Returns the number of words in a range that are older than a value.
 fn older(connection: &CheckConnection, offset: usize, bytes: usize, value: u64) -> u64 {
     let row = connection.written();
     let is_older = |at: &usize| row.cell(*at).is_ok_and(|cell| cell.load() < value);
@@ -65,7 +65,7 @@ fn hear(session: &mut Session<'_>) -> Result<Counted, CheckError> {
     Ok(Counted { rounds: session.hear_number()?, broken: session.hear_number()? })
 }
 
-/// Writes content and then its counter, repeatedly; the other end checks the content as soon as it
+/// Writes content and then its counter, repeatedly. The other end checks the content as soon as it
 /// sees the counter.
 pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
@@ -112,7 +112,7 @@ pub(super) fn look_guarded(session: &mut Session<'_>) -> Result<(), CheckError> 
     session.meet()
 }
 
-/// Writes long contents; the other end checks the whole content as soon as it sees the last word.
+/// Writes long contents. The other end checks the whole content as soon as it sees the last word.
 pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     stream(session, &mut connection, |_| vec![CheckedHalf::at(CONTENTS, PLACE_BYTES)]);
@@ -150,14 +150,14 @@ pub(super) fn look_long(session: &mut Session<'_>) -> Result<(), CheckError> {
     session.meet()
 }
 
-/// Posts rounds, each after the round `ahead` before it was answered. Ends early if there is no
-/// answer.
+/// Posts rounds, each after the round `ahead` rounds earlier has been answered. Ends early if there
+/// is no answer.
 fn stream(
     session: &Session<'_>,
     connection: &mut CheckConnection,
     parts: impl Fn(u64) -> Vec<CheckedHalf>,
 ) {
-    // One slot is written repeatedly, so there can be no lead.
+    // One slot is written repeatedly, so no lead is possible.
     let ahead = if parts(1).len() == 1 { 1 } else { AHEAD_MAX };
     let mut last = Vec::new();
     for round in 1..=session.rounds {
@@ -172,13 +172,13 @@ fn stream(
             return;
         }
     }
-    // The other end reports its progress by itself.
+    // The other end reports its progress of its own accord.
     let _ = await_answer(connection, session.rounds, &last, LAST_MAX);
 }
 
 /// Waits until a round is answered. If a device keeps no order, an older write may land last and
-/// stay, so the last write is repeated from time to time. Returns false if the connection is gone,
-/// or no answer comes in time.
+/// stay, so the last write is repeated from time to time. Returns `false` if the connection has
+/// failed, or if no answer arrives in time.
 fn await_answer(
     connection: &mut CheckConnection,
     round: u64,
@@ -204,7 +204,7 @@ fn answered(connection: &CheckConnection) -> u64 {
     connection.written().cell(ANSWER).map_or(0, |cell| cell.load())
 }
 
-/// Watches a cell grow to the number of rounds, judges each step at once, and answers it.
+/// Watches a cell grow to the number of rounds, judges each step immediately, and answers it.
 fn watch(
     connection: &mut CheckConnection,
     rounds: u64,
@@ -243,11 +243,11 @@ fn watch(
     counted
 }
 
-/// Rounds in which a completion is reported to the other end.
+/// Number of rounds in which a completion is reported to the other end.
 const TOLD: u64 = 200;
 
-/// Writes, waits for the completion, and reports it over TCP to the other end, which checks at
-/// once.
+/// Writes, waits for the completion, and reports it over TCP to the other end, which checks
+/// immediately.
 pub(super) fn write_and_tell(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     let rounds = session.rounds.min(TOLD);

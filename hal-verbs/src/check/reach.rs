@@ -6,10 +6,10 @@ use super::connection::{CheckConnection, Ended};
 use super::{CheckError, Judged, Session, Verdict};
 use crate::status::WorkStatus;
 
-/// Packets of the full size in one write.
+/// Number of full-size packets in one write.
 const PACKETS: usize = 16;
 
-/// Makes an empty write.
+/// Posts an empty write.
 pub(super) fn write_nothing(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     let ended = connection.write_and_wait(0, 0, session.longest());

@@ -9,20 +9,20 @@ pub trait Talk {
     /// Sends a frame.
     ///
     /// # Errors
-    /// Fails if the other end is gone.
+    /// Fails if the other end has exited.
     fn tell(&mut self, frame: &[u8]) -> io::Result<()>;
 
     /// Waits for the next frame.
     ///
     /// # Errors
-    /// Fails if the other end is gone, or silent for too long.
+    /// Fails if the other end has exited, or is silent for too long.
     fn hear(&mut self) -> io::Result<Vec<u8>>;
 }
 
-/// A bound on the duration of any check at the other end.
+/// Time limit for any check at the other end.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A bound on the length of a frame.
+/// Maximum length of a frame in bytes.
 const FRAME_MAX: usize = 4096;
 
 /// Frames over TCP: a length of two bytes, followed by the bytes.

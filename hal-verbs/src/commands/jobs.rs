@@ -13,11 +13,11 @@ use crate::site::{Builder, Connection, JoinError, Prepared, Shared};
 /// Work on the objects of a view.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Makes the objects that all connections of a view share.
+    /// Creates the objects that all connections of a view share.
     Start(Arc<Builder>),
-    /// Makes one peer's part: the registration of its copy, and this end of its connections.
+    /// Creates one peer's part: the registration of its copy, and this end of its connections.
     Prepare { builder: Arc<Builder>, shared: Arc<Shared>, peer: Rank },
-    /// Brings this end of a peer's connections up.
+    /// Brings up this end of a peer's connections.
     Connect { peer: Rank, connections: Vec<Connection> },
     /// Destroys objects that are no longer used.
     End(Remains),
@@ -31,13 +31,14 @@ pub(crate) enum Outcome {
         peer: Rank,
         prepared: Result<Prepared, JoinError>,
     },
-    /// This end is up; or the device knows no path to the other, and the end has been destroyed.
+    /// This end is up, or the device knows no path to the other end and this end has been
+    /// destroyed.
     Connected {
         peer: Rank,
         ends: io::Result<Vec<NearEnd>>,
     },
     Ended,
-    /// The job was not done, or not completed: for one peer, or for all.
+    /// The job was not started, or not completed, for one peer or for all.
     Abandoned(Option<Rank>),
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct Remains {
 }
 
 impl Job {
-    /// Returns the peer whose part this is, if it is one peer's.
+    /// Returns the peer whose part this job handles, if it is for one peer.
     pub(super) const fn peer(&self) -> Option<Rank> {
         match self {
             Self::Prepare { peer, .. } | Self::Connect { peer, .. } => Some(*peer),
@@ -64,7 +65,7 @@ impl Job {
         }
     }
 
-    /// Runs the job. Once `is_over` is set, nothing more is made.
+    /// Runs the job. Once `is_over` is set, nothing more is created.
     pub(super) fn run(self, is_over: &AtomicBool) -> Outcome {
         let peer = self.peer();
         match self {
@@ -84,7 +85,7 @@ impl Job {
     }
 }
 
-/// Brings up all of a peer's connections, or none.
+/// Brings up all of a peer's connections, or none of them.
 fn connect(connections: Vec<Connection>, is_over: &AtomicBool) -> io::Result<Vec<NearEnd>> {
     let up = |Connection { mut near, far, access, receives }: Connection| {
         if is_over.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Workers in virtual time, in which the pace of threads must not matter. Each job waits in order
-//! for a lane, and its outcome is available after its commands' time has passed.
+//! Workers in virtual time, where the speed of threads must not matter. Each job waits in order for
+//! a lane, and its outcome is available after its commands' time has passed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -50,7 +50,7 @@ impl Lanes {
         self.go_on();
     }
 
-    /// Starts jobs that have a free lane by now, and reports results that are due by now.
+    /// Starts the jobs for which a lane is now free, and reports the results that are now due.
     pub(super) fn go_on(&self) {
         let now = self.time.now_ns();
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ impl Lanes {
 }
 
 impl Work {
-    /// Returns the lane in which the next job starts and its time, if that is by now.
+    /// Returns the lane in which the next job starts and the time of its start, if that has come.
     fn next_start(&self, now: u64) -> Option<(usize, u64)> {
         let since = self.waiting.front()?.0;
         let free = self.free_at.iter().copied().enumerate();

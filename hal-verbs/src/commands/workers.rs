@@ -1,5 +1,5 @@
-//! The workers that run jobs, which are threads of the site; without them, the calling thread runs
-//! the jobs.
+//! The workers that run jobs, which are threads of the site. Without workers, the calling thread
+//! runs the jobs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,8 +18,8 @@ use super::lanes::Lanes;
 use super::{Job, Outcome};
 use crate::adapter::Context;
 
-/// Workers of a site. There are several, so that one fruitless search of the kernel for a path,
-/// which takes a second, does not delay the other peers.
+/// Number of workers of a site. There are several, so that one fruitless search of the kernel for a
+/// path, which takes a second, does not delay the other peers.
 const THREADS: usize = 4;
 
 /// The destination of a job's outcome.
@@ -28,7 +28,7 @@ pub(super) struct Reply {
     sender: Sender<Outcome>,
     peer: Option<Rank>,
     is_over: Arc<AtomicBool>,
-    /// The descriptor that wakes a sleeper.
+    /// The descriptor that wakes a sleeping thread.
     news: Option<Arc<OwnedFd>>,
     is_sent: bool,
 }
@@ -44,10 +44,11 @@ impl Reply {
 
     pub(super) fn send(&mut self, outcome: Outcome) {
         self.is_sent = true;
-        // A view that is gone takes no outcomes: the objects are dropped here.
+        // If the view no longer exists, nothing receives the outcome, and the objects are dropped
+        // here.
         let _ = self.sender.send(outcome);
         if let Some(news) = &self.news {
-            // This fails only at 2^64 - 1 of them.
+            // This fails only if 2^64 - 1 outcomes are waiting.
             let _ = rustix::io::write(news, &1_u64.to_ne_bytes());
         }
     }
@@ -83,7 +84,7 @@ impl Task {
     }
 }
 
-/// The place where jobs are handed in.
+/// The queue to which jobs are submitted.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(Way);
 
@@ -104,7 +105,7 @@ impl Way {
     }
 }
 
-/// Jobs that wait for a thread.
+/// Jobs that are waiting for a thread.
 #[derive(Debug)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -123,7 +124,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the next job; `None` once all are done and no more will come.
+    /// Returns the next job, or `None` once all are done and no more will come.
     fn next(&self) -> Option<Task> {
         let is_idle = |waiting: &mut Waiting| waiting.tasks.is_empty() && !waiting.is_closed;
         let waiting = self.more.wait_while(self.waiting(), is_idle);
@@ -132,7 +133,7 @@ impl Queue {
 
     fn work(&self) {
         while let Some(task) = self.next() {
-            // A job that panics is reported by its reply, and the others are still done.
+            // A job that panics is reported by its reply, and the remaining jobs are still run.
             let _ = catch_unwind(AssertUnwindSafe(|| task.run()));
         }
     }
@@ -169,8 +170,8 @@ impl Place {
     }
 }
 
-/// The threads of a site, which end with it. Each finishes its command. Jobs that end objects are
-/// still done, and jobs that make objects are not.
+/// The threads of a site, which end with it. Each finishes its current command. Jobs that destroy
+/// objects are still run, but jobs that create objects are not.
 #[derive(Debug)]
 pub(crate) struct Workers {
     way: Way,
@@ -178,7 +179,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Creates no workers: the thread that hands in a job runs it.
+    /// Creates no workers: the thread that submits a job runs it.
     pub(crate) const fn at_once() -> Self {
         Self { way: Way::AtOnce, threads: Vec::new() }
     }
@@ -210,18 +211,18 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Returns the place where views hand in their jobs.
+    /// Returns the queue to which views submit their jobs.
     pub(crate) fn place(&self) -> Place {
         Place(self.way.clone())
     }
 
-    /// Runs due jobs if there are no threads to do so.
+    /// Runs due jobs if there are no threads to run them.
     pub(crate) fn go_on(&self) {
         self.way.go_on();
     }
 
-    /// Returns a descriptor that becomes readable when a job is done; `None` if jobs are done at
-    /// once.
+    /// Returns a descriptor that becomes readable when a job is done, or `None` if jobs are run
+    /// immediately.
     pub(crate) fn news(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {
             Way::AtOnce => None,
@@ -231,7 +232,7 @@ impl Workers {
         }
     }
 
-    /// Returns whether a job was done since the last call.
+    /// Returns whether a job has been done since the last call.
     pub(crate) fn take_news(&self) -> bool {
         self.news().is_some_and(|news| rustix::io::read(news, &mut [0; 8]).is_ok())
     }

@@ -9,8 +9,8 @@ use super::{Choice, ChoiceError, Device, Devices, GidChoice, Port, Wanted};
 impl Devices {
     /// Chooses a port and an address within the caller's constraints. If the caller requires no
     /// address, the first choice is the address at which the members meet. The second is the port
-    /// below the network interface that has that address, and of the port's addresses that
-    /// interface's own. Any other choice may reach no peer, so it is logged.
+    /// below the network interface that has that address, and that interface's own address among
+    /// the port's addresses. Any other choice may fail to reach peers, so it is logged.
     pub(crate) fn choose_for_meeting(
         &self,
         wanted: &Wanted,
@@ -45,7 +45,7 @@ impl Devices {
     }
 
     /// Chooses a port below one of these interfaces, and an address of that interface if it has
-    /// any: the port's other addresses may belong to other networks.
+    /// any, because the port's other addresses may belong to other networks.
     fn choose_below(&self, wanted: &Wanted, interfaces: &[String]) -> Option<Choice> {
         let ports = || {
             let devices = self.devices.iter();
@@ -67,13 +67,13 @@ impl Devices {
     }
 }
 
-/// Chooses again on a device that has changed since `before` was chosen: the same address if the
-/// same port still has it, at any index; otherwise another address of that port; otherwise one of
-/// another port. An index that the caller requires is kept as long as the entry exists. A packet
+/// Chooses again on a device that has changed since `before` was chosen. Prefers the same address
+/// if the same port still has it, at any index, then another address of that port, then an address
+/// of another port. An index that the caller requires is kept as long as the entry exists. A packet
 /// size that is now too large is lowered to the port's.
 ///
 /// # Errors
-/// The same as for [`Devices::choose`]. Nothing on the device is usable then.
+/// Fails like [`Devices::choose`] if nothing on the device is usable.
 pub(crate) fn choose_again(
     device: &Device,
     wanted: &Wanted,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn address_is_found_at_another_index() {
         let choice = again(&Wanted::default(), |device| {
-            // An equally good entry has a lower index.
+            // Another entry that is equally good has a lower index.
             device.ports[0].gids = vec![
                 gid(0, V2, "fe80::1"),
                 gid(1, V2, "::ffff:10.1.1.1"),

@@ -1,4 +1,4 @@
-//! Asks a device whether it writes the data of one request in order.
+//! Queries whether a device writes the data of one request in order.
 //!
 //! Drivers answer only for a queue pair that is ready to send, so one is connected to itself for
 //! the question.
@@ -11,7 +11,7 @@ use crate::adapter::{
     SendTimes,
 };
 
-/// Returns the device's answer for writes into a queue pair at the chosen port and address.
+/// Returns the device's answer for writes into a queue pair on the chosen port and address.
 pub(crate) fn data_in_order(context: &Context, choice: &Choice) -> DataInOrder {
     let answer = connected_to_itself(context, choice).map(|pair| pair.data_in_order());
     answer.unwrap_or_else(|error| {

@@ -6,7 +6,7 @@ use super::{
     Device, Devices, Gid, GidKind, LinkLayer, Partition, PartitionKey, Port, PortState, Transport,
 };
 
-/// The caller's constraints; usually none.
+/// The caller's constraints; usually there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The device's name.
@@ -15,24 +15,24 @@ pub struct Wanted {
     pub port: Option<u8>,
     /// The address.
     pub gid: GidChoice,
-    /// The largest packet payload, in bytes; it is also limited by the port's.
+    /// The largest packet payload, in bytes; the port's payload is a further limit.
     pub mtu_bytes: Option<u32>,
     /// The partition, by its number. The port's table lists the port as a full or a limited member.
     pub partition: Option<PartitionKey>,
-    /// The treatment of packets by switches and routers.
+    /// How switches and routers treat the packets.
     pub service: Service,
 }
 
-/// The treatment of packets by switches and routers.
+/// How switches and routers treat the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// The traffic class. On RoCE v2 its upper six bits are the DSCP of each packet.
+    /// The traffic class. On RoCE v2, its upper six bits are the DSCP of each packet.
     pub traffic_class: u8,
-    /// The service level, at most [`SERVICE_LEVEL_MAX`]. On InfiniBand the subnet manager maps it
+    /// The service level, at most [`SERVICE_LEVEL_MAX`]. On InfiniBand, the subnet manager maps it
     /// to virtual lanes; on Ethernet it is the priority.
     pub level: u8,
     /// Whether packets carry a GID header (GRH) on InfiniBand too, which routers between subnets
-    /// need. On Ethernet they always do.
+    /// require. On Ethernet, packets always carry one.
     pub has_global_route: bool,
 }
 
@@ -50,7 +50,7 @@ pub enum GidChoice {
     Auto,
     /// The entry with this index.
     Index(u8),
-    /// The entry with this address; the RoCE v2 one if there are two.
+    /// The entry with this address; if there are two, the RoCE v2 entry.
     Address(IpAddr),
 }
 
@@ -73,11 +73,11 @@ pub struct Choice {
     pub mtu_bytes: u32,
     /// The partition.
     pub partition: Partition,
-    /// The treatment of packets by switches and routers.
+    /// How switches and routers treat the packets.
     pub service: Service,
 }
 
-/// The reason why no device, port or address can be used.
+/// The reason that no device, port or address can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {
@@ -117,7 +117,7 @@ pub enum ChoiceError {
         /// The number of ports.
         ports: usize,
     },
-    /// The port is down; without a port number, all ports are.
+    /// The port is down; without a port number, all ports are down.
     #[error(
         "{device}: no port is active; check the cable, and the network interface of the port (ip \
          link)"
@@ -187,7 +187,7 @@ pub enum ChoiceError {
         /// The requested service level.
         level: u8,
     },
-    /// The packet size is not one that InfiniBand or RoCE has.
+    /// The packet size is not one that InfiniBand or RoCE supports.
     #[error(
         "{bytes} B is not a valid packet size; give 256, 512, 1024, 2048 or 4096, but not more \
          than the port's"
@@ -228,7 +228,7 @@ impl Devices {
 }
 
 impl Device {
-    /// Chooses on this device as if it were the only one.
+    /// Chooses the device, port and address as if this device were the only one.
     ///
     /// # Errors
     /// [`ChoiceError`].
@@ -286,7 +286,7 @@ fn choose_partition(
         same.copied().max_by_key(|entry| entry.key.is_full_member())
     };
     match wanted {
-        // A port outside the usual partition uses the first of its table.
+        // A port outside the usual partition uses the first partition in its table.
         None => Ok(of(PartitionKey::USUAL).or(port.partitions.first().copied()).unwrap_or(usual)),
         Some(partition) => of(partition).ok_or_else(|| ChoiceError::NoSuchPartition {
             device: device.name.clone(),
@@ -346,8 +346,8 @@ pub(super) fn best_gid(port: &Port, admits: impl Fn(&Gid) -> bool) -> Option<Gid
     admitted.min_by_key(|gid| (rank(gid), gid.index))
 }
 
-/// Returns an entry's rank; lower is better. Link-local addresses come late: every table has one,
-/// and it often leads nowhere.
+/// Returns an entry's rank; lower is better. Link-local addresses come late: every table has a
+/// link-local address, which often leads nowhere.
 const fn rank(gid: &Gid) -> u8 {
     match gid.kind {
         GidKind::InfiniBand => 0,

@@ -22,13 +22,13 @@ pub struct Devices {
 pub struct Device {
     /// The device's name in `/sys/class/infiniband`.
     pub name: String,
-    /// The kind of device, as far as it is known.
+    /// The kind of device, as far as known.
     pub kind: DeviceKind,
     /// The vendor's number.
     pub vendor_id: u32,
     /// The vendor's number for the part.
     pub vendor_part_id: u32,
-    /// The firmware's version, if it has one.
+    /// The firmware's version, if the device has firmware.
     pub firmware: String,
     /// The node's permanent GUID, in hexadecimal.
     pub node_guid: String,
@@ -40,9 +40,9 @@ pub struct Device {
     /// spread.
     pub completion_vectors: u32,
     /// The device's answer about the order of the bytes within each write. Software drivers are not
-    /// asked.
+    /// queried.
     pub data_in_order: DataInOrder,
-    /// The device's promises about order.
+    /// The order that the device guarantees.
     pub order: Order,
     /// The device's ports, numbered from 1.
     pub ports: Vec<Port>,
@@ -53,19 +53,19 @@ pub struct Device {
 pub struct DeviceLimits {
     /// Queue pairs.
     pub queue_pairs_max: u32,
-    /// Requests per queue pair.
+    /// Maximum number of requests per queue pair.
     pub work_requests_max: u32,
-    /// Ranges per request.
+    /// Maximum number of ranges per request.
     pub ranges_max: u32,
-    /// Entries per completion queue.
+    /// Maximum number of entries per completion queue.
     pub completion_entries_max: u32,
     /// Registered ranges.
     pub memory_regions_max: u32,
-    /// Bytes per registration.
+    /// Maximum size of a registration in bytes.
     pub region_bytes_max: u64,
-    /// Reads of one peer in flight.
+    /// Maximum number of reads in flight with one peer.
     pub reads_max: u32,
-    /// Bytes that fit inline: found by trial, because no device reports it.
+    /// Maximum number of bytes sent inline. It is found by trial, because no device reports it.
     pub inline_bytes_max: u32,
 }
 
@@ -84,15 +84,15 @@ pub struct Port {
     pub mtu_bytes: u32,
     /// The largest packet payload that the port supports, in bytes.
     pub mtu_bytes_max: u32,
-    /// The longest message in bytes.
+    /// Maximum message size in bytes.
     pub message_bytes_max: u32,
     /// Whether all packets must carry a GID header (GRH) although the link layer is not Ethernet.
     pub needs_global_route: bool,
-    /// The port's addresses; empty table entries are left out.
+    /// The port's addresses; empty table entries are omitted.
     pub gids: Vec<Gid>,
     /// The network interfaces on the port.
     pub interfaces: Vec<Interface>,
-    /// The port's partitions; empty table entries are left out.
+    /// The port's partitions; empty table entries are omitted.
     pub partitions: Vec<Partition>,
 }
 
@@ -110,7 +110,7 @@ pub enum PortState {
     Active,
     /// Traffic flows, but the link has errors.
     Deferred,
-    /// The kernel reports a state that is unknown here.
+    /// The kernel reports an unknown state.
     Unknown,
 }
 

@@ -14,12 +14,12 @@ use crate::adapter::{
 /// `IBV_LINK_LAYER_ETHERNET` in `<infiniband/verbs.h>`.
 const ETHERNET: u8 = 2;
 
-/// Inline sizes to try, the largest first. No larger write would be cheaper inline than by
-/// reference.
+/// Inline sizes to try, from the largest. Sending a larger write inline would not be cheaper than
+/// by reference.
 const INLINE_BYTES: [u32; 7] = [1024, 512, 256, 128, 96, 64, 28];
 
 impl Devices {
-    /// Asks the kernel and every device. A device that does not answer is left out, and logged.
+    /// Asks the kernel and every device. A device that does not answer is omitted and logged.
     ///
     /// # Errors
     /// Fails if libibverbs cannot be used (the error then contains
@@ -30,10 +30,10 @@ impl Devices {
         Self::discover_only(None)
     }
 
-    /// Does the same for the named device only, if there is a name; no other device is opened.
+    /// Discovers only the named device, if there is a name. No other device is opened.
     ///
     /// # Errors
-    /// The same as for [`Devices::discover`]; if no device has the name, the error contains
+    /// Fails like [`Devices::discover`]. If no device has the name, the error contains
     /// [`ChoiceError`].
     pub fn discover_only(wanted: Option<&str>) -> io::Result<Self> {
         let names = match device_names() {
@@ -59,8 +59,8 @@ impl Devices {
         judge(devices, first, &known_to_kernel())
     }
 
-    /// Returns the devices that a member may choose from: the machine's, or a fake device of this
-    /// process that has the wanted name.
+    /// Returns the devices from which a member may choose: those of the machine, or a fake device
+    /// of this process with the wanted name.
     pub(crate) fn within_reach(wanted: Option<&str>) -> io::Result<Self> {
         match wanted.filter(|name| adapter::is_fake(name)) {
             None => Self::discover_only(wanted),
@@ -72,9 +72,9 @@ impl Devices {
     }
 }
 
-/// Returns why a device cannot be opened. libibverbs leaves the `errno` of its last attempt, so a
-/// node in `/dev` that this user may not open is reported as a missing file. Opening the node
-/// itself gives the true reason.
+/// Returns the reason that a device cannot be opened. libibverbs leaves the `errno` of its last
+/// attempt, so it reports a node in `/dev` that this user may not open as a missing file. Opening
+/// the node itself gives the true reason.
 fn why_not(name: &str, error: io::Error) -> io::Error {
     let Ok(entries) = std::fs::read_dir("/sys/class/infiniband_verbs") else { return error };
     let is_of = |entry: &std::fs::DirEntry| {
@@ -168,7 +168,7 @@ fn describe(context: &Context, name: &str) -> io::Result<Device> {
     Ok(device)
 }
 
-/// Asks at the port that is chosen by default.
+/// Queries the order on the port that is chosen by default.
 fn ask_for_order(context: &Context, device: &mut Device) {
     let alone = Devices { devices: vec![device.clone()] };
     let Ok(choice) = alone.choose(&Wanted::default()) else { return };
@@ -193,7 +193,7 @@ fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttribu
         let kind = context.gid_kind(device, number, index, is_ethernet);
         (!address.is_unspecified()).then_some(Gid { index, kind, address })
     });
-    // A port without a table is in the usual partition; a device that does not answer is not
+    // A port without a table is in the usual partition; so a device that does not answer is not
     // excluded.
     let keys = context.partition_keys(number).unwrap_or_default();
     let partitions = (0..).zip(keys).map(|(index, key)| (index, PartitionKey(key)));
@@ -214,8 +214,8 @@ fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttribu
     }
 }
 
-/// Makes queue pairs with smaller and smaller inline sizes until one is granted; returns zero if
-/// none is.
+/// Creates queue pairs with decreasing inline sizes until one size is granted. Returns zero if none
+/// is.
 pub(crate) fn inline_bytes_max(context: &Context) -> u32 {
     let domain = ProtectionDomain::new(context);
     let completions = CompletionQueue::new(context, 4);

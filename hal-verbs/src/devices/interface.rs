@@ -1,4 +1,4 @@
-//! Network interfaces: which have an address, and which belong to a port.
+//! Network interfaces: those that have an address, and those that belong to a port.
 
 use std::fs::{read_dir, read_to_string};
 use std::net::IpAddr;
@@ -17,11 +17,11 @@ pub struct Interface {
     pub gids: Vec<u8>,
 }
 
-/// A bound above any stack of bonds, bridges and VLANs in practice.
+/// A bound above the size of any practical stack of bonds, bridges and VLANs.
 const INTERFACES_MAX: usize = 32;
 
-/// Returns the interfaces that have an address and those below them, nearest first. A bridge, bond
-/// or VLAN may have addresses that the port below it lacks.
+/// Returns the interfaces that have a given address and those below them, nearest first. A bridge,
+/// bond or VLAN may have addresses that the port below it lacks.
 pub(super) fn with_address(address: IpAddr) -> Vec<String> {
     let mut found = ffi::interfaces_with(address);
     let mut next = 0;

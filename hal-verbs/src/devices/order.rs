@@ -1,4 +1,4 @@
-//! Promises of devices about order, and how a device is asked (HAL-1).
+//! Guarantees of devices about order, and how a device is queried for them (HAL-1).
 
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub enum DataInOrder {
     NotKnown,
 }
 
-/// Promises about order (HAL-1).
+/// The order that a device guarantees (HAL-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Order {
     /// Writes to one peer arrive in order.
@@ -62,21 +62,21 @@ impl DeviceKind {
     /// | NIC | yes | yes | no | no |
     /// | NIC | no, or not known | no | no | no |
     ///
-    /// - *In software*, a processor copies each packet in the order of the connection's packets
-    ///   before it is acknowledged. The copy itself keeps no order of addresses.
+    /// - *Software devices*: a processor copies each packet, in the order of the connection's
+    ///   packets, before the packet is acknowledged. The copy itself keeps no order of addresses.
     /// - *Yes* means, according to the manual page, that the data of each request into this queue
     ///   pair is written in order; it says nothing about separate requests. A reliable connection
     ///   executes requests in order. One request can overtake another only if packets are placed as
     ///   they arrive, after adaptive routing, or if bus writes use relaxed ordering. A device that
-    ///   keeps the order within every request does neither. This is an inference, so an operator
-    ///   may withdraw it ([`Limits::write_order`]).
-    /// - *Within a write*, a yes covers what this member receives, but says nothing about its
-    ///   peers' devices, to which it writes. The operator may know more
+    ///   keeps the order within every request does neither of these. This is an inference, so an
+    ///   operator may override it ([`Limits::write_order`]).
+    /// - *Within a write*, a yes covers the writes that this member receives, but says nothing
+    ///   about the devices of the peers to which it writes. The operator may know more
     ///   ([`Limits::address_order`]).
-    /// - *No* cannot be told from *not known*: a provider that does not implement the question says
-    ///   no, and all say no on processors other than x86. Neither promises anything, so the fabric
-    ///   keeps the order itself ([`WriteOrder::ByUpdates`]).
-    /// - *Visible upon completion*: an acknowledgement says that the remote NIC has the data, not
+    /// - *No* cannot be distinguished from *not known*: a provider that does not implement the
+    ///   question says no, and all providers say no on processors other than x86. Neither
+    ///   guarantees anything, so the fabric keeps the order itself ([`WriteOrder::ByUpdates`]).
+    /// - *Visible upon completion*: an acknowledgement means that the remote NIC has the data, not
     ///   that the data has crossed the bus there.
     ///
     /// [`Limits::write_order`]: crate::Limits::write_order

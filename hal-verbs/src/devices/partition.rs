@@ -1,5 +1,5 @@
-//! Partitions of an InfiniBand network, its virtual networks: traffic flows only among the members
-//! of one partition.
+//! Partitions of an InfiniBand network, which are virtual networks: traffic flows only among the
+//! members of one partition.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Transports of devices, and those that the fabric supports.
+//! Transports of devices, and which of them the fabric supports.
 //!
 //! The fabric needs reliable connections, writes with an immediate value, 24-bit queue pair and
 //! packet numbers, and paths given by LID or GID. InfiniBand and RoCE have all of these. Other

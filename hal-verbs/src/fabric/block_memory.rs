@@ -3,9 +3,10 @@
 //! # Invariants
 //! - Pages exist and stay registered as long as a handle exists or a block from or into them is in
 //!   flight.
-//! - A region number belongs to one memory at a time; it is free again when the memory is gone.
+//! - A region number belongs to one memory at a time; it is free again when that memory has been
+//!   released.
 //! - Areas survive a reopened device: their pages are registered again.
-//! - Peers may write only to memory that was made to receive.
+//! - Peers may write only to memory that was created for receiving.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +19,7 @@ use crate::adapter::{Access, MemoryRegion, PageSize, Pages, ProtectionDomain};
 use crate::cgroup;
 use crate::locked::{self, Limit};
 
-/// The reason why block memory cannot be made.
+/// The reason that block memory cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoBlockMemory {
@@ -34,10 +35,10 @@ pub enum NoBlockMemory {
     LockedMemory {
         /// Size of the memory in bytes.
         needed: usize,
-        /// Bytes that the process may lock; `None` if there is no limit.
+        /// Number of bytes that the process may lock; `None` if there is no limit.
         limit: Option<u64>,
     },
-    /// The system or the device refused.
+    /// The system or the device refused an operation.
     #[error("cannot register {needed} B for blocks: {source}; use smaller or fewer buffers")]
     Refused {
         /// Size of the memory in bytes.
@@ -64,11 +65,11 @@ impl NoBlockMemory {
 ///
 /// A receive that the device knows of cannot be withdrawn. After its channel is closed, an arriving
 /// block may still land in the memory until the message that ends the channel has arrived. Drop
-/// such memory instead of reusing it at once.
+/// such memory instead of reusing it immediately.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<MemoryRegion>>;
 
-/// The maker of block memory for the fabrics of all views at one site; any thread may hold it.
-/// Making and dropping memory are kernel calls that take longer for larger memory.
+/// Allocates block memory for the fabrics of all views at one site. Any thread may hold it.
+/// Allocating and dropping memory are kernel calls, which take longer for larger memory.
 #[derive(Clone, Debug)]
 pub struct BlockStore(Arc<Mutex<Registered>>);
 
@@ -77,12 +78,12 @@ pub struct BlockStore(Arc<Mutex<Registered>>);
 struct Registered {
     domain: ProtectionDomain,
     size: PageSize,
-    /// Number of domains so far.
+    /// Number of protection domains so far.
     generation: u64,
     /// The registrations in the handles.
     regions: Regions<Weak<MemoryRegion>>,
     /// Registrations of the same pages in the current domain, if the handles have those of an
-    /// earlier one. Registrations of dropped memory are removed when the next memory is made.
+    /// earlier one. Registrations of dropped memory are removed when memory is next allocated.
     again: BTreeMap<u16, Arc<MemoryRegion>>,
 }
 
@@ -120,7 +121,7 @@ impl BlockStore {
         self.registered().domain.clone()
     }
 
-    /// Registers all memory in another domain, after the device of the current one failed.
+    /// Registers all memory in another domain, after the device of the current domain has failed.
     pub(crate) fn move_to(&self, domain: ProtectionDomain) -> io::Result<()> {
         let mut registered = self.registered();
         let mut again = BTreeMap::new();
@@ -156,11 +157,11 @@ impl BlockStore {
                 let registered = self.registered();
                 (registered.domain.clone(), registered.generation)
             };
-            // Done without the lock, because registration touches every page.
+            // Done without holding the lock, because registration touches every page.
             let made = MemoryRegion::new(&domain, &pages, pages.bytes(), access).map(Arc::new);
             let mut registered = self.registered();
             if registered.generation != generation {
-                // The device was reopened meanwhile.
+                // The device has been reopened in the meantime.
                 continue;
             }
             let memory = made.map_err(failed)?;

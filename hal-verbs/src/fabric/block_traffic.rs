@@ -79,7 +79,7 @@ impl BlockTraffic {
     }
 
     /// Removes a lost peer; outstanding blocks are no longer reported. The returned exchange keeps
-    /// the memory that the peer may write into until its connection has ended.
+    /// the memory into which the peer may write until its connection has ended.
     pub(super) fn forget(&mut self, rank: Rank) -> Option<BlockExchange> {
         let mut gone = self.peers.get_mut(rank.index()).and_then(Option::take)?.exchange;
         gone.end(&mut self.events);

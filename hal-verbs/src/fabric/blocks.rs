@@ -2,13 +2,13 @@
 //! receives of notices.
 //!
 //! [`protocol::blocks`](crate::protocol::blocks) decides which end writes which block where; this
-//! module carries that out on the device. Memory is allocated on demand, and any number of channels
+//! module carries this out on the device. Memory is allocated on demand, and any number of channels
 //! share the connection.
 //!
 //! After a channel is closed or a peer is lost, memory stays in use for a while. Writes in flight
-//! are read to their end. Memory that a peer may still write into is kept until the peer has said
-//! that it writes no more, or until its connection has ended. Only then is the memory released and
-//! its number reused.
+//! are read to their end. Memory into which a peer may still write is kept until the peer has
+//! announced that it will not write any more, or until its connection has ended. Only then is the
+//! memory released and its number reused.
 
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, HostBlocks, LossCause, Token, Way,
@@ -47,7 +47,7 @@ impl Verbs {
         }
     }
 
-    /// Records that a request on a connection for blocks was acknowledged.
+    /// Records that a request on a connection for blocks has been acknowledged.
     pub(super) fn blocks_acknowledged(&mut self, rank: Rank, index: usize) {
         let queue = &self.links[index].queue;
         let done = queue.posted() - queue.in_flight();

@@ -1,8 +1,8 @@
 //! The results of workers, in order: first the objects that all connections share, then each peer's
-//! part, then each peer's connections once its card has arrived.
+//! part, then each peer's connections, once its card has arrived.
 //!
-//! A peer is lost if an object of its own cannot be made; all peers are lost if a shared object
-//! cannot. Each loss is reported once, like any other.
+//! A peer is lost if an object for that peer cannot be created. All peers are lost if a shared
+//! object cannot. Each loss is reported once, like any other.
 
 use std::sync::Arc;
 
@@ -45,17 +45,17 @@ impl Verbs {
         }
     }
 
-    /// Returns whether anything is being made, brought up or ended.
+    /// Returns whether anything is being created, brought up or destroyed.
     pub(crate) const fn is_building(&self) -> bool {
         !self.commands.is_idle()
     }
 
-    /// Returns, once, why an object could not be made.
+    /// Returns the reason that an object could not be created, and only once.
     pub(crate) const fn take_failure(&mut self) -> Option<JoinError> {
         self.failure.take()
     }
 
-    /// Records that an object cannot be made: a peer's part, or the shared objects.
+    /// Records that an object cannot be created: a peer's part, or the shared objects.
     fn unmade(&mut self, peer: Option<Rank>, error: JoinError) {
         tracing::warn!(view = %self.view, %error, "a view's connections cannot be made");
         self.failure.get_or_insert(error);
@@ -116,7 +116,7 @@ impl Verbs {
         }
     }
 
-    /// Returns the completion queue, once it is made.
+    /// Returns the completion queue, once it has been created.
     pub(crate) const fn completions(&self) -> Option<&CompletionQueue> {
         self.completions.as_ref()
     }
@@ -126,7 +126,7 @@ impl Verbs {
         self.ends_of(peer) == Some(Ends::Made)
     }
 
-    /// Returns whether this end of a peer's connections is up, so that the peer may learn it.
+    /// Returns whether this end of a peer's connections is up, so that the peer may be told.
     pub(crate) fn is_connected(&self, peer: Rank) -> bool {
         self.ends_of(peer) == Some(Ends::Up)
     }
@@ -140,7 +140,7 @@ impl Verbs {
         matches!(self.life, Life::Ending | Life::Retired)
     }
 
-    /// Returns whether a peer's end is not known to be up yet.
+    /// Returns whether a peer's end is not yet known to be up.
     pub(super) fn is_awaited(&self, peer: Rank) -> bool {
         !self.has_ended()
             && matches!(self.rows_to.get(peer.index()), Some(Some(_)))

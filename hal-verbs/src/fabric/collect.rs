@@ -8,12 +8,13 @@ use crate::adapter::{BATCH, Completion, Operation};
 use crate::protocol::{Due, Heard, Name, Notice};
 use crate::status::WorkStatus;
 
-/// A bound above the number of batches that can fill all queues together.
+/// An upper bound on the number of batches that can fill all queues together.
 const BATCHES_MAX: usize = 4096;
 
 impl Verbs {
     /// Processes all waiting completions without reporting anything, which `poll` does. A polling
-    /// thread does the same as part of its steps; this is for tests, and for a member that waits.
+    /// thread does the same as part of its steps; this method is for tests, and for a member that
+    /// waits.
     pub fn collect(&mut self) {
         for _ in 0..BATCHES_MAX {
             if self.take_batch() < BATCH {
@@ -22,7 +23,7 @@ impl Verbs {
         }
     }
 
-    /// Processes some completions and returns how many.
+    /// Processes some completions and returns their number.
     pub(super) fn take_batch(&mut self) -> usize {
         if !self.commands.is_idle() {
             self.take_built();
@@ -92,7 +93,7 @@ impl Verbs {
         }
         let status = WorkStatus::from_raw(completion.status);
         if status != WorkStatus::Success {
-            // There is nothing but flushes if the peer did something forbidden, or left.
+            // If the peer did something forbidden or left, there are only flushes.
             return self.fail(name.link(), status, completion.vendor_error);
         }
         match purpose {
@@ -158,7 +159,7 @@ impl Verbs {
         self.send_credit(index);
     }
 
-    /// Sends one notice; returns false if there is no room now, or will never be.
+    /// Sends one notice. Returns `false` if there is no room now, or never will be.
     pub(super) fn send_notice(&mut self, index: usize, notice: Notice) -> bool {
         let Self { links, buffers, counters, .. } = self;
         let link = &mut links[index];

@@ -8,8 +8,8 @@ use crate::site::DeviceNews;
 use crate::status::WorkStatus;
 
 impl Verbs {
-    /// Handles the device's events ([`Site::check_device`]) that concern this view; the results
-    /// come out of `poll`. Returns true if a peer is newly lost or there is other news.
+    /// Handles the device's events ([`Site::check_device`]) that concern this view; the results are
+    /// returned by `poll`. Returns whether a peer is newly lost or there is other news.
     ///
     /// [`Site::check_device`]: crate::Site::check_device
     pub fn hear_device(&mut self, news: &DeviceNews) -> bool {
@@ -29,10 +29,10 @@ impl Verbs {
         self.untold != before
     }
 
-    /// Handles the report of a failed queue pair. Completions say more and may have come first;
-    /// then there is nothing left to do.
+    /// Handles the report of a failed queue pair. Completions say more. If they have arrived first,
+    /// there is nothing left to do.
     fn fail_queue_pair(&mut self, index: usize) {
-        // Some events come late: a connection that was re-established meanwhile works.
+        // Some events arrive late: a connection that was re-established in the meantime works.
         let Some(link) = self.links.get(index).filter(|link| link.is_broken()) else { return };
         if let Purpose::Region(_) = link.purpose {
             return self.fail_region(index, WorkStatus::Flushed);

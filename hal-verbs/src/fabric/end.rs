@@ -1,4 +1,4 @@
-//! Ends: a peer that is lost or cut, a view that is retired, a member that leaves.
+//! Shutdowns: a peer that is lost or cut, a view that is retired, a member that leaves.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::adapter::State;
 use crate::commands::{Job, Remains};
 use crate::status::WorkStatus;
 
-/// The longest time that a leaving member waits for its posts.
+/// Maximum time for which a leaving member waits for its posts.
 const LEAVE_MAX: Duration = Duration::from_millis(500);
 
 impl Verbs {
@@ -24,7 +24,7 @@ impl Verbs {
         }
         let rank = link.peer;
         if status == WorkStatus::Flushed {
-            // The first failure may come after the flushes that it caused.
+            // The first failure may be reported after the flushes that it caused.
             self.peers[rank.index()].flushed.get_or_insert((index, vendor_error));
             self.has_flushed = true;
             return;
@@ -32,7 +32,8 @@ impl Verbs {
         self.lose_by(index, status, vendor_error);
     }
 
-    /// Called after all completions are processed: no later one can explain the flushed requests.
+    /// Called after all completions have been processed, so that no later one can explain the
+    /// flushed requests.
     #[cold]
     pub(super) fn end_flushed(&mut self) {
         self.has_flushed = false;
@@ -47,11 +48,13 @@ impl Verbs {
 
     fn lose_by(&mut self, index: usize, status: WorkStatus, vendor_error: u32) {
         let link = &self.links[index];
-        // The queue pair is always in this state now; asking the device would cost a command.
+        // The queue pair is certainly in this state now, so querying the device, which costs a
+        // command, is not necessary.
         let queue_pair = Some(State::Error.name());
         let rank = link.peer;
-        // Also for a refusal: a killed peer refuses before it goes silent. A member that mistook
-        // the refusal for a cut would halt, and so would all survivors.
+        // This is also the cause of a refusal, because a killed peer refuses before it falls
+        // silent. A member that mistook the refusal for a cut would halt, and so would all
+        // survivors.
         let cause = LossCause::Unreachable;
         let is_sealed = link.purpose == Purpose::Row;
         let reason = self.probe_failed(index, status);
@@ -59,19 +62,19 @@ impl Verbs {
         self.lose_sealed(rank, loss, is_sealed);
     }
 
-    /// Handles a list that the device refused: how much of it was sent is unknown.
+    /// Handles a list that the device refused. How much of the list was sent is unknown.
     #[cold]
     pub(super) fn fail_post(&mut self, index: usize) {
         self.lose(self.links[index].peer, Loss::of(LossCause::Unreachable));
     }
 
-    /// Counts a peer as lost, once, and ends its connections. Its writes may still land in the copy
-    /// of its row until the copy is sealed.
+    /// Counts a peer as lost, once, and shuts down its connections. Its writes may still land in
+    /// the copy of its row until the copy is sealed.
     pub(super) fn lose(&mut self, rank: Rank, loss: Loss) {
         self.lose_sealed(rank, loss, false);
     }
 
-    /// Does the same; `is_sealed` means that nothing more lands in the copy of the peer's row.
+    /// Counts a peer as lost. If `is_sealed`, nothing more lands in the copy of the peer's row.
     fn lose_sealed(&mut self, rank: Rank, loss: Loss, is_sealed: bool) {
         let peer = &mut self.peers[rank.index()];
         let is_news = peer.stage.is_wanted() && matches!(self.life, Life::Fresh | Life::Open(_));
@@ -79,21 +82,21 @@ impl Verbs {
             return;
         }
         if peer.stage == Stage::Departed {
-            // Nothing new to report: requests in flight to the peer may fail, and the peer may
-            // disappear.
+            // There is nothing new to report: requests in flight to the peer may fail, and the peer
+            // may disappear.
             return self.end_links(rank, true);
         }
         peer.stage = Stage::Lost;
         peer.loss = Some(loss);
         if is_news {
             peer.loss_untold = true;
-            // Before `open` nothing can be reported; `open` counts the losses found so far.
+            // Before `open`, nothing can be reported. `open` counts the losses found so far.
             self.untold += usize::from(self.life != Life::Fresh);
         }
         self.end_links(rank, is_sealed);
     }
 
-    /// Adds why a peer was lost, if that was found only after the loss.
+    /// Adds the reason that a peer was lost, if it became known only after the loss.
     pub(crate) fn explain(&mut self, rank: Rank, reason: LossReason) {
         if let Some(loss) = self.peers.get_mut(rank.index()).and_then(|peer| peer.loss.as_mut()) {
             loss.reason.get_or_insert(reason);
@@ -110,7 +113,7 @@ impl Verbs {
         }
     }
 
-    /// Records that the peer ended the view. Nothing more is sent to it; requests in flight may
+    /// Records that the peer has ended the view. Nothing more is sent to it; requests in flight may
     /// fail silently.
     pub(super) fn departed(&mut self, rank: Rank) {
         let peer = &mut self.peers[rank.index()];
@@ -120,13 +123,13 @@ impl Verbs {
     }
 
     /// Cuts a peer: none of its writes lands in the copy of its row after this returns. Returns
-    /// true if this took a device command.
+    /// whether this took a device command.
     pub(crate) fn cut_peer(&mut self, view: ViewId, rank: Rank) -> bool {
         self.part_from(view, rank);
         self.life == Life::Open(view) && self.seal(rank)
     }
 
-    /// Does the same, except that writes in flight may land until the copy is sealed.
+    /// Cuts a peer, but writes in flight may still land until the copy is sealed.
     pub(crate) fn part_from(&mut self, view: ViewId, rank: Rank) {
         if self.life != Life::Open(view) || !matches!(self.rows_to.get(rank.index()), Some(Some(_)))
         {
@@ -146,7 +149,7 @@ impl Verbs {
         self.end_links(rank, is_sealed);
     }
 
-    /// Has workers end all connections to a peer, except the row's if it is not sealed.
+    /// Has workers shut down all connections to a peer, except the row's if it is not sealed.
     fn end_links(&mut self, rank: Rank, is_sealed: bool) {
         let mut remains = Remains::default();
         for link in self.links.iter_mut().filter(|link| link.peer == rank) {
@@ -168,9 +171,9 @@ impl Verbs {
         }
     }
 
-    /// Makes sure that nothing from a lost peer lands in the copy of its row, if that was not done
-    /// yet. It destroys the queue pair at once, which is safer than a reset, because on some
-    /// devices a reset revokes nothing. Returns true if this took a device command.
+    /// Ensures that nothing more from a lost peer lands in the copy of its row. Destroys the queue
+    /// pair immediately, which is safer than a reset, because on some devices a reset revokes
+    /// nothing. Returns whether this took a device command.
     fn seal(&mut self, rank: Rank) -> bool {
         let Some(Some(row)) = self.rows_to.get(rank.index()).copied() else { return false };
         if !matches!(self.peers[rank.index()].stage, Stage::Lost | Stage::Cut) {
@@ -181,8 +184,8 @@ impl Verbs {
         near.is_some()
     }
 
-    /// Seals the copy of one lost peer; returns false if there is none. This takes a command, so a
-    /// step does it at most once.
+    /// Seals the copy of one lost peer, and returns `false` if there is none. Sealing takes a
+    /// command, so a step does it at most once.
     #[inline]
     pub(crate) fn seal_one(&mut self) -> bool {
         self.unsealed > 0 && (0..).map(Rank).take(self.peers.len()).any(|rank| self.seal(rank))
@@ -213,7 +216,7 @@ impl Verbs {
             rank.is_some() && peer.stage == Stage::Live && !peer.doorbell.due().is_empty()
         };
         let is_due = self.rows_to.iter().zip(&self.peers).any(|(rank, peer)| owes(rank, peer));
-        // A departed peer receives nothing more, and need not answer.
+        // A departed peer receives nothing more, and does not have to answer.
         let waits = |link: &super::Link| {
             link.queue.in_flight() > 0 && self.peers[link.peer.index()].stage == Stage::Live
         };
@@ -234,8 +237,8 @@ impl Verbs {
         self.untold = 0;
     }
 
-    /// Has workers end connections and registrations. Returns true once that is done, so that the
-    /// memory may be released.
+    /// Has workers destroy connections and registrations. Returns `true` once that is done, so that
+    /// the memory may be released.
     fn end_view(&mut self) -> bool {
         self.life = Life::Ending;
         self.commands.make_nothing_more();
@@ -269,7 +272,7 @@ impl Verbs {
     }
 }
 
-/// Workers also end the objects of a view that was never retired.
+/// Workers also destroy the objects of a view that was never retired.
 impl Drop for Verbs {
     fn drop(&mut self) {
         if !self.has_ended() {

@@ -8,35 +8,36 @@ use crate::protocol::Doorbell;
 /// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The peer's end of the connections is not known to be up yet. Its messages are accepted.
+    /// The peer's end of the connections is not yet known to be up. Its messages are accepted.
     Awaited,
-    /// The peer's end is up too, and the first writes are in flight, which show whether a path
-    /// leads there at all. Its messages are accepted.
+    /// The peer's end is up too, and the first writes are in flight, which show whether any path
+    /// leads to the peer. Its messages are accepted.
     Tried,
-    /// The empty first write is acknowledged, and that of a full packet is awaited.
+    /// The empty first write has been acknowledged, and that of a full packet is awaited.
     SmallPassed,
     /// Traffic flows.
     Live,
-    /// The peer ended the view. Requests in flight to it may fail, and new posts to it are dropped.
+    /// The peer has ended the view. Requests in flight to it may fail, and new posts to it are
+    /// dropped.
     Departed,
     /// The core has cut the peer.
     Cut,
-    /// The peer is lost; `loss` has the reason.
+    /// The peer is lost. `loss` contains the reason.
     Lost,
 }
 
 /// The state of this end of a peer's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// Not made yet, being made, being brought up, or gone.
+    /// Not created yet, being created, being brought up, or destroyed.
     Away,
-    /// Made: the peer can be shown its card.
+    /// Created: the peer can be shown the card.
     Made,
-    /// Up: the peer can be informed that this end is ready.
+    /// Up: the peer can be told that this end is ready.
     Up,
 }
 
-/// The fabric's state of one member; empty for this member.
+/// The fabric's state of one member; it is empty for this member itself.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) stage: Stage,
@@ -48,7 +49,7 @@ pub(super) struct Peer {
     pub(super) flushed: Option<(usize, u32)>,
     pub(super) ready_untold: bool,
     pub(super) loss_untold: bool,
-    /// Whether a post found no room and there has been none since.
+    /// Whether a post has found no room and there has been none since.
     pub(super) refused: bool,
 }
 
@@ -73,7 +74,7 @@ impl Stage {
         self.is_wanted() || matches!(self, Self::Departed)
     }
 
-    /// Returns whether the peer is alive, as far as is known, or expected.
+    /// Returns whether the peer is expected, or alive as far as known.
     pub(super) const fn is_wanted(self) -> bool {
         matches!(self, Self::Awaited | Self::Tried | Self::SmallPassed | Self::Live)
     }
@@ -84,13 +85,13 @@ impl Stage {
     }
 }
 
-/// The state of one view; memory is never reused for a second one (VIE-11).
+/// The state of one view; its memory is never reused for another view (VIE-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     Fresh,
     Open(ViewId),
     Retiring(ViewId),
-    /// Nothing is in flight, and connections and registrations are being ended.
+    /// Nothing is in flight, and connections and registrations are being destroyed.
     Ending,
     Retired,
 }

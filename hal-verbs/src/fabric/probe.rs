@@ -1,10 +1,10 @@
-//! The first writes to a peer, which show whether a path leads there for small and for full packets
+//! The first writes to a peer, which show whether a path to the peer carries small and full packets
 //! (HAL-3).
 //!
-//! Two writes go to a peer before anything else, and each is acknowledged or never is:
+//! Two writes are posted to a peer before anything else. Each is either acknowledged or not:
 //! 1. an empty write, which detects an address that looks right but leads nowhere;
 //! 2. a write that fills a packet of the connection, which detects a switch that silently drops
-//!    packets longer than it carries.
+//!    packets that are too long for it.
 //!
 //! The connection retransmits a write several times before it fails, so one lost packet does not
 //! lose a peer.
@@ -13,7 +13,7 @@
 //! - The bytes come from memory after the local row, and go to memory after the peer's copy of it.
 //!   Both ends have bytes there that have no meaning and are never read (see `site::rows`). NICs
 //!   read content late, so bytes of a row could carry a state that was never posted.
-//! - A peer is ready once both writes are acknowledged.
+//! - A peer is ready once both writes have been acknowledged.
 
 use tramontane_core::ids::Rank;
 
@@ -33,7 +33,8 @@ impl Verbs {
         self.peers[peer.index()].stage = Stage::Tried;
     }
 
-    /// Records that one of the first writes is acknowledged; the later one makes the peer ready.
+    /// Records that one of the first writes has been acknowledged. The later one makes the peer
+    /// ready.
     pub(super) fn probe_answered(&mut self, peer: Rank) {
         match self.peers[peer.index()].stage {
             Stage::Tried => self.peers[peer.index()].stage = Stage::SmallPassed,

@@ -1,11 +1,11 @@
-//! Reasons why a peer cannot be reached, if more is known than that it does not answer. Each text
-//! is one line that says what to do.
+//! Reasons that a peer cannot be reached, if more is known than that it does not answer. Each text
+//! is one line with the remedy.
 
 use std::fmt;
 
 use crate::devices::{LinkLayer, PartitionKey};
 
-/// The reason why a peer is unreachable.
+/// The reason that a peer is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
@@ -30,9 +30,9 @@ pub enum LossReason {
     },
     /// Devices keep the order of writes at one end, and updates at the other.
     WriteOrders,
-    /// The peer's card is malformed, or shows other memory than it should.
+    /// The peer's card is malformed, or describes different memory than it should.
     WrongCard,
-    /// The device finds no path to the address that the peer gave.
+    /// The device finds no path to the address that the peer announced.
     NoWay,
     /// This member's port has no link, or has just lost it.
     NoLink,

@@ -1,17 +1,17 @@
-//! A region's connection that broke is re-established, from either end:
+//! Re-establishes a region's connection that has broken, from either end:
 //!
 //! ```text
 //! one end: reset, up in epoch e --Reconnect(e)--> the other: reset, up in epoch e
 //! it is usable                  <-Reconnected(e)- it is usable, and reports `Restored`
 //! ```
 //!
-//! The notices use the rows' connection. If both ends start at once, each treats the other's notice
-//! as the answer, and the later epoch wins. An epoch shifts the packet numbers, so that old packets
-//! are not mistaken for new ones. The end whose write was denied starts, so that it can read at
-//! once what it may not write. The owner starts when it has ended enough keys that it must be sure
-//! about writes in flight. A right that the peer still has is announced again with the same key,
-//! and no ended key comes back. If an end does not come up after all attempts, the peer is lost,
-//! because it would wait forever.
+//! The notices use the rows' connection. If both ends start at the same time, each treats the
+//! other's notice as the answer, and the later epoch wins. An epoch shifts the packet numbers, so
+//! that old packets are not mistaken for new ones. The end whose write was denied starts, so that
+//! it can read at once what it may not write. The owner starts when it has revoked so many keys
+//! that it must be sure about writes in flight. A right that the peer still has is announced again
+//! with the same key, and a revoked key is never announced again. If an end does not come up after
+//! all attempts, the peer is lost, because it would wait forever.
 
 use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
@@ -22,8 +22,8 @@ use crate::protocol::{Notice, epoch};
 use crate::status::WorkStatus;
 
 impl Verbs {
-    /// Handles a failed request on a region's connection: it was denied, or the other end was
-    /// reset. The rows' connection shows whether the peer itself is gone.
+    /// Handles a failed request on a region's connection: either the request was denied, or the
+    /// other end was reset. The rows' connection shows whether the peer itself is gone.
     pub(super) fn fail_region(&mut self, link: usize, status: WorkStatus) {
         let Some(index) = self.regions.iter().position(|region| region.link == link) else {
             return;
@@ -37,7 +37,7 @@ impl Verbs {
         region.way = Way::Broken;
         let connection = &mut self.links[link];
         self.waiting -= connection.queue.waiting();
-        // If the reset fails, the queue pair is in error, which stops it too.
+        // If the reset fails, the queue pair is in error, which also stops it.
         let _ = connection.reset();
         let (peer, region) = (region.peer, region.region);
         let view = self.view;
@@ -65,7 +65,7 @@ impl Verbs {
         region.way = Way::Asked;
         region.due = Some(Notice::Reconnect { region: region.number, epoch });
         if is_given_up {
-            // Whether the write landed is unknown.
+            // Whether the write has landed is unknown.
             let region = region.region;
             let view = self.view;
             self.permissions.push(PermissionEvent::Denied { view, peer, region });
@@ -80,7 +80,7 @@ impl Verbs {
         let Some(index) = self.region_numbered(peer, number) else { return };
         let region = &mut self.regions[index];
         if epoch == region.epoch {
-            // Both ends started at once, and both are up.
+            // Both ends started at the same time, and both are up.
             if region.way == Way::Asked {
                 self.restored(index);
             }
@@ -101,7 +101,7 @@ impl Verbs {
         region.epoch = epoch;
         region.ring_at = None;
         if is_denied {
-            // Whether the write landed is unknown.
+            // Whether the write has landed is unknown.
             let (peer, region) = (region.peer, region.region);
             let view = self.view;
             self.permissions.push(PermissionEvent::Denied { view, peer, region });

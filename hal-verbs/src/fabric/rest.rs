@@ -15,7 +15,7 @@ fn timespec(duration: Duration) -> Timespec {
 }
 
 impl Verbs {
-    /// Returns whether there is anything that `poll` has not reported.
+    /// Returns whether there is anything that `poll` has not yet reported.
     fn has_news(&self) -> bool {
         !self.done.is_empty()
             || self.untold > 0
@@ -46,7 +46,7 @@ impl Verbs {
         true
     }
 
-    /// Reports the sleep to all live peers that do not know yet.
+    /// Reports the sleep to all live peers that do not know it yet.
     fn say_asleep(&mut self) {
         for rank in 0..self.peers.len() {
             let Some(index) = self.rows_to[rank] else { continue };
@@ -57,9 +57,9 @@ impl Verbs {
         }
     }
 
-    /// Sleeps until a peer or the kernel has something, at most `timeout`. Call it between a
-    /// successful `arm`, followed by one more check for work, and `disarm`. Returns true if there
-    /// is something.
+    /// Sleeps until a peer or the kernel has news, for at most `timeout`. Call it after a
+    /// successful `arm` and one more check for work, and before `disarm`. Returns whether there is
+    /// news.
     pub fn sleep(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         loop {
@@ -75,7 +75,7 @@ impl Verbs {
         }
     }
 
-    /// Waits until the channel is readable, at most `timeout`. An interrupted wait is a short one.
+    /// Waits until the channel is readable, for at most `timeout`. An interrupted wait ends early.
     fn wait(&self, timeout: Duration) -> bool {
         let completions = self.completions.as_ref();
         let mut descriptors = completions.map(|queue| PollFd::new(queue, PollFlags::IN));
@@ -83,7 +83,7 @@ impl Verbs {
     }
 
     /// Reads the channel's events, processes their completions, and requests the next event.
-    /// Notices are answered here: a sleeping member stays asleep when a peer falls asleep too.
+    /// Notices are answered here: so a sleeping member stays asleep when a peer falls asleep too.
     fn take_channel(&mut self) {
         let Some(completions) = &self.completions else { return };
         while completions.take_event() {}
@@ -93,7 +93,7 @@ impl Verbs {
         self.collect();
     }
 
-    /// Waits until a completion arrives, at most `timeout`.
+    /// Waits until a completion arrives, for at most `timeout`.
     pub(super) fn wait_for_completions(&mut self, timeout: Duration) {
         let Some(completions) = &self.completions else { return };
         if completions.notify().is_err() {

@@ -1,16 +1,16 @@
-//! Rows if devices keep no order between writes: each list ends with an update, which this member
-//! applies to its copy of the sender's row when the update's receive completes.
+//! Rows on devices that keep no order between writes: each list ends with an update, which this
+//! member applies to its copy of the sender's row when the update's receive completes.
 //!
 //! # Guarantees
 //! - *Order between writes*: a guard is seen only after everything that was posted before it, and
 //!   guards are seen in the order in which they were posted. The same holds for contents in an
-//!   update. A long content may be seen before earlier posts, like any content that is read late;
-//!   it is never seen to go back.
+//!   update. A long content may be seen before earlier posts, like any content that is read late,
+//!   but it is never seen to revert.
 //! - *Order within a write* and *visible upon completion* do not hold: a completion says that the
-//!   update has arrived, not that it was applied.
+//!   update has arrived, not that it has been applied.
 //! - *A member that does not poll sees nothing.* Updates are applied wherever completions are
-//!   processed: by `poll` before it says that nothing happened, by `arm` before it allows this
-//!   member to sleep, and during sleep. A node polls in each step and checks once more after it
+//!   processed: by `poll` before it reports that nothing happened, by `arm` before it allows this
+//!   member to sleep, and during sleep. A node polls in each step and checks once more after it has
 //!   armed.
 //! - A member that processes nothing receives no more than its receives hold; further posts to it
 //!   are refused as for a full queue.
@@ -53,7 +53,7 @@ impl Verbs {
         self.send_credit(name.link());
     }
 
-    /// Reports to a peer how many updates were processed, if it needs to know and there is room.
+    /// Reports to a peer the number of updates processed, if it needs to know and there is room.
     pub(super) fn send_credit(&mut self, index: usize) {
         let Self { links, buffers, counters, peers, .. } = self;
         let link = &mut links[index];
@@ -64,9 +64,9 @@ impl Verbs {
         }
     }
 
-    /// Continues after a full batch of completions, because more may be waiting: a caller that
-    /// polls until nothing happens has seen everything that had arrived by then. Bounded by what
-    /// all receives hold.
+    /// Continues after a full batch of completions, because more may be waiting. So a caller that
+    /// polls until nothing happens has seen everything that had arrived by then. The number of
+    /// updates is bounded by the number of receives.
     #[cold]
     pub(super) fn take_updates_that_came(&mut self) {
         for _ in 0..self.update_batches {

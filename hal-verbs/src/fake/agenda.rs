@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// The name of one entry; entries of one moment happen in the order in which they were made.
+/// The name of one entry. Entries with the same time take effect in the order in which they were
+/// scheduled.
 pub(super) type CompletionEntry = (u64, u64);
 
-/// The events to come.
+/// The future events.
 #[derive(Debug)]
 pub(super) struct Agenda<E> {
     events: BTreeMap<CompletionEntry, E>,

@@ -10,7 +10,7 @@ use super::hardware::Hardware;
 /// The source of a network's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The test advances it with [`Network::run_until`]; nothing happens between calls.
+    /// The test advances virtual time with [`Network::run_until`]; nothing happens between calls.
     ///
     /// [`Network::run_until`]: super::Network::run_until
     Virtual,
@@ -19,15 +19,15 @@ pub enum Clock {
     Real,
 }
 
-/// A sleeping thread is woken at most this much too late.
+/// Maximum delay in waking a sleeping thread.
 const SLACK: Duration = Duration::from_micros(50);
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether this thread is in a call of a fake device: allocations there would not happen on
-/// a real one.
+/// Returns whether this thread is in a call of a fake device: allocations inside a call would not
+/// happen with a real device.
 #[must_use]
 pub fn is_inside_call() -> bool {
     INSIDE.try_with(Cell::get).unwrap_or(false)
@@ -51,7 +51,7 @@ impl Drop for Inside {
 #[derive(Debug)]
 struct Locked {
     hardware: Hardware,
-    /// The time at which the network's sleeping thread wakes; the far future means never.
+    /// The time at which the network's sleeping thread wakes. The far future means never.
     looks_at: u64,
     is_over: bool,
 }
@@ -64,7 +64,7 @@ struct Shared {
     started: Instant,
 }
 
-/// The hardware of a network, which all objects share. Dropping the last of them ends the network's
+/// The hardware of a network, shared by all objects. Dropping the last of them ends the network's
 /// thread.
 #[derive(Debug)]
 pub(super) struct Core {
@@ -106,7 +106,8 @@ impl Core {
         result
     }
 
-    /// Runs a command to the kernel: it is counted, and in real time it takes its time.
+    /// Runs a command to the kernel: it is counted, and in real time, it takes as long as
+    /// configured.
     pub(super) fn command<R>(
         &self,
         context: u64,
@@ -135,7 +136,7 @@ impl Drop for Core {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Locked> {
-        // A test that panicked elsewhere reports that itself.
+        // If a test panics elsewhere, it reports that itself.
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,7 +144,7 @@ impl Shared {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Carries out what is due until the network has no owner left.
+    /// Carries out due events until the network has no owner left.
     fn go_on(&self) {
         let mut locked = self.lock();
         while !locked.is_over {

@@ -10,8 +10,8 @@ use super::counts::CommandKind;
 use super::hardware::count_down;
 use crate::adapter::{BATCH, Completion};
 
-/// A completion queue, and a descriptor that wakes a sleeper when a completion arrives. A clone is
-/// the same queue.
+/// A completion queue, and a descriptor that wakes a sleeping thread when a completion arrives. A
+/// clone refers to the same queue.
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionQueue(pub(super) Arc<Made>);
 

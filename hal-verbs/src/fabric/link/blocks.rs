@@ -1,9 +1,9 @@
-//! The traffic of a connection for blocks: writes from lent memory, and messages from and into
-//! memory of the connection.
+//! The traffic of a connection for blocks: writes from lent memory, and messages to and from memory
+//! of the connection.
 //!
-//! Each receive has a permanent slot in that memory: it is posted again as soon as its message was
+//! Each receive has a permanent slot in that memory: it is reposted as soon as its message has been
 //! read. An inline message is read during the post, from a slot after the receives'. Any other
-//! message is copied to the slot of its request, like guards that do not go inline.
+//! message is copied to the slot of its request, like guards that are not sent inline.
 
 use std::io;
 use std::sync::Arc;

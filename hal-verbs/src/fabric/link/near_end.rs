@@ -1,7 +1,7 @@
 //! The local end of a connection: its queue pair, and the memory from which it reads.
 //!
-//! One thread at a time owns it: a worker while it is made, brought up or ended, and the polling
-//! thread in between.
+//! One thread at a time owns the end: a worker while it is created, brought up or destroyed, and
+//! the polling thread in between.
 
 use std::io;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::protocol::{CardLink, Name};
 const EPOCH_STRIDE: u32 = 0x10_0001;
 const PACKET_MASK: u32 = 0x00ff_ffff;
 
-/// The most attempts to bring up a connection. A packet that arrived before the reset but is
-/// processed after it breaks the connection that is coming up: seen on a software device about once
-/// in fifty times.
+/// Maximum number of attempts to bring up a connection. A packet that arrives before the reset but
+/// is processed after it breaks the connection that is being brought up. On a software device, this
+/// happens about once in fifty times.
 const TRIES: u32 = 5;
 
-/// Memory to which guards and messages that do not go inline are copied: a part of the memory that
-/// all connections of a domain share.
+/// Memory to which guards and messages that are not sent inline are copied: a part of the memory
+/// that all connections of a domain share.
 #[derive(Debug)]
 pub(crate) struct Staging {
     pub(crate) memory: Arc<MemoryRegion>,
@@ -40,8 +40,8 @@ impl Staging {
     }
 }
 
-/// Local memory in the same domain other than the connection's own: a source of writes and a target
-/// of reads.
+/// Local memory in the same domain that is not the connection's own: a source of writes and a
+/// target of reads.
 #[derive(Debug)]
 pub(crate) struct OtherMemory {
     pub(crate) region: Region,
@@ -65,10 +65,10 @@ pub(crate) struct NearEnd {
     /// The description of this end for the peer.
     pub(crate) card: CardLink,
     pub(super) far: Option<FarEnd>,
-    /// The key of writes: that of the remote memory, or one that its owner granted.
+    /// The key for writes: that of the remote memory, or one that its owner granted.
     pub(super) write_key: u32,
     pub(super) source: Arc<MemoryRegion>,
-    /// Bytes that may be written from and read into.
+    /// Number of bytes that may be written from and read into.
     pub(super) own_bytes: usize,
     pub(super) others: Arc<[OtherMemory]>,
     /// The offset of this connection's messages in that memory, on a connection for blocks.
@@ -79,7 +79,7 @@ pub(crate) struct NearEnd {
     pub(super) inline_bytes_max: usize,
 }
 
-/// The parts from which the local end of a new connection is made.
+/// The parts from which the local end of a new connection is built.
 pub(crate) struct NearParts {
     pub(crate) queue_pair: QueuePair,
     pub(crate) index: u16,
@@ -87,12 +87,12 @@ pub(crate) struct NearParts {
     pub(crate) times: SendTimes,
     pub(crate) card: CardLink,
     pub(crate) source: Arc<MemoryRegion>,
-    /// Bytes that may be written from and read into.
+    /// Number of bytes that may be written from and read into.
     pub(crate) own_bytes: usize,
     pub(crate) others: Arc<[OtherMemory]>,
     /// The offset of this connection's messages in that memory, on a connection for blocks.
     pub(crate) messages: usize,
-    /// Bytes to send inline, limited by what the queue pair takes.
+    /// Maximum number of bytes to send inline, limited by what the queue pair supports.
     pub(crate) inline_bytes_max: u32,
 }
 
@@ -130,23 +130,23 @@ impl NearEnd {
         }
     }
 
-    /// Returns whether it needs memory for what does not go inline; without that memory, such posts
-    /// are refused.
+    /// Returns whether this end needs memory for bytes that are not sent inline. Without that
+    /// memory, such posts are refused.
     pub(crate) fn needs_staging(&self, bytes_max: usize) -> bool {
         self.inline_bytes_max < bytes_max
     }
 
-    /// Sets that memory.
+    /// Sets the memory for bytes that are not sent inline.
     pub(crate) fn stage_in(&mut self, staging: Staging) {
         self.staging = Some(staging);
     }
 
-    /// Makes lists travel as updates.
+    /// Makes the connection send lists as updates.
     pub(crate) fn update_with(&mut self, updates: Updates) {
         self.updates = Some(updates);
     }
 
-    /// Returns how many bytes the queue pair takes inline.
+    /// Returns the maximum number of bytes that the queue pair sends inline.
     pub(crate) fn granted_inline_bytes(&self) -> u32 {
         self.queue_pair.inline_bytes_max()
     }
@@ -156,13 +156,14 @@ impl NearEnd {
         self.times.reads_max = self.times.reads_max.min(most);
     }
 
-    /// Returns whether the connection was brought up: then the peer may know it, and may write.
+    /// Returns whether the connection has been brought up. If so, the peer may know that, and may
+    /// write.
     pub(crate) const fn is_up(&self) -> bool {
         self.far.is_some()
     }
 
     /// Brings the connection up from reset, in its first or a later epoch: both ends must use the
-    /// same one.
+    /// same epoch.
     pub(crate) fn connect(
         &mut self,
         far: FarEnd,
@@ -190,8 +191,8 @@ impl NearEnd {
         Ok(())
     }
 
-    /// Brings the connection up again with the same remote end. Only for a connection without
-    /// receives: after a reset, some devices keep the old receives and others do not.
+    /// Brings the connection up again with the same remote end. Supports only connections without
+    /// receives, because after a reset, some devices keep the old receives and others do not.
     pub(super) fn reconnect(&mut self, access: Access, epoch: u32) -> io::Result<()> {
         let far = self.far.ok_or(io::ErrorKind::NotConnected)?;
         let mut tries = TRIES;
@@ -204,8 +205,8 @@ impl NearEnd {
         }
     }
 
-    /// Ends all traffic in both directions at once: nothing more lands here, and nothing more is
-    /// read.
+    /// Ends all traffic in both directions immediately: nothing more lands here, and nothing more
+    /// is read.
     pub(super) fn reset(&mut self) -> io::Result<()> {
         if let Some(updates) = &mut self.updates {
             updates.forget();

@@ -26,7 +26,7 @@ impl Link {
         let Self { queue, near, index, .. } = self;
         let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let far = near.far.ok_or(io::ErrorKind::NotConnected)?;
-        // The peer's copy of a row is as long as the row.
+        // The peer's copy of the row has the same length as the row.
         let offset = probe_offset(near.own_bytes);
         let target = at(far.target, offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let NearEnd { queue_pair, source, .. } = near;

@@ -1,9 +1,9 @@
-//! The traffic of a row's connection if devices keep no order between writes: long contents travel
-//! as writes, and the rest of a list as one update, a send that follows them.
+//! The traffic of a row's connection if devices keep no order between writes: long contents are
+//! sent as writes, and the rest of a list as one update, which is a send that follows those writes.
 //!
 //! # Reasons for sends
 //! A write with an immediate value may place its bytes at any moment before its completion, so it
-//! cannot carry the guard itself, and 32 bits do not hold a guard and its offset. A send lands in a
+//! cannot carry the guard itself, and 32 bits cannot hold a guard and its offset. A send lands in a
 //! separate receive, which is not read before it completes, and holds all guards of a list. So
 //! there is one receive and one completion per list, not per guard.
 //!
@@ -25,8 +25,8 @@ use crate::protocol::blocks::{Credits, MESSAGES_MAX};
 use crate::protocol::update::{HEAD_BYTES, RECORD_HEAD_BYTES, UPDATE_BYTES_MAX, UpdateWriter};
 use crate::protocol::{Counters, Name, Place, UnderWay};
 
-/// The longest content that is copied into an update: up to this size a copy is cheaper than a
-/// separate request.
+/// Maximum size, in bytes, of a content that is copied into an update. Up to this size, a copy is
+/// cheaper than a separate request.
 const COPIED_MAX: usize = 256;
 
 const _: () = assert!(
@@ -41,21 +41,22 @@ pub(crate) struct Updates {
     under_way: UnderWay,
     /// Outgoing updates, until the peer has processed them.
     staged: MemoryRegion,
-    /// Incoming updates; the slots of notices are never filled.
+    /// Incoming updates. The slots of notices are never filled.
     landing: MemoryRegion,
-    /// The number of the update that asked how many the peer has processed, until the peer answers.
+    /// The number of the update that asked for the number of updates that the peer has processed,
+    /// until the peer answers.
     asked: Option<u64>,
-    /// Whether the peer asked.
+    /// Whether the peer has asked for that number from this end.
     is_asked: bool,
 }
 
-/// The way in which a list of writes is sent.
+/// How a list of writes is sent.
 struct Plan {
     /// For each write, whether it is sent as a separate request.
     alone: [bool; WRITES_MAX],
     /// Number of separate writes.
     writes: usize,
-    /// Writes that have bytes.
+    /// Number of writes that have bytes.
     filled: usize,
 }
 
@@ -82,7 +83,8 @@ impl Plan {
         plan
     }
 
-    /// Returns whether a separate write overlaps one before it, which would be applied after it.
+    /// Returns whether a separate write overlaps one before it in the list that would be applied
+    /// after it.
     fn crosses_itself(&self, list: &[Write]) -> bool {
         let places = || list.iter().map(place_of).zip(self.alone);
         self.writes > 0
@@ -97,7 +99,7 @@ fn place_of(write: &Write) -> Place {
 }
 
 impl Updates {
-    /// Registers room for updates, and for `notices` notices among them.
+    /// Registers memory for updates, and for `notices` notices among them.
     pub(crate) fn new(domain: &ProtectionDomain, notices: u32) -> io::Result<Self> {
         let register = |places: u32, access| {
             let bytes = usize::try_from(places).unwrap_or(0) * UPDATE_BYTES_MAX;
@@ -113,7 +115,7 @@ impl Updates {
         })
     }
 
-    /// Returns the length of each of its registrations.
+    /// Returns the length of each registration of the updates.
     pub(crate) fn registered(&self) -> [usize; 2] {
         [self.staged.bytes(), self.landing.bytes()]
     }
@@ -153,13 +155,13 @@ impl Link {
         }
     }
 
-    /// Posts a list as writes and an update. Returns true if something was posted: a list without
-    /// bytes is done at once.
+    /// Posts a list as writes and an update. Returns whether something was posted. A list without
+    /// bytes is done immediately.
     ///
     /// # Errors
-    /// [`ErrorKind::QueueFull`] if there is no room, no receive waits at the peer, or a long
-    /// content overlaps one in flight; [`ErrorKind::OutOfRange`] if a long content overlaps an
-    /// earlier write of the same list.
+    /// Fails with [`ErrorKind::QueueFull`] if there is no room, no receive waits at the peer, or a
+    /// long content overlaps one in flight, and with [`ErrorKind::OutOfRange`] if a long content
+    /// overlaps an earlier write of the same list.
     pub(crate) fn post_list_as_update(
         &mut self,
         buffers: &mut SendBuffers,
@@ -254,8 +256,8 @@ impl Link {
         queue_pair.post(requests).map_err(|_| ErrorKind::PeerLost)
     }
 
-    /// Asks the peer how many updates it has processed, unless it was asked already or will report
-    /// without being asked.
+    /// Asks the peer for the number of updates that it has processed, unless it has already been
+    /// asked or will report without being asked.
     fn ask(&mut self, buffers: &mut SendBuffers, counters: &mut Counters) -> io::Result<()> {
         let has_room = self.queue.has_room_for_control();
         let Some(updates) = self.updates_mut() else { return Ok(()) };
@@ -267,7 +269,7 @@ impl Link {
         self.post_empty_update(true, buffers, counters)
     }
 
-    /// Reports to the peer how many updates were processed, if it needs to know and there is room.
+    /// Reports to the peer the number of updates processed, if it needs to know and there is room.
     pub(crate) fn post_credit(
         &mut self,
         buffers: &mut SendBuffers,
@@ -320,9 +322,9 @@ impl Link {
         Some(into)
     }
 
-    /// Records that an update was applied and its receive posted again. The update says how many
-    /// the peer has processed, and whether the peer waits for the same number from here. Returns
-    /// false if the number is impossible.
+    /// Records that an update has been applied and its receive reposted. The update contains the
+    /// number of updates that the peer has processed, and whether the peer is waiting for that
+    /// number from this end. Returns `false` if the number is impossible.
     pub(crate) fn took_update(&mut self, taken_there: u64, asks: bool) -> bool {
         let Some(updates) = self.updates_mut() else { return false };
         updates.is_asked |= asks;
