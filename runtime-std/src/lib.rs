@@ -1,7 +1,7 @@
 //! Groups on Linux hosts, over shared memory, TCP or RDMA.
 //!
-//! Begin with [`group::Running`], a member of a group. [`group::start`] makes this process a member
-//! of the group that a [`group::Description`] describes; a [`group::Replica`] receives the same
+//! Start with [`group::Running`], a member of a group. [`group::start`] makes this process a member
+//! of the group that a [`group::Description`] describes. A [`group::Replica`] receives the same
 //! messages in the same order at every member, and a [`group::Sender`] sends them:
 //!
 //! ```
@@ -28,9 +28,9 @@
 //! # }
 //! ```
 //!
-//! `examples/three_members.rs` has three members. Members may fail, leave and join, or stay the
-//! same from beginning to end: [`group::Membership`] is a setting. The RDMA library is loaded only
-//! when a group uses it.
+//! `examples/three_members.rs` runs three members. Members may fail, leave and join, or stay the
+//! same from beginning to end, depending on the setting [`group::Membership`]. The RDMA library is
+//! loaded only when a group uses it.
 //!
 //! | module | subject |
 //! |---|---|
@@ -38,8 +38,8 @@
 //! | [`blocks`] | block multicasts: large objects from one member to many |
 //! | [`shards`] | groups of replicas in a tree, and clients that multicast to any set of them |
 //!
-//! Programs depend on the `tramontane` crate, which re-exports these. Its command line is another
-//! crate.
+//! Programs depend on the `tramontane` crate, which re-exports these items. Its command line is a
+//! separate crate.
 
 mod block_transfer;
 pub mod blocks;

@@ -1,7 +1,7 @@
-//! RDMA options of the commands: the choice of a device, and counters.
+//! RDMA options of the commands, which choose a device, and counters.
 //!
 //! The fabric itself is `tramontane-verbs`, which is part of every program. libibverbs is loaded
-//! when RDMA is first requested; on a host without it, the error names the package to install.
+//! when RDMA is first requested. On a host without it, the error names the package to install.
 
 mod values;
 mod views;
@@ -15,7 +15,7 @@ pub use self::views::NoFabric;
 pub(crate) use self::views::open_site;
 pub use tramontane_verbs::Figures;
 
-/// Members that have a key would otherwise continue unencrypted without anyone's consent.
+/// Without this error, members that have a key would continue unencrypted without anyone's consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "RDMA is never encrypted, because the key protects only TCP; on a network that you trust, \
@@ -24,7 +24,8 @@ pub use tramontane_verbs::Figures;
 )]
 pub struct ClearNotAllowed;
 
-/// Checks whether members may use RDMA. With a key, they must explicitly allow unencrypted traffic.
+/// Checks whether members may use RDMA. If they have a key, they must explicitly allow unencrypted
+/// traffic.
 ///
 /// # Errors
 /// [`ClearNotAllowed`].
@@ -72,8 +73,8 @@ pub struct DeviceOptions {
 }
 
 impl DeviceOptions {
-    /// Returns these options, with those of `other` for options that are not set: the command line
-    /// takes precedence over a file.
+    /// Returns these options, completed with those of `other` for options that are not set. The
+    /// command line takes precedence over a file.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         Self {
@@ -139,10 +140,10 @@ impl DeviceOptions {
     }
 }
 
-/// Discovers the devices of this machine, or opens only the device that the options name.
+/// Discovers the devices of this machine, or opens only the device named by the options.
 ///
 /// # Errors
-/// If libibverbs is not installed, or the kernel does not list the devices.
+/// Fails if libibverbs is not installed, or the kernel does not list the devices.
 pub fn discover(
     options: &DeviceOptions,
 ) -> Result<tramontane_verbs::devices::Devices, tramontane_verbs::JoinError> {
@@ -153,14 +154,14 @@ pub fn discover(
 /// Chooses one of the discovered devices.
 ///
 /// # Errors
-/// If none can be chosen, or the kernel does not list the devices.
+/// Fails if no device can be chosen, or the kernel does not list the devices.
 pub fn choose(
     device: &DeviceOptions,
 ) -> Result<tramontane_verbs::devices::Choice, tramontane_verbs::JoinError> {
     Ok(discover(device)?.choose(&device.wanted())?)
 }
 
-/// Logs the chosen and rounded settings (HAL-3, HAL-4).
+/// Logs the settings that were chosen or rounded (HAL-3, HAL-4).
 pub(crate) fn tell(report: &tramontane_verbs::Report) {
     let tramontane_verbs::Report { choice, order, write_order, loss_times, .. } = report;
     tracing::info!(
@@ -182,28 +183,28 @@ pub(crate) fn tell(report: &tramontane_verbs::Report) {
     );
 }
 
-/// Counters of a fabric, for a report: see `tramontane_verbs::Counters`.
+/// The counters of a fabric, for a report. See `tramontane_verbs::Counters`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostCounts {
-    /// Lists of writes that were accepted.
+    /// Number of accepted lists of writes.
     pub lists: u64,
-    /// Writes in those lists.
+    /// Number of writes in these lists.
     pub writes: u64,
-    /// Bytes in those writes.
+    /// Number of bytes in these writes.
     pub bytes: u64,
-    /// Writes sent inline.
+    /// Number of writes sent inline.
     pub inline: u64,
-    /// Guards that were staged.
+    /// Number of staged guards.
     pub staged: u64,
-    /// Calls that hand requests to the device.
+    /// Number of calls that handed requests to the device.
     pub doorbells: u64,
-    /// Requests that asked for a completion.
+    /// Number of requests that asked for a completion.
     pub signalled: u64,
-    /// Completions that were polled.
+    /// Number of completions polled.
     pub completions: u64,
-    /// Lists refused because the queue was full.
+    /// Number of lists refused because the queue was full.
     pub refused: u64,
-    /// Notices sent: the cost of sleeping.
+    /// Number of notices sent, which are the cost of sleeping.
     pub notices_sent: u64,
     /// Notices received.
     pub notices_taken: u64,

@@ -1,4 +1,4 @@
-//! Requests of other threads to the thread that drives a member or a replica.
+//! Requests from other threads to the thread that drives a member or a replica.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -6,7 +6,7 @@ use tramontane_core::fabric::LocalBell as _;
 
 use crate::fabric::AnyBell;
 
-/// The sending end of a queue of requests. Each request wakes the thread that takes them.
+/// The sending end of a request queue. Each request wakes the thread that handles it.
 pub(crate) struct Requests<R> {
     sender: Sender<R>,
     bell: AnyBell,
@@ -25,7 +25,7 @@ impl<R> Requests<R> {
         (Self { sender, bell }, receiver)
     }
 
-    /// Sends a request. Returns false if no thread takes requests any longer.
+    /// Sends a request. Returns false if no thread handles requests any longer.
     pub(crate) fn ask(&self, request: R) -> bool {
         let is_asked = self.sender.send(request).is_ok();
         self.bell.ring_if_asleep();

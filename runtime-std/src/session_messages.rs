@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tramontane_control::{Session, SessionError};
 
-/// Sends a message. Each part of it may take up to `patience`.
+/// Sends a message. Each part of the message may take up to `patience`.
 pub(crate) fn send_message<T: Serialize>(
     session: &mut Session,
     what: &T,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum length of a host's name.
+/// The maximum length of a host name.
 const NAME_MAX: usize = 253;
 
 /// The address at which a process listens, over TCP or only on this machine.
@@ -16,7 +16,7 @@ const NAME_MAX: usize = 253;
 pub enum Address {
     /// A host and a port.
     Tcp(HostAddress),
-    /// The file of a Unix socket. The file's permissions decide which users may connect.
+    /// The file of a Unix socket, whose permissions decide which users may connect.
     Unix(PathBuf),
 }
 
@@ -30,7 +30,7 @@ impl Address {
         }
     }
 
-    /// Returns the IP address, resolving a host's name to its first address. It may wait for a name
+    /// Returns the IP address; a host name is resolved to its first address. May wait for a name
     /// server.
     #[must_use]
     pub fn resolved_ip(&self) -> Option<IpAddr> {
@@ -40,8 +40,8 @@ impl Address {
         }
     }
 
-    /// Returns whether no traffic with this address leaves the machine: a Unix socket, or a
-    /// loopback address.
+    /// Returns whether no traffic with this address leaves the machine, that is, whether it is a
+    /// Unix socket or a loopback address.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -66,8 +66,8 @@ impl fmt::Display for Address {
     }
 }
 
-/// A host, by its address or its name, and a port. A name is resolved again for each connection,
-/// because its address may have changed.
+/// A host, given by its address or its name, and a port. A name is resolved again for each
+/// connection, because its address may have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostAddress(Host);
@@ -96,7 +96,7 @@ impl HostAddress {
         }
     }
 
-    /// Returns whether it is a loopback address, or `localhost`. Any other name may refer to
+    /// Returns whether this is a loopback address, or `localhost`. Any other name may refer to
     /// another machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
@@ -106,8 +106,8 @@ impl HostAddress {
         }
     }
 
-    /// Returns whether a process can connect to it: it has a port, and is neither the wildcard
-    /// address (`0.0.0.0`, `::`) nor a multicast or broadcast address.
+    /// Returns whether a process can connect to the address: it has a port, and is neither the
+    /// wildcard address (`0.0.0.0`, `::`) nor a multicast or broadcast address.
     #[must_use]
     pub const fn is_destination(&self) -> bool {
         match &self.0 {
@@ -121,10 +121,11 @@ impl HostAddress {
         }
     }
 
-    /// Returns the current socket addresses, at least one. May wait many seconds for a name server.
+    /// Returns the current socket addresses, of which there is at least one. May wait many seconds
+    /// for a name server.
     ///
     /// # Errors
-    /// The system's error for the name.
+    /// Fails with the system's error for the name.
     pub fn resolve(&self) -> Result<Vec<SocketAddr>> {
         let (name, port) = match &self.0 {
             Host::Literal(address) => return Ok(vec![*address]),

@@ -1,25 +1,26 @@
-//! One connection: messages with a length prefix, encrypted if there is a key.
+//! A connection that carries messages with a length prefix, encrypted if there is a key.
 //!
-//! A call never reads beyond the requested message. If its time runs out in the middle of a
+//! A call never reads beyond the requested message. If its time limit passes in the middle of a
 //! message, the received part is kept, and the next call continues from there.
 
 use super::deadline::{ChannelError, Deadline};
 use super::handshake::TransportState;
 use super::stream::Stream;
 
-/// Maximum length of a message, so that it and its seal fit into a Noise message.
+/// The maximum length of a message, chosen so that the message and its seal fit into a Noise
+/// message.
 pub const MESSAGE_MAX: usize = FRAME_MAX - SEAL;
 
-/// Maximum length of a frame, whose length field has 16 bits.
+/// The maximum length of a frame, whose length field has 16 bits.
 pub(super) const FRAME_MAX: usize = 65_535;
 
-/// Bytes that the cipher adds.
+/// The number of bytes added by the cipher.
 pub(super) const SEAL: usize = 16;
 
-/// Bytes of the length prefix of each frame.
+/// The size of the length prefix of each frame, in bytes.
 const LENGTH_BYTES: usize = 2;
 
-/// One connection, after the preambles.
+/// One connection, after the preambles have been exchanged.
 #[derive(Debug)]
 pub(super) struct Channel {
     stream: Stream,
@@ -28,13 +29,13 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Makes a channel, which is encrypted if there is a cipher.
+    /// Creates a channel, which is encrypted if there is a cipher.
     pub(super) const fn new(stream: Stream, cipher: Option<TransportState>) -> Self {
         Self { stream, cipher, incoming: Incoming::new() }
     }
 
-    /// Sends a message of at most [`MESSAGE_MAX`]. If this fails, later messages cannot be
-    /// understood.
+    /// Sends a message of at most [`MESSAGE_MAX`] bytes. If this fails, later messages cannot be
+    /// decoded.
     pub(super) fn send(
         &mut self,
         message: &[u8],
@@ -44,7 +45,7 @@ impl Channel {
         self.stream.write_all(&frame, deadline)
     }
 
-    /// Receives the next message. After a timeout it may be called again.
+    /// Receives the next message. After a timeout, it may be called again.
     pub(super) fn receive(&mut self, deadline: Deadline<'_>) -> Result<Vec<u8>, ChannelError> {
         let frame = self.incoming.frame(&self.stream, deadline)?;
         open(self.cipher.as_mut(), frame)
@@ -54,7 +55,7 @@ impl Channel {
         &self.stream
     }
 
-    /// Returns whether no message has been received in part.
+    /// Returns whether no message has been partly received.
     pub(super) const fn is_between_messages(&self) -> bool {
         self.incoming.filled == 0
     }
@@ -76,7 +77,7 @@ impl Incoming {
         Self { bytes: Vec::new(), filled: 0 }
     }
 
-    /// Reads until the frame is whole.
+    /// Reads until the frame is complete.
     fn frame(&mut self, stream: &Stream, deadline: Deadline<'_>) -> Result<&[u8], ChannelError> {
         self.fill(stream, LENGTH_BYTES, deadline)?;
         let whole = LENGTH_BYTES + usize::from(u16::from_le_bytes([self.bytes[0], self.bytes[1]]));
@@ -85,7 +86,7 @@ impl Incoming {
         Ok(&self.bytes[LENGTH_BYTES..whole])
     }
 
-    /// Reads until `count` bytes are there.
+    /// Reads until `count` bytes are available.
     fn fill(
         &mut self,
         stream: &Stream,
@@ -110,7 +111,7 @@ pub(super) fn framed(bytes: &[u8]) -> Result<Vec<u8>, ChannelError> {
     Ok(frame)
 }
 
-/// Encrypts a message, if there is a cipher, into a frame.
+/// Puts a message into a frame, encrypted if there is a cipher.
 pub(super) fn seal(
     cipher: Option<&mut TransportState>,
     message: &[u8],

@@ -1,7 +1,7 @@
-//! Messages between external clients and the members that serve them (EXT-1), in a session of
+//! The messages between external clients and the members that serve them (EXT-1), in a session of
 //! [`Purpose::Client`](super::Purpose::Client).
 //!
-//! A session has one task, which its first request decides:
+//! A session has one task, which is decided by its first request:
 //!
 //! ```text
 //! publisher                          member
@@ -24,16 +24,17 @@
 //! Query                 ---->
 //!                       <----        Answer
 //! ```
-//! A member that has sent nothing for [`ALIVE_PAUSE`] sends `Alive`. A client that receives nothing
-//! for [`SILENCE_MAX`] connects to another member, because a stopped member keeps its connections
-//! open.
+//! A member that has sent nothing for [`ALIVE_PAUSE`] sends `Alive`. A client that has received
+//! nothing for [`SILENCE_MAX`] connects to another member, because a stopped member keeps its
+//! connections open.
 //!
 //! # Invariants
-//! - A client's lines are numbered from zero without gaps in each of its incarnations: these
-//!   numbers are its *ordinals*.
-//! - A *place* counts the messages of the subgroup that were delivered since the group began. All
+//! - A client numbers its lines from zero, without gaps, in each of its incarnations. These numbers
+//!   are its *ordinals*.
+//! - A *place* is the number of messages delivered in the subgroup since the group began. All
 //!   members use the same numbers.
-//! - A [`Position`] identifies those messages: a client that resumes compares it with the member's.
+//! - A [`Position`] identifies the messages before a place. A client that resumes compares its
+//!   position with the member's.
 
 use std::fmt;
 use std::time::Duration;
@@ -42,22 +43,23 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Time without another message after which a member says that it is alive.
+/// Idle time after which a member sends a keep-alive.
 pub const ALIVE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Time without a message after which a client assumes that its member has stopped or is lost.
+/// The time without a message after which a client assumes that its member has stopped or been
+/// lost.
 pub const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// Maximum length of a client's name, in bytes.
+/// The maximum length of a client's name, in bytes.
 pub const NAME_MAX: usize = 64;
 
-/// Maximum length of a request in addition to its lines, in bytes.
+/// The maximum length of a request excluding its lines, in bytes.
 pub const REQUEST_AROUND: usize = 1 << 10;
 
-/// Maximum number of places in one `Compare`.
+/// The maximum number of places in one `Compare`.
 pub const COMPARED_MAX: usize = 64;
 
-/// Maximum number of lines in one `Publish`.
+/// The maximum number of lines in one `Publish`.
 pub const LINES_MAX: usize = 1 << 10;
 
 /// The identity of a client in the whole group.
@@ -72,7 +74,7 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// A client and its incarnation: a client that restarts has another incarnation.
+/// A client and its incarnation. A client that restarts has a new incarnation.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -87,7 +89,7 @@ pub struct ClientLife {
 /// which implies nothing about other members' disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Level {
-    /// Delivered at the client's member, so that every surviving member has it.
+    /// Delivered at the client's member, which implies that every surviving member has the message.
     #[default]
     Delivered,
     /// On the disk of the client's member.
@@ -104,21 +106,21 @@ impl Level {
         [Self::Delivered, Self::DurableHere, Self::DurableMajority, Self::DurableEverywhere];
 }
 
-/// Numbers of messages that have reached each level.
+/// The number of messages that have reached each level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
     /// Delivered.
     pub delivered: u64,
-    /// Durable at the member.
+    /// Number of messages durable at the member.
     pub durable_here: u64,
-    /// Durable at a majority.
+    /// Number of messages durable at a majority.
     pub durable_majority: u64,
     /// Durable everywhere.
     pub durable_everywhere: u64,
 }
 
 impl Reached {
-    /// Returns the number that have reached a level.
+    /// Returns the number of messages that have reached a level.
     #[must_use]
     pub const fn at(&self, level: Level) -> u64 {
         match level {
@@ -158,35 +160,35 @@ impl<'de: 'm, 'm> Deserialize<'de> for Bytes<'m> {
     }
 }
 
-/// The subgroup that a client wants, and its name there.
+/// The subgroup that a client asks for, and the client's name there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target<'m> {
-    /// Name of the group; empty for any group.
+    /// The name of the group, or an empty string for any group.
     pub group: &'m str,
-    /// Name of the subgroup; empty for the first one that accepts clients.
+    /// The name of the subgroup, or an empty string for the first one that accepts clients.
     pub subgroup: &'m str,
-    /// Name of the client, for people.
+    /// The name of the client, for people.
     pub name: &'m str,
 }
 
 /// A client's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientRequest<'m> {
-    /// Publish as this client. A client that was attached before is not new.
+    /// Publish as this client. `is_new` is false if the client has been attached before.
     Attach {
         /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
         /// Client.
         life: ClientLife,
-        /// Whether this incarnation begins.
+        /// Whether this incarnation of the client is new.
         is_new: bool,
-        /// Level that the client waits for.
+        /// The level that the client waits for.
         level: Level,
     },
     /// Consecutive lines.
     Publish {
-        /// Ordinal of the first line.
+        /// The ordinal of the first line.
         first: u64,
         /// The lines.
         #[serde(borrow)]
@@ -197,10 +199,10 @@ pub enum ClientRequest<'m> {
         /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
-        /// First place wanted; `None` for the next message.
+        /// The first requested place; `None` for the next message.
         from: Option<u64>,
-        /// Level that messages must have reached; `None` lets the member choose the lowest one that
-        /// no crash takes back.
+        /// The level that messages must have reached. If `None`, the member chooses the lowest
+        /// level that no crash can undo.
         level: Option<Level>,
     },
     /// Ask for the status.
@@ -209,14 +211,14 @@ pub enum ClientRequest<'m> {
         #[serde(borrow)]
         target: Target<'m>,
     },
-    /// The client ends, and will publish no more. Its lease ends at once.
+    /// The client ends, and will publish nothing more. Its lease ends at once.
     End,
-    /// Subscribe, including views and forgotten clients, in the order.
+    /// Subscribe, with views and forgotten clients reported in the order.
     Follow {
         /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
-        /// Next place; `None` to receive the application's state first.
+        /// The next place, or `None` to receive the application's state first.
         from: Option<u64>,
     },
     /// Ask for the member's order. The session continues with another request.
@@ -224,13 +226,13 @@ pub enum ClientRequest<'m> {
         /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
-        /// Places whose digests are wanted: [`COMPARED_MAX`] at most.
+        /// The places whose digests are requested; at most [`COMPARED_MAX`].
         places: Vec<u64>,
     },
 }
 
-/// A position in the order of a subgroup. Two orders have the same position if the messages before
-/// it are equal: senders, clients and bytes.
+/// A position in the order of a subgroup. Two orders have the same position if all messages before
+/// it are equal, including their senders and clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// Next place.
@@ -240,7 +242,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Returns the position after another message, which has this position's place.
+    /// Returns the position after the given message, which must be at this position.
     #[must_use]
     pub fn after(self, message: &PublishedMessage<'_>) -> Self {
         let mut head = [0; 21];
@@ -264,48 +266,48 @@ impl Position {
 pub struct Compared {
     /// The member's view. Everything delivered in earlier views is before `end`.
     pub view: u64,
-    /// End of the order.
+    /// The end of the order.
     pub end: Position,
-    /// Digests at the requested places; `None` for places that are no longer known, or not reached
-    /// yet.
+    /// The digests at the requested places. `None` for places that are no longer known or have not
+    /// been reached yet.
     pub digests: Vec<Option<u64>>,
 }
 
 /// A member's replies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientReply<'m> {
-    /// The request is refused, here, now or in general. The session ends.
+    /// The request is refused, by this member, for now or in general. The session ends.
     Refused(ClientRefusal),
-    /// The client is attached.
+    /// The client has been attached.
     Attached {
-        /// Ordinals below this were delivered.
+        /// The next ordinal: all lower ones have been delivered.
         next: u64,
-        /// Maximum length of a line, in bytes.
+        /// The maximum length of a line, in bytes.
         line_max: u32,
-        /// Time for which the client is remembered while no member hears it, in ms.
+        /// The time for which the client is remembered while no member hears from it, in ms.
         lease_ms: u64,
     },
-    /// Ordinals below these have reached the levels.
+    /// The ordinals below which all lines have reached each level.
     Reached(Reached),
-    /// The client is subscribed. Sent again once the order has reached a place that did not exist
-    /// before.
+    /// The client is subscribed. This is sent again when the order reaches a place that did not
+    /// exist before.
     Subscribed {
         /// Next place.
         next: u64,
-        /// Digest of the order up to that place, if known.
+        /// The digest of the order up to that place, if known.
         digest: Option<u64>,
         /// Some earlier positions, the oldest first.
         earlier: Vec<Position>,
         /// The member's view.
         view: u64,
-        /// Level that messages must have reached.
+        /// The level that messages must have reached.
         level: Level,
     },
-    /// These places are no longer available here.
+    /// The messages at these places are no longer available at this member.
     Gap {
-        /// First missing place.
+        /// The first missing place.
         from: u64,
-        /// First available place.
+        /// The first available place.
         to: u64,
     },
     /// Consecutive messages.
@@ -316,7 +318,7 @@ pub enum ClientReply<'m> {
     Alive,
     /// A part of the application's state, which is complete once `Following` arrives.
     State(#[serde(borrow)] Bytes<'m>),
-    /// The client follows from this position on: the next message has its place.
+    /// The client follows from this position on: the next message is at that position.
     Following {
         /// Position.
         position: Position,
@@ -324,14 +326,16 @@ pub enum ClientReply<'m> {
         earlier: Vec<Position>,
         /// The member's view.
         view: u64,
-        /// Whether the state at this position was sent; it may be empty.
+        /// Whether the state at this position was sent. The state may be empty.
         has_state: bool,
     },
     /// A view began.
     View(ViewBegun),
-    /// The group has forgotten a client, whose current incarnation publishes no more.
+    /// The group has forgotten a client. The client's current incarnation will publish nothing
+    /// more.
     Forgotten(ClientId),
-    /// A view has closed the subgroup: no messages follow those before that view. The session ends.
+    /// A view has closed the subgroup, so no messages follow those before that view. The session
+    /// ends.
     Closed,
     /// The member's order.
     Compared(Compared),
@@ -342,50 +346,51 @@ pub enum ClientReply<'m> {
 pub struct ViewBegun {
     /// View id.
     pub view: u64,
-    /// Members of the view, in all subgroups.
+    /// The members of the view, in all subgroups.
     pub members: Vec<u32>,
-    /// Members that joined in it, even if an earlier process of the node was a member before.
+    /// The members that joined in the view, even if an earlier process of the node was a member
+    /// before.
     pub joined: Vec<u32>,
 }
 
-/// A message as a subscriber gets it.
+/// A message as received by a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedMessage<'m> {
-    /// Place of the message.
+    /// The place of the message.
     pub place: u64,
-    /// View in which it was delivered.
+    /// The view in which the message was delivered.
     pub view: u64,
-    /// Position among the messages of that view; numbers may be skipped.
+    /// The position among the messages of that view. Numbers may be skipped.
     pub place_in_view: u64,
-    /// Member that sent it, for itself or for a client.
+    /// The member that sent the message, for itself or for a client.
     pub sender: u32,
-    /// Client that published it; `None` if the member did.
+    /// The client that published the message; `None` if the member did.
     pub client: Option<ClientId>,
     /// Message content.
     #[serde(borrow)]
     pub payload: Bytes<'m>,
 }
 
-/// The status of a group at a member.
+/// The status of a group, as seen by a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupAnswer {
     /// Group name.
     pub group: String,
     /// Subgroup name.
     pub subgroup: String,
-    /// Node that answers.
+    /// The node that answers.
     pub node: u32,
-    /// View of that node.
+    /// The view of that node.
     pub view: u64,
-    /// Members of the view.
+    /// The members of the view.
     pub members: Vec<u32>,
-    /// First place that the member still has.
+    /// The first place that the member still has.
     pub first: u64,
-    /// Numbers of messages delivered since the group began, and of those that are durable.
+    /// The number of messages that have reached each level since the group began.
     pub reached: Reached,
-    /// Number of clients that the group remembers.
+    /// The number of clients that the group remembers.
     pub clients: u64,
-    /// Maximum length of a line, in bytes.
+    /// The maximum length of a line, in bytes.
     pub line_max: u32,
 }
 
@@ -395,7 +400,7 @@ pub enum ClientRefusal {
     /// The group accepts no clients.
     #[error("the group accepts no clients; set clients = true for a subgroup in its group file")]
     NotAllowed,
-    /// Another group is at the address.
+    /// A different group uses the address.
     #[error("this address belongs to a different group; check the addresses")]
     OtherGroup,
     /// The subgroup does not exist, or accepts no clients.
@@ -404,10 +409,10 @@ pub enum ClientRefusal {
     /// The member does not belong to the subgroup, or does not send in it.
     #[error("this member does not send in the subgroup; give the address of a member that does")]
     NotHere,
-    /// The node is not a member, or not yet or no longer one.
+    /// The node is not a member yet, or no longer a member.
     #[error("this node is currently not a member of its group; try again, or give more addresses")]
     NotNow,
-    /// Another client has the id.
+    /// Another client uses the id.
     #[error(
         "another client already uses this id; choose a different id, or wait until that client's \
          lease has ended"
@@ -444,7 +449,7 @@ pub enum ClientRefusal {
 }
 
 impl ClientRefusal {
-    /// Returns whether another member, or the same one later, may accept the client.
+    /// Returns whether another member may accept the client, or the same member later.
     #[must_use]
     pub const fn is_for_now(self) -> bool {
         matches!(self, Self::NotHere | Self::NotNow | Self::MemberFull)
@@ -458,7 +463,7 @@ pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     postcard::to_stdvec(message).unwrap_or_default()
 }
 
-/// Decodes a message; returns `None` if the bytes are not one.
+/// Decodes a message. Returns `None` if the bytes are not a message.
 #[must_use]
 pub fn decode<'m, T: Deserialize<'m>>(bytes: &'m [u8]) -> Option<T> {
     match postcard::take_from_bytes(bytes) {
@@ -520,7 +525,7 @@ mod tests {
         }
     }
 
-    /// Orders that differ in any message are distinguished, wherever that message is.
+    /// Orders that differ in any message can be distinguished, wherever that message is.
     #[test]
     fn position_differs_with_any_message_before_it() {
         let message = |sender, client, payload| PublishedMessage {

@@ -1,9 +1,9 @@
-//! The use of a connection once the members have met: a stream of bytes, with the cipher of its
+//! The use of a connection after the members have met: a stream of bytes, with the cipher from the
 //! handshake.
 //!
-//! With a key, the stream is cut into *records*: a length of 16 bits, followed by as many sealed
-//! bytes. Each record is one message of the handshake's transport (Noise, section 5), so any record
-//! that was changed, omitted, repeated or moved is detected.
+//! If there is a key, the stream is divided into *records*: a length of 16 bits, followed by that
+//! number of sealed bytes. Each record is one transport message of the handshake's protocol (Noise,
+//! section 5), so any record that has been changed, omitted, repeated or moved is detected.
 
 use std::net::TcpStream;
 
@@ -11,26 +11,27 @@ use super::channel::{Channel, FRAME_MAX, SEAL};
 use super::handshake::TransportState;
 use super::stream::Stream;
 
-/// Bytes of a record's header: the number of sealed bytes, 16 bits, in little-endian byte order.
+/// The size of a record's header in bytes. The header is the number of sealed bytes: 16 bits, in
+/// little-endian byte order.
 pub const RECORD_HEADER: usize = 2;
 
-/// Maximum bytes of one record, including its header.
+/// The maximum size of a record in bytes, including its header.
 pub const RECORD_MAX: usize = RECORD_HEADER + FRAME_MAX;
 
-/// Maximum content of one record, in bytes.
+/// The maximum content of a record, in bytes.
 pub const RECORD_CONTENT_MAX: usize = FRAME_MAX - SEAL;
 
-/// A connection to another member, taken over from the mesh.
+/// A connection to another member, taken from the mesh.
 #[derive(Debug)]
 pub struct Connection {
-    /// The socket: it is blocking, and sends without delay.
+    /// The socket, which is blocking and sends without delay.
     pub stream: TcpStream,
-    /// The cipher for everything sent from now on, if the members have a key.
+    /// The cipher for everything sent from here on, if the members have a key.
     pub cipher: Option<Cipher>,
 }
 
 impl Connection {
-    /// Returns `None` if the connection is not over TCP, or part of a message was read from it.
+    /// Returns `None` if the connection is not over TCP, or a message has been partly read from it.
     pub(super) fn new(channel: Channel) -> Option<Self> {
         let is_whole = channel.is_between_messages();
         match channel.into_parts() {
@@ -48,7 +49,8 @@ pub struct Cipher {
     state: TransportState,
 }
 
-/// Bytes that cannot be sealed or opened: too many, or not sealed by the other end.
+/// The error for bytes that cannot be sealed or opened: they are too many, or were not sealed by
+/// the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message is too long, or was not encrypted by the other end; connect again")]
 pub struct CipherError;
@@ -57,7 +59,7 @@ impl Cipher {
     /// Seals `content` into a record at the start of `record`, and returns the record's length.
     ///
     /// # Errors
-    /// If `content` is longer than [`RECORD_CONTENT_MAX`], or `record` too short for it.
+    /// Fails if `content` is longer than [`RECORD_CONTENT_MAX`], or `record` is too short for it.
     pub fn seal(&mut self, content: &[u8], record: &mut [u8]) -> Result<usize, CipherError> {
         let (header, sealed) =
             record.split_first_chunk_mut::<RECORD_HEADER>().ok_or(CipherError)?;
@@ -70,8 +72,8 @@ impl Cipher {
     /// length.
     ///
     /// # Errors
-    /// If it is not the next record of the other end, or `content` is too short. Later records
-    /// cannot be opened after that.
+    /// Fails if this is not the next record from the other end, or `content` is too short. After
+    /// that, later records cannot be opened.
     pub fn open(&mut self, sealed: &[u8], content: &mut [u8]) -> Result<usize, CipherError> {
         self.state.read_message(sealed, content).map_err(|_| CipherError)
     }

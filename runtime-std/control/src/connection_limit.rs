@@ -1,11 +1,11 @@
-//! Limits on the connections that a listener holds: unauthenticated peers, which are still being
-//! greeted, and known clients.
+//! Limits on the connections that a listener holds, which belong to unauthenticated peers (those
+//! still being greeted) and to known clients.
 //!
-//! Each kind has its own limit. When an unauthenticated peer connects and all slots for such peers
-//! are taken, the host with the most of them loses its oldest one, whose connection is closed. So
-//! silent peers cannot keep out a member, which is known within a few round trips, and a host that
-//! connects repeatedly takes slots only from itself. The limit also bounds threads, because a slot
-//! becomes free only when its thread has finished.
+//! Each kind has its own limit. If an unauthenticated peer connects when all slots for such peers
+//! are taken, the host that holds the most of them loses its oldest one, whose connection is
+//! closed. So silent peers cannot keep out a member, which becomes known within a few round trips,
+//! and a host that connects repeatedly takes slots only from itself. The limit also bounds the
+//! number of threads, because a slot becomes free only when its thread has finished.
 
 use std::net::{IpAddr, Shutdown};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use super::descriptors::Shortage;
 use super::listener::Listener;
 use super::stream::Stream;
 
-/// Maximum duration of a greeting, from the first byte to the last verdict.
+/// The maximum duration of a greeting, from the first byte to the last verdict.
 pub(super) const GREETING_MAX: Duration = Duration::from_secs(5);
 
 /// The slots of one listener.
@@ -36,7 +36,7 @@ pub(super) struct ConnectionLimit {
 struct LimitState {
     is_closed: bool,
     next: u64,
-    /// Ordered from the oldest.
+    /// The slots, starting with the oldest.
     slots: Vec<Slot>,
 }
 
@@ -49,16 +49,16 @@ impl LimitState {
         self.slots.len() - self.strangers()
     }
 
-    /// Returns the number of slots that a host's unauthenticated peers hold.
+    /// Returns the number of slots held by a host's unauthenticated peers.
     fn strangers_of(&self, host: Option<IpAddr>) -> usize {
         self.slots.iter().filter(|slot| slot.stranger.is_some() && slot.host == host).count()
     }
 
-    /// Disconnects the oldest unauthenticated peer of the host with the most of them. Its thread
-    /// frees the slot.
+    /// Disconnects the oldest unauthenticated peer of the host that has the most of them. The
+    /// peer's thread frees the slot.
     fn send_one_away(&mut self) {
         let strangers = self.slots.iter().filter(|slot| slot.stranger.is_some());
-        // `max_by_key` returns the last of several maxima: in reverse order that is the oldest.
+        // `max_by_key` returns the last of several maxima, which is the oldest in reverse order.
         let chosen = strangers.rev().max_by_key(|slot| self.strangers_of(slot.host));
         if let Some((slot, stream)) = chosen.and_then(|slot| Some((slot, slot.stranger.as_ref()?)))
         {
@@ -72,9 +72,9 @@ impl LimitState {
 struct Slot {
     number: u64,
     stop: Arc<AtomicBool>,
-    /// The host that connected; `None` for this machine, over a Unix socket.
+    /// The host that connected, or `None` for this machine, over a Unix socket.
     host: Option<IpAddr>,
-    /// A handle for closing the connection while its peer is unauthenticated.
+    /// A handle to close the connection while its peer is unauthenticated.
     stranger: Option<Stream>,
 }
 
@@ -98,19 +98,19 @@ impl ConnectionLimit {
     }
 
     fn state(&self) -> MutexGuard<'_, LimitState> {
-        // A panic leaves no partial change in here.
+        // A panic leaves no partial change here.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses a connection for lack of a resource, and disconnects an unauthenticated peer, which
-    /// holds some of it.
+    /// Refuses a connection because a resource is exhausted, and disconnects an unauthenticated
+    /// peer, which holds some of that resource.
     fn lacks(&self, what: &std::io::Error) {
         self.shortage.refuse(what);
         self.state().send_one_away();
     }
 
-    /// Acquires a slot for a new connection. Returns `None` once the limit is closed, or if the
-    /// system has no descriptor left.
+    /// Acquires a slot for a new connection. Returns `None` if the limit has been closed, or the
+    /// system has no descriptor available.
     fn acquire(&self, stream: &Stream, address: &Address) -> Option<Permit<'_>> {
         let handle = stream.try_clone().inspect_err(|error| self.lacks(error)).ok()?;
         let mut state = self.state();
@@ -130,7 +130,7 @@ impl ConnectionLimit {
     }
 }
 
-/// A slot, which is freed when this is dropped.
+/// A slot, which is freed when the permit is dropped.
 #[derive(Debug)]
 pub(super) struct Permit<'g> {
     limit: &'g ConnectionLimit,
@@ -139,7 +139,7 @@ pub(super) struct Permit<'g> {
 }
 
 impl Permit<'_> {
-    /// Returns the flag that becomes true when the holder of the slot is to stop.
+    /// Returns the flag that becomes true when the holder of the slot must stop.
     pub(super) const fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
@@ -150,7 +150,7 @@ impl Permit<'_> {
     }
 
     /// Marks the client as known. Returns false if there are too many known clients, with `kept`
-    /// slots reserved for others, or if the holder is to stop.
+    /// slots reserved for others, or if the holder must stop.
     pub(super) fn become_known(&self, kept: usize) -> bool {
         let mut state = self.limit.state();
         let is_full = state.known().saturating_add(kept) >= self.limit.known_max;
@@ -173,7 +173,8 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Accepts connections until the limit is closed; each is greeted by `greet` on a separate thread.
+/// Accepts connections until the limit is closed. Each connection is greeted by `greet` on a
+/// separate thread.
 pub(super) fn accept_connections<'s, 'e: 's, G>(
     scope: &'s Scope<'s, 'e>,
     listener: &Listener,
@@ -188,8 +189,8 @@ pub(super) fn accept_connections<'s, 'e: 's, G>(
             Ok(accepted) => accepted,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
             Err(error) => {
-                // The system may be out of descriptors, for example: clients keep waiting, and this
-                // loop does not spin.
+                // The system may have run out of descriptors, for example. Clients keep waiting,
+                // and this loop does not spin.
                 limit.lacks(&error);
                 std::thread::sleep(SLICE);
                 continue;

@@ -1,5 +1,5 @@
-//! The control server of a running process: it listens for as long as the process wants, greets
-//! each client, and hands over those that it admits.
+//! The control server of a running process. It listens as long as the process wants, greets each
+//! client, and passes the admitted ones to a callback.
 
 use std::collections::BTreeSet;
 use std::io::Result;
@@ -21,35 +21,37 @@ use super::refusal::Refusal;
 use super::session::Session;
 use super::stream::Stream;
 
-/// Maximum number of simultaneous greetings at a control server, each of at most five seconds. One
-/// more closes the oldest of the host with the most of them. The limit is lower if the process may
-/// open fewer than 512 descriptors.
+/// The maximum number of simultaneous greetings at a control server, each lasting at most five
+/// seconds. One more greeting closes the oldest one of the host that has the most of them. The
+/// limit is lower if the process may open fewer than 512 descriptors.
 pub const GREETINGS_MAX: usize = 64;
 
-/// Maximum number of clients that a control server has handed over and whose callback has not
-/// returned. One more is refused as [`Refusal::Busy`].
+/// The maximum number of clients that a control server has passed to its callback and whose calls
+/// have not returned. One more client is refused with [`Refusal::Busy`].
 pub const CLIENTS_MAX: usize = 128;
 
-/// Number of these reserved for [`Purpose::Peer`], so that long sessions of operators and joiners
-/// do not keep members from connecting.
+/// The number of these slots reserved for [`Purpose::Peer`], so that long sessions of operators and
+/// joining nodes do not prevent members from connecting.
 pub const PEER_SLOTS: usize = 32;
 
-/// An admitted client: it has the key, if there is one, and the group's digest.
+/// An admitted client, which has the key, if there is one, and the group's digest.
 #[derive(Debug)]
 pub struct Client {
-    /// The purpose of the connection; never [`Purpose::Meet`].
+    /// The purpose of the connection, which is never [`Purpose::Meet`].
     pub purpose: Purpose,
-    /// The node that it claims to be: not this one, unless it is an operator.
+    /// The node that the client claims to be. It is not this node, unless the client is an
+    /// operator.
     pub node: NodeId,
-    /// Incarnation of its process.
+    /// The incarnation of the client's process.
     pub incarnation: u64,
-    /// The session with the client. While the callback runs, its calls end when the server is
-    /// dropped; afterwards the session continues without the server.
+    /// The session with the client. While the callback runs, calls of the session end when the
+    /// server is dropped. After the callback has returned, the session continues without the
+    /// server.
     pub session: Session,
 }
 
-/// A server that runs until it is dropped. The drop waits for the running callbacks, so a callback
-/// must not drop it; callbacks that only use their session end within about 50 ms.
+/// A server that runs until it is dropped. Dropping it waits for the running callbacks, so a
+/// callback must not drop the server. Callbacks that only use their session end within about 50 ms.
 #[derive(Debug)]
 pub struct ControlServer {
     address: Address,
@@ -58,14 +60,15 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Starts the server. `client` is called for each admitted client, on a separate thread; it
+    /// Starts the server. `client` is called for each admitted client on a separate thread; it
     /// decides how to serve the client, and may keep the session. Only `nodes` are admitted as
-    /// peers or joiners: another id is refused before any state is kept for it. Without a key all
-    /// traffic is unencrypted, so the caller must ensure that the address [is
-    /// local](Address::is_local), or that the network is trusted.
+    /// peers or joining nodes; any other id is refused before any state is kept for it. Without a
+    /// key all traffic is unencrypted, so the caller must ensure that the address [is
+    /// local](Address::is_local) or that the network is trusted.
     ///
     /// # Errors
-    /// The system's error: no thread is available, or the socket cannot be used in this way.
+    /// Fails with the system's error if no thread is available, or the socket cannot be used in
+    /// this way.
     pub fn open(
         listener: Listener,
         identity: Identity,
@@ -106,7 +109,7 @@ impl Drop for ControlServer {
     }
 }
 
-/// The state that the server's threads share.
+/// The state shared by the server's threads.
 struct Acceptor<V> {
     identity: Identity,
     /// The nodes that may be peers, or join.
@@ -139,16 +142,16 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
         }
     }
 
-    /// Decides whether the client is admitted; `is_kept` says that its connection has a descriptor
-    /// reserved from external clients.
+    /// Decides whether the client is admitted. `is_kept` is true if its connection has a descriptor
+    /// that is reserved, so that external clients may not use it.
     fn judge(
         &self,
         hello: &Hello,
         permit: &Permit<'_>,
         is_kept: bool,
     ) -> std::result::Result<(), Refusal> {
-        // This comes first: a member that meets has another digest, and learns from its next
-        // session whether the rest differs too.
+        // This comes first, because a member that meets has a different digest, and learns from its
+        // next session whether anything else differs.
         if hello.purpose == Purpose::Meet {
             return Err(Refusal::Running);
         }

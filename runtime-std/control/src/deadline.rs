@@ -1,13 +1,13 @@
-//! The time limit of a call on a connection, its early end, and its errors.
+//! The time limit of a call on a connection, the call's early end, and its errors.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time that a call waits before it checks whether it should stop.
+/// The time that a call waits before it checks whether it should stop.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
-/// The stop flag of a call that cannot be stopped early.
+/// The stop flag for calls that cannot be stopped early.
 pub(super) static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The reason why a message was not sent or received.
@@ -22,14 +22,14 @@ pub(super) enum ChannelError {
     /// The other end closed the connection.
     #[error("closed by the other end")]
     Closed,
-    /// The message cannot be deciphered, or is too long.
+    /// The message cannot be decrypted, or is too long.
     #[error("the message is malformed")]
     Malformed,
-    /// The handshake shows that the other end has another key.
+    /// The handshake shows that the other end has a different key.
     #[error("the other end uses a different key; configure the same key at both ends")]
     #[cfg_attr(not(feature = "keys"), expect(dead_code))]
     WrongKey,
-    /// An error of the system.
+    /// An error reported by the system.
     #[error("{0}")]
     Io(std::io::Error),
 }

@@ -1,5 +1,5 @@
-//! How a control server divides the descriptors of its process (`ulimit -n`), so that external
-//! clients leave some for members, operators and files.
+//! Divides the descriptors of a control server's process (`ulimit -n`), so that external clients
+//! leave some for members, operators and files.
 
 use std::fmt::Display;
 use std::os::fd::{AsFd, AsRawFd as _};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Maximum number of descriptors reserved from external clients.
+/// The maximum number of descriptors that external clients may not use.
 const KEPT_MAX: usize = 256;
 
-/// Divisor of the descriptor limit that gives the number of slots for connections of one kind.
+/// The divisor of the descriptor limit that yields the number of slots for connections of one kind.
 const SLOTS: usize = 8;
 
-/// Minimum time between two warnings.
+/// The minimum time between two warnings.
 const WARNING_PAUSE: Duration = Duration::from_secs(10);
 
 fn limit() -> usize {
@@ -22,27 +22,27 @@ fn limit() -> usize {
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// Returns the number of slots for connections, at most `most`; a peer being greeted uses two
+/// Returns the number of slots for connections, up to `most`. A peer that is being greeted uses two
 /// descriptors.
 pub(super) fn slots(most: usize) -> usize {
     most.min(limit() / SLOTS).max(1)
 }
 
-/// Returns whether a newly opened descriptor is one of those reserved from external clients: the
+/// Returns whether a newly opened descriptor is one of those that external clients may not use. The
 /// system always assigns the lowest free number.
 pub(super) fn is_kept(descriptor: impl AsFd) -> bool {
     let (limit, number) = (limit(), descriptor.as_fd().as_raw_fd());
     usize::try_from(number).is_ok_and(|number| number >= limit - KEPT_MAX.min(limit / 2))
 }
 
-/// Connections refused for lack of a resource, reported by occasional warnings.
+/// Connections refused because a resource was exhausted, reported by occasional warnings.
 #[derive(Debug, Default)]
 pub(super) struct Shortage(Mutex<Refused>);
 
 #[derive(Debug, Default)]
 struct Refused {
     warned: Option<Instant>,
-    /// Connections refused since then.
+    /// The number of connections refused since the last warning.
     count: u64,
 }
 

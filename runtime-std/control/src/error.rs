@@ -1,4 +1,4 @@
-//! Errors that keep members from meeting, each as one line that says what to do.
+//! Errors that prevent members from meeting. Each is one line that says what to do.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::refusal::Refusal;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeshError {
-    /// The local rank or the list of addresses does not fit the members.
+    /// The local rank or the list of addresses does not match the members.
     #[error(
         "rank {own} does not fit {members} members with {addresses} addresses; give one address \
          per member, and a rank below their number"
@@ -20,9 +20,9 @@ pub enum MeshError {
     Addresses {
         /// Local rank.
         own: Rank,
-        /// Number of members.
+        /// The number of members.
         members: usize,
-        /// Number of addresses.
+        /// The number of addresses.
         addresses: usize,
     },
     /// Traffic would cross a network unencrypted.
@@ -49,7 +49,7 @@ pub enum MeshError {
     Listen {
         /// Local address.
         address: Address,
-        /// Error of the system.
+        /// The error reported by the system.
         source: std::io::Error,
     },
     /// Some members did not arrive in time.
@@ -59,19 +59,19 @@ pub enum MeshError {
         Members(missing), waited.as_secs_f64(), Hint(refused.as_ref())
     )]
     Missing {
-        /// Ids of the missing members.
+        /// The ids of the missing members.
         missing: Vec<NodeId>,
-        /// Time that this member waited.
+        /// The time that this member waited.
         waited: Duration,
-        /// A connection refused meanwhile: its address, and the reason.
+        /// A connection that was refused during the wait: its address, and the reason.
         refused: Option<(Address, Refusal)>,
     },
-    /// A peer has another key.
+    /// A peer has a different key.
     #[error("member {peer} at {address} uses a different key; give all members the same key file")]
     WrongKey {
         /// The peer.
         peer: NodeId,
-        /// Address at which the peer listens.
+        /// The address at which the peer listens.
         address: Address,
     },
     /// Either the peer or this member has a key, but not both.
@@ -82,10 +82,10 @@ pub enum MeshError {
     KeyMode {
         /// The peer.
         peer: NodeId,
-        /// Address at which the peer listens.
+        /// The address at which the peer listens.
         address: Address,
     },
-    /// A peer was started with another configuration.
+    /// A peer was started with a different configuration.
     #[error(
         "member {peer} was started with a different configuration; give all members the same \
          options"
@@ -93,22 +93,22 @@ pub enum MeshError {
     WrongDigest {
         /// The peer.
         peer: NodeId,
-        /// Digest of the peer.
+        /// The digest of the peer.
         digest: u64,
     },
-    /// A peer is in another view.
+    /// A peer is in a different view.
     #[error("member {peer} is in a different view; restart all members")]
     WrongView {
         /// The peer.
         peer: NodeId,
     },
-    /// A peer runs another version.
+    /// A peer runs a different version.
     #[error(
         "the program at {address} is a different program or a different version; run the same \
          version everywhere"
     )]
     WrongVersion {
-        /// Address at which that program listens.
+        /// The address at which that program listens.
         address: Address,
     },
     /// Two processes have the same id.
@@ -117,12 +117,12 @@ pub enum MeshError {
          different id"
     )]
     DuplicateId {
-        /// Id that is taken.
+        /// The id that is already in use.
         id: NodeId,
-        /// Address of the member that reported it, or of the duplicate entry.
+        /// The address of the member that reported it, or of the duplicate entry.
         address: Address,
     },
-    /// An address leads to another member, or to one that does not know this one.
+    /// An address leads to a different member, or to one that does not know this one.
     #[error("{address} is not member {expected} of this group; check the list of addresses")]
     WrongPeer {
         /// Expected member.
@@ -130,7 +130,7 @@ pub enum MeshError {
         /// The address.
         address: Address,
     },
-    /// The group already runs at a peer, so members no longer meet.
+    /// The group is already running at a peer, so members no longer meet.
     #[error(
         "member {peer} reports that the group is already running; join the running group, or \
          stop all its members first"
@@ -142,10 +142,10 @@ pub enum MeshError {
     /// A message is too long.
     #[error("a message of {bytes} bytes to a peer is too long; use fewer regions")]
     TooLong {
-        /// Length of the message, in bytes.
+        /// The length of the message, in bytes.
         bytes: usize,
     },
-    /// A peer that had arrived has ended.
+    /// A peer that had arrived has exited.
     #[error("member {peer} ended while the group was starting; start all members again")]
     PeerGone {
         /// The peer.
@@ -157,7 +157,7 @@ pub enum MeshError {
         /// The peer.
         peer: NodeId,
     },
-    /// A peer sent bytes that make no sense.
+    /// A peer sent invalid data.
     #[error(
         "member {peer} sent data that this program does not understand; run the same version \
          everywhere"
@@ -172,14 +172,14 @@ pub enum MeshError {
     /// Another error of the operating system.
     #[error("cannot {action}: {source}")]
     Io {
-        /// Action that failed.
+        /// The action that failed.
         action: &'static str,
-        /// Error of the system.
+        /// The error reported by the system.
         source: std::io::Error,
     },
 }
 
-/// Displays ids as people list them: "member 3", "members 1, 4".
+/// Displays ids in the form "member 3" or "members 1, 4".
 struct Members<'e>(&'e [NodeId]);
 
 impl fmt::Display for Members<'_> {

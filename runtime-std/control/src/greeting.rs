@@ -13,7 +13,7 @@ use super::stream::Stream;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'g> {
     pub(super) hello: Hello,
-    /// Digest for clients whose purpose is not to meet.
+    /// The digest for clients whose purpose is not to meet.
     pub(super) clients_digest: u64,
     pub(super) key: Option<&'g SharedKey>,
 }
@@ -43,8 +43,8 @@ pub(super) fn send_greeting(
     Ok(verdict.map(|()| (hello, channel)).map_err(|refusal| (refusal, Some(hello.digest))))
 }
 
-/// Performs the accepting end of a greeting; `judge` decides. A refusal includes the refused hello,
-/// if one arrived.
+/// Performs the accepting end of a greeting. `judge` makes the decision. A refusal includes the
+/// refused hello, if one has arrived.
 pub(super) fn accept_greeting(
     terms: Terms<'_>,
     stream: Stream,

@@ -1,4 +1,4 @@
-//! The handshake: both ends prove that they have the key, and agree on a cipher.
+//! The handshake, in which both ends prove that they have the key, and agree on a cipher.
 
 pub(super) use snow::TransportState;
 
@@ -15,14 +15,14 @@ const fn pattern(cipher: CipherKind) -> &'static str {
     }
 }
 
-/// Maximum length of a handshake message: a key and a seal. Longer ones are not read from an
-/// unauthenticated peer.
+/// The maximum length of a handshake message: a key and a seal. A longer message is not read from
+/// an unauthenticated peer.
 const HANDSHAKE_MAX: usize = 256;
 
-/// The key, and the cipher that both ends take.
+/// The key, and the cipher that both ends have chosen.
 type Keyed<'k> = (&'k SharedKey, CipherKind);
 
-/// The end that begins, or the end that answers.
+/// The role of an end: it begins the handshake, or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandshakeEnd {
     Connecting,
@@ -50,8 +50,8 @@ fn builder<'b>(
     snow::Builder::new(pattern(cipher).parse()?).psk(0, key.bytes())?.prologue(prologue)
 }
 
-/// Performs the connecting end, which sends the first message; an empty frame answers a message
-/// with another key.
+/// Performs the connecting end, which sends the first message. The other end answers with an empty
+/// frame if it has a different key.
 fn connect(
     stream: &Stream,
     key: Keyed<'_>,

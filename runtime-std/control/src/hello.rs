@@ -1,22 +1,22 @@
-//! The first messages between the two ends of a connection.
+//! The first messages exchanged by the two ends of a connection.
 
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::refusal::Refusal;
 
 /// The version of everything that the two ends of a connection exchange: the greeting, and the
-/// later traffic of fabrics. Programs of different versions refuse each other, so the version
-/// increases with every change of a byte.
+/// later traffic of fabrics. Programs of different versions refuse each other, so the version must
+/// increase whenever any byte changes.
 pub const VERSION: u16 = 10;
 
-/// First bytes of the preamble.
+/// The first bytes of the preamble.
 const MAGIC: &[u8; 8] = b"tramontn";
 
-/// Size of the preamble, which never changes.
+/// The size of the preamble in bytes, which never changes.
 pub(super) const PREAMBLE_BYTES: usize = 16;
 
-/// The unencrypted data before anything else: program, version, whether there is a key, and whether
-/// the processor has instructions for AES.
+/// The unencrypted data sent before anything else: the program, its version, whether there is a
+/// key, and whether the processor has instructions for AES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Preamble {
     version: u16,
@@ -29,8 +29,8 @@ impl Preamble {
         Self { version: VERSION, keyed, has_aes: has_aes() }
     }
 
-    /// Returns the fastest cipher of the two ends. The handshake covers both preambles, so nobody
-    /// on the path can change the choice.
+    /// Returns the fastest cipher that both ends support. The handshake covers both preambles, so
+    /// nobody on the path can change the choice.
     pub(super) fn cipher(self, other: Self) -> CipherKind {
         if self.has_aes && other.has_aes { CipherKind::AesGcm } else { CipherKind::ChaChaPoly }
     }
@@ -44,7 +44,7 @@ impl Preamble {
         bytes
     }
 
-    /// Decodes a preamble; returns `None` if it is another program's.
+    /// Decodes a preamble. Returns `None` if it is from another program.
     pub(super) fn decode(bytes: &[u8; PREAMBLE_BYTES]) -> Option<Self> {
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
         let (keyed, has_aes) = (bytes[10] != 0, bytes[11] != 0);
@@ -66,16 +66,18 @@ impl Preamble {
     }
 }
 
-/// A cipher of connections with a key. Both take a key of 32 bytes.
+/// A cipher for connections with a key. Each cipher takes a key of 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CipherKind {
-    /// AES-256-GCM: two to three times as fast as ChaCha20 on a processor with instructions for it.
+    /// AES-256-GCM, which is two to three times as fast as ChaCha20 on a processor with
+    /// instructions for it.
     AesGcm,
-    /// ChaCha20-Poly1305: fast on every processor, without tables that leak through the cache.
+    /// ChaCha20-Poly1305, which is fast on every processor, and uses no tables that leak through
+    /// the cache.
     ChaChaPoly,
 }
 
-/// Returns whether this processor encrypts with AES in constant time and fast.
+/// Returns whether this processor encrypts with AES fast and in constant time.
 fn has_aes() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");
@@ -85,12 +87,13 @@ fn has_aes() -> bool {
     return false;
 }
 
-/// The purpose of a client's connection. The numbers are part of the protocol, and are stable.
+/// The purpose of a client's connection. The numbers are part of the protocol, so they never
+/// change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Purpose {
-    /// Start the group together with all other members. Only [`Mesh::join`](super::Mesh::join) uses
-    /// it.
+    /// Start the group together with all other members. Used only by
+    /// [`Mesh::join`](super::Mesh::join).
     Meet = 0,
     /// Connect a member to another member.
     Peer = 1,
@@ -98,8 +101,9 @@ pub enum Purpose {
     Join = 2,
     /// Serve an operator, who is not a member and may have any node id.
     Ask = 3,
-    /// Serve an external client that publishes, subscribes or asks. It is not a member, has no
-    /// group file, and therefore no digest: its rights follow from the key, if there is one.
+    /// Serve an external client that publishes, subscribes or asks. Such a client is not a member,
+    /// and has no group file and therefore no digest. Its rights follow from the key, if there is
+    /// one.
     Client = 4,
     /// Ask another node during a restart.
     Restart = 5,
@@ -123,11 +127,12 @@ impl Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) purpose: Purpose,
-    /// Used by members that meet. Others leave it at zero, because views change during a session.
+    /// Used by members that meet. All others leave it at zero, because views change during a
+    /// session.
     pub(super) view: ViewId,
     pub(super) digest: u64,
     pub(super) node: NodeId,
-    /// Different for each start of a process.
+    /// A number that is different for each start of a process.
     pub(super) incarnation: u64,
 }
 
@@ -145,7 +150,7 @@ impl Hello {
         bytes
     }
 
-    /// Decodes a hello; returns `None` if the bytes are not one.
+    /// Decodes a hello. Returns `None` if the bytes are not a hello.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (purpose, rest) = bytes.split_first()?;
         let (view, rest) = rest.split_first_chunk()?;
@@ -203,7 +208,7 @@ mod tests {
         assert_eq!(Hello::decode(&[0; HELLO_BYTES + 1]), None);
     }
 
-    /// If the bytes change, the version must increase, and these bytes must be updated.
+    /// If these bytes change, the version must increase, and the expected bytes must be updated.
     #[test]
     fn greeting_bytes_belong_to_their_version() {
         let hello = Hello {

@@ -1,5 +1,5 @@
-//! Hostile bytes at the start of a connection: for a fuzzer, and for the tests here, which generate
-//! them at random.
+//! Hostile bytes at the start of a connection, for a fuzzer, and for the tests below, which
+//! generate them at random.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -17,20 +17,21 @@ use super::key::SharedKey;
 use super::session::Session;
 use super::stream::Stream;
 
-/// Longer than any call here waits, because all bytes are there and the other end has closed.
+/// Longer than any call here waits, because all bytes have arrived and the other end has closed the
+/// connection.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Bytes that a socket holds without a reader.
+/// The number of bytes that a socket buffers without a reader.
 const BYTES_MAX: usize = 32 << 10;
 
-/// Maximum length of a message that is received after a greeting.
+/// The maximum length of a message that is received after a greeting.
 const SAID_MAX: u64 = 1000;
 
-/// Feeds bytes to the connecting end of a greeting, and to the accepting end; then as the message
-/// after it. The first byte says whether there is a key.
+/// Feeds bytes to the connecting end of a greeting, to the accepting end, and then as the message
+/// that follows it. The first byte says whether there is a key.
 ///
 /// # Panics
-/// If bytes that are not a greeting are accepted, or a message is longer than allowed.
+/// Panics if bytes that are not a greeting are accepted, or a message exceeds the allowed length.
 pub fn greeting(bytes: &[u8]) {
     let Some((mode, bytes)) = bytes.split_first() else { return };
     let key = (mode & 1 == 1).then(|| SharedKey::from_bytes([7; 32]));
@@ -76,7 +77,7 @@ mod tests {
     use super::super::channel::framed;
     use super::*;
 
-    /// Returns the bytes of a client that is admitted.
+    /// Returns the bytes sent by a client that is admitted.
     fn words() -> Vec<u8> {
         let identity = Identity { node: NodeId(2), incarnation: 2, digest: 7 };
         let hello = framed(&identity.hello(Purpose::Ask).encode()).expect("short");
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn valid_greeting_is_accepted_here() {
-        // Otherwise the attempts below would end at the first byte.
+        // Otherwise, the attempts below would end at the first byte.
         let (ours, _end) = saying(&words()[1..]);
         let identity = Identity { node: NodeId(1), incarnation: 1, digest: 7 };
         let (terms, never) = (

@@ -1,4 +1,4 @@
-//! How a process identifies itself at both ends of a connection.
+//! The identity of a process, at both ends of a connection.
 
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -10,7 +10,7 @@ use super::hello::{Hello, Purpose};
 /// node.
 ///
 /// # Errors
-/// If the system has no random numbers.
+/// Fails if the system provides no random numbers.
 pub fn incarnation() -> std::io::Result<u64> {
     let mut bytes = [0; 8];
     let mut done = 0;
@@ -24,22 +24,22 @@ pub fn incarnation() -> std::io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// The identity of a process, at its [`ControlServer`](super::ControlServer) and as a client of
-/// another's.
+/// The identity of a process, both at its own [`ControlServer`](super::ControlServer) and as a
+/// client of another process's server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The node, or [`Identity::NO_MEMBER`].
     pub node: NodeId,
-    /// Incarnation of its process: see [`incarnation`].
+    /// The incarnation of the node's process. See [`incarnation`].
     pub incarnation: u64,
-    /// The digest of the group's description, the same in all its views. A process with another
-    /// digest is refused.
+    /// The digest of the group's description, which is the same in all its views. A process with a
+    /// different digest is refused.
     pub digest: u64,
 }
 
 impl Identity {
-    /// The id of an operator, who is not a member and never will be. Only [`Purpose::Ask`] is valid
-    /// with it.
+    /// The id of an operator, who is not a member and never will be. It is valid only with
+    /// [`Purpose::Ask`].
     pub const NO_MEMBER: NodeId = NodeId(u32::MAX);
 
     pub(super) const fn hello(&self, purpose: Purpose) -> Hello {

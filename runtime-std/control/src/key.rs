@@ -1,4 +1,4 @@
-//! The key that all members of a group share.
+//! The key shared by all members of a group.
 
 use std::fmt;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub enum KeyError {
         path.display()
     )]
     Malformed {
-        /// File that was read.
+        /// The file that was read.
         path: PathBuf,
     },
     /// Other users could have read the key.
@@ -25,37 +25,37 @@ pub enum KeyError {
         path.display()
     )]
     Exposed {
-        /// File that was read.
+        /// The file that was read.
         path: PathBuf,
     },
-    /// This program cannot seal with a key.
+    /// This program was built without support for keys.
     #[error("{}: this program was built without keys; build it with the feature 'keys' of the package tramontane or tramontane-client", path.display())]
     NotBuilt {
-        /// File that was to be read.
+        /// The file that was to be read.
         path: PathBuf,
     },
     /// The file could not be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// File that was to be read.
+        /// The file that was to be read.
         path: PathBuf,
-        /// Error of the system.
+        /// The error reported by the system.
         source: std::io::Error,
     },
 }
 
-/// 256 bits known only to the members.
+/// 256 bits that are known only to the members.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedKey([u8; 32]);
 
 impl SharedKey {
-    /// Makes a key from the bytes themselves, which should be random.
+    /// Creates a key from the bytes themselves, which should be random.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Parses 64 hexadecimal digits; returns `None` for anything else.
+    /// Parses 64 hexadecimal digits. Returns `None` for anything else.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let text = text.trim().as_bytes();

@@ -1,24 +1,24 @@
-//! How the members of a group find each other, over TCP or Unix sockets, before the first write and
-//! while the group runs.
+//! Lets the members of a group find each other, over TCP or Unix sockets, before the first write
+//! and while the group runs.
 //!
-//! This crate does not depend on RDMA or shared memory: any fabric can start in this way, and there
-//! is one control plane for all.
+//! This crate does not depend on RDMA or shared memory: any fabric can be started in this way, and
+//! all of them share one control plane.
 //!
 //! - **Meeting** ([`Mesh`]). A member listens, connects to all members of lower rank, retrying
 //!   until its time limit, and accepts those of higher rank. Each pair compares protocol version,
-//!   view, layout digest and node ids. Then every member may [`Mesh::exchange`] messages with all
-//!   others, any number of times, and wait at a [`Mesh::barrier`] (VIE-12). At the end the
+//!   view, layout digest and node ids. Every member may then [`Mesh::exchange`] messages with all
+//!   others, any number of times, and wait at a [`Mesh::barrier`] (VIE-12). At the end, the
 //!   connections become the streams of a fabric over TCP ([`Mesh::into_connections`]), or sessions
 //!   ([`Mesh::into_sessions`]).
-//! - **Sessions** ([`ControlServer`], [`open_session`]). A process keeps a control server open for
-//!   as long as it runs. Nodes connect to it to join, peers of a later view to exchange writes, and
-//!   operators to ask. Each gets a [`Session`] if both ends have the key and the group's digest. A
-//!   session over TCP may become the stream of a fabric.
+//! - **Sessions** ([`ControlServer`], [`open_session`]). A process keeps a control server open as
+//!   long as it runs. Nodes connect to it to join, peers of a later view to exchange writes, and
+//!   operators to ask questions. Each receives a [`Session`] if both ends have the key and the
+//!   group's digest. A session over TCP may become the stream of a fabric.
 //!
-//! The same [`Listener`] serves both, one after the other. A client that connects to a meeting for
-//! another purpose gets [`Refusal::NotRunning`], unless it is an operator and the meeting has a
-//! handler that serves operators ([`MeetingHandler`]). A member that connects to a control server
-//! to meet gets [`Refusal::Running`].
+//! The same [`Listener`] first serves the meeting and then the sessions. A client that connects to
+//! a meeting for another purpose receives [`Refusal::NotRunning`], unless it is an operator and the
+//! meeting has a handler that serves operators ([`MeetingHandler`]). A member that connects to a
+//! control server in order to meet receives [`Refusal::Running`].
 //!
 //! # The course of a connection
 //! ```text
@@ -32,48 +32,50 @@
 //! verdict                         ----->
 //!                                 <-----  in a meeting: a last verdict, whether the id is taken
 //! ```
-//! The view is compared only in a meeting: clients of a control server accept any view.
+//! The view is compared only in a meeting; clients of a control server accept any view.
 //!
 //! # Keys
-//! With a [`SharedKey`], the handshake is `Noise_NNpsk0_25519_AESGCM_BLAKE2s` by the `snow` crate
-//! if both processors have instructions for AES, otherwise `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s`.
-//! All members hold one key and no other identity, so there are no static keys (`NN`);
-//! `psk0` proves the key in the very first message, so that an unauthenticated peer costs only a
-//! few hashes. Fresh Diffie-Hellman keys on both sides keep the traffic secret even if the shared
-//! key is lost later (HAL-7). A process with the key may claim to be any member: the key keeps
-//! others out, but does not distinguish members.
+//! With a [`SharedKey`], the handshake, performed by the `snow` crate, is
+//! `Noise_NNpsk0_25519_AESGCM_BLAKE2s` if both processors have instructions for AES, and
+//! `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` otherwise. All members hold one key and no other
+//! identity, so there are no static keys (`NN`). `psk0` proves the key in the very first message,
+//! so an unauthenticated peer costs only a few hashes. Fresh Diffie-Hellman keys on both sides keep
+//! the traffic secret even if the shared key is compromised later (HAL-7). A process with the key
+//! may claim to be any member: the key keeps others out, but does not distinguish members.
 //!
-//! Without a key all traffic is unencrypted. A [`Mesh`] accepts that only if all addresses [are
-//! local](Address::is_local), or if the caller allows it ([`MeshOptions::allow_clear`]); for a
-//! [`ControlServer`] and an [`open_session`] the caller decides by the address. A Unix socket needs
-//! no key: its file admits only processes of the same user, and root's. A loopback port admits
-//! every process of the machine.
+//! Without a key, all traffic is unencrypted. A [`Mesh`] accepts that only if all addresses [are
+//! local](Address::is_local), or if the caller allows it ([`MeshOptions::allow_clear`]). For a
+//! [`ControlServer`] and an [`open_session`], the caller must decide, based on the address. A Unix
+//! socket needs no key, because its file admits only processes of the same user, and root's. A
+//! loopback port admits every process on the machine.
 //!
 //! # Cost of unauthenticated peers
-//! - Such a peer can hold slots for five seconds, each a thread and two descriptors: twice the
-//!   number of members plus eight in a meeting, [`GREETINGS_MAX`] at a control server. That keeps
-//!   no member out: when all slots are taken, the oldest one of the host with the most of them is
-//!   closed. To keep a member out, the peer would have to connect so often that all slots change
-//!   hands during that member's greeting, up to its hello: two round trips with a key, one without.
+//! - Such a peer can hold slots for five seconds, each of which takes a thread and two descriptors.
+//!   There are twice as many slots as members plus eight in a meeting, and [`GREETINGS_MAX`] at a
+//!   control server. That keeps no member out: when all slots are taken, the oldest one of the host
+//!   that has the most of them is closed. To keep a member out, the peer would have to connect so
+//!   often that all slots change hands during that member's greeting, up to its hello, which takes
+//!   two round trips with a key and one without.
 //! - If the group has a key, the peer can make a process read 256 bytes and compute a few hashes. A
-//!   peer that recorded the first message of a member's handshake may repeat it: that costs two
-//!   multiplications on the curve, and one message of 64 KiB that cannot be opened. Without a key
-//!   any process may send such a message, and one that knows the group's digest counts as
-//!   authenticated.
+//!   peer that has recorded the first message of a member's handshake may replay it, which costs
+//!   two multiplications on the curve, and one message of 64 KiB that cannot be decrypted. Without
+//!   a key, any process may send such a message, and a process that knows the group's digest counts
+//!   as authenticated.
 //! - The peer can answer at the address of a member that has not started yet. Before it has proved
-//!   the key, nothing that it sends ends the meeting: members retry until their time limit, and
-//!   report what answered ([`MeetingHandler::met_stranger`]).
+//!   that it has the key, nothing that it sends ends the meeting: members retry until their time
+//!   limit, and report what answered ([`MeetingHandler::met_stranger`]).
 //! - Each refusal of the peer writes one line to the log (at `info`; at `debug` if the peer
 //!   disconnects by itself).
 //!
-//! Beyond that, a process neither allocates memory for its data nor believes it. An id that is not
-//! one of a server's nodes is refused before any state is kept for it, unless it is an operator. An
-//! admitted client counts as authenticated: at most [`CLIENTS_MAX`] such clients are with the
-//! callbacks of a control server at once, with [`PEER_SLOTS`] of these slots reserved for peers,
-//! and the next client gets [`Refusal::Busy`]. So does an external client whose connection takes
-//! one of the last descriptors of the process: half of its limit, at most 256, are reserved for
-//! members, operators and files. The loss of a host is detected within a minute. The callback
-//! decides how long each client may stay, with the time limits of its [`Session`].
+//! Beyond that, a process neither allocates memory for the peer's data nor trusts that data. An id
+//! that is not one of a server's nodes is refused before any state is kept for it, unless the
+//! client is an operator. An admitted client counts as authenticated. At most [`CLIENTS_MAX`] such
+//! clients may be with the callbacks of a control server at the same time, with [`PEER_SLOTS`] of
+//! these slots reserved for peers; the next client receives [`Refusal::Busy`]. So does an external
+//! client whose connection takes one of the last descriptors of the process: half of the descriptor
+//! limit, but at most 256, is reserved for members, operators and files. The loss of a host is
+//! detected within a minute. The callback decides how long each client may stay, using the time
+//! limits of its [`Session`].
 
 mod address;
 mod channel;

@@ -1,11 +1,11 @@
 //! A socket that listens, over TCP or a Unix socket.
 //!
-//! The file of a Unix socket outlives a killed process. The next process that listens there
-//! replaces it if no process answers at it. A lock on the folder keeps two processes from doing so
-//! at once; it is held only while one of them checks and binds.
+//! The file of a Unix socket outlives a killed process. The next process that listens under that
+//! name replaces the file if no process answers. A lock on the folder prevents two processes from
+//! doing so at the same time; it is held only while one of them checks and binds.
 //!
-//! Conversely, a listening process may outlive the file if someone cleans the folder. Then it
-//! listens at a new socket of that name.
+//! Conversely, a listening process may outlive the file if someone cleans up the folder. The
+//! process then listens on a new socket with the same name.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};
@@ -27,17 +27,17 @@ use super::address::Address;
 use super::deadline::{ChannelError, Deadline, NEVER};
 use super::stream::{Stream, wait};
 
-/// Maximum number of connections that the kernel queues until they are accepted.
+/// The maximum number of connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
 
-/// Maximum time that another process may hold the lock on a socket's folder.
+/// The maximum time for which another process may hold the lock on a socket's folder.
 const LOCK_MAX: Duration = Duration::from_secs(2);
 
-/// Pause between two attempts to take the lock.
+/// The pause between two attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// A socket that listens. The file of a Unix socket is removed with the last handle, by the process
-/// that made it.
+/// A listening socket. The file of a Unix socket is removed with the last handle, by the process
+/// that created it.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
@@ -51,12 +51,12 @@ enum Socket {
 }
 
 impl Listener {
-    /// Listens at an address. The file of a Unix socket can be used only by this user (mode 600); a
-    /// file whose owner is dead is replaced.
+    /// Listens at an address. The file of a Unix socket can be used only by this user (mode 600). A
+    /// file whose owner has ended is replaced.
     ///
     /// # Errors
-    /// [`ErrorKind::AddrInUse`] if a process listens there, or the file is not a socket; otherwise
-    /// the system's error.
+    /// Returns [`ErrorKind::AddrInUse`] if a process listens there, or the file is not a socket;
+    /// otherwise, returns the system's error.
     pub fn bind(address: &Address) -> Result<Self> {
         match address {
             Address::Tcp(address) => {
@@ -74,7 +74,7 @@ impl Listener {
             Address::Unix(path) => {
                 let until = Instant::now() + LOCK_MAX;
                 let mut socket = NamedSocket::bind(path);
-                // Someone may have removed the folder, which its owner makes again.
+                // Someone may have removed the folder. Its owner creates it again.
                 while Instant::now() < until
                     && socket.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
                 {
@@ -87,17 +87,17 @@ impl Listener {
         }
     }
 
-    /// Returns the address at which it listens, with the port that the system chose if it was left
-    /// open.
+    /// Returns the address at which the socket listens. It includes the port that the system chose,
+    /// if none was given.
     #[must_use]
     pub const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Returns another handle of the same socket.
+    /// Returns another handle to the same socket.
     ///
     /// # Errors
-    /// The system's error.
+    /// Fails with the system's error.
     pub fn try_clone(&self) -> Result<Self> {
         let socket = match &self.socket {
             Socket::Tcp(socket) => Socket::Tcp(socket.try_clone()?),
@@ -106,7 +106,7 @@ impl Listener {
         Ok(Self { socket, address: self.address.clone() })
     }
 
-    /// Makes a TCP socket non-blocking; a Unix socket always is.
+    /// Makes a TCP socket non-blocking. A Unix socket always is.
     pub(super) fn set_nonblocking(&self) -> Result<()> {
         match &self.socket {
             Socket::Tcp(socket) => socket.set_nonblocking(true),
@@ -114,8 +114,8 @@ impl Listener {
         }
     }
 
-    /// Waits at most `at_most` for a connection. A Unix socket whose file is gone is first made
-    /// again, once its folder exists.
+    /// Waits for a connection, for at most `at_most`. If the file of a Unix socket is missing, the
+    /// socket is first created again, provided that its folder exists.
     pub(super) fn wait(&self, at_most: Duration) {
         match &self.socket {
             Socket::Tcp(socket) => wait(socket, PollFlags::IN, at_most),
@@ -164,14 +164,14 @@ impl TryFrom<TcpListener> for Listener {
     }
 }
 
-/// Device and inode of a file: no other file has the same while it exists.
+/// The device and inode of a file. While the file exists, no other file has the same.
 type FileIdentity = (u64, u64);
 
 fn identity(metadata: &Metadata) -> FileIdentity {
     (metadata.dev(), metadata.ino())
 }
 
-/// A Unix socket and its file, which is removed with it.
+/// A Unix socket and its file, which is removed together with the socket.
 #[derive(Debug)]
 struct NamedSocket {
     socket: UnixListener,
@@ -197,7 +197,7 @@ impl NamedSocket {
         Ok(Self { socket, path: path.to_owned(), made, owner: std::process::id() })
     }
 
-    /// Returns whether the file of that name is this socket's.
+    /// Returns whether the file with that name is this socket's.
     fn is_in_place(&self) -> bool {
         self.path.symlink_metadata().is_ok_and(|metadata| identity(&metadata) == self.made)
     }
@@ -207,7 +207,7 @@ impl Drop for NamedSocket {
     fn drop(&mut self) {
         // A forked process has the same handle, and another process may have taken the name.
         if std::process::id() == self.owner && self.is_in_place() {
-            // If the file remains, the next process that listens there replaces it.
+            // If the file remains, the next process that listens under that name replaces it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -217,27 +217,27 @@ fn open(path: &Path) -> Result<UnixListener> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // The file gets the socket's mode, and never exists with another one.
+    // The file gets the socket's mode, so it never exists with a different one.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     bind(&socket, &address)?;
     listen(&socket, BACKLOG)?;
     Ok(socket.into())
 }
 
-/// Returns whether this is a socket without a listening process.
+/// Returns whether this is a socket on which no process listens.
 fn is_stale(path: &Path) -> bool {
     if !path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket()) {
         return false;
     }
-    // One attempt is enough: if too many connections are already waiting, a process listens.
+    // One attempt is enough: if too many connections are already queued, a process is listening.
     match Stream::connect(&Address::Unix(path.to_owned()), Deadline::new(Duration::ZERO, &NEVER)) {
         Err(ChannelError::Io(error)) => error.kind() == ErrorKind::ConnectionRefused,
         _ => false,
     }
 }
 
-/// Keeps others from listening in the same folder meanwhile: a socket that is bound but does not
-/// listen yet looks stale.
+/// Keeps other processes from listening in the same folder in the meantime, because a socket that
+/// is bound but not listening yet looks stale.
 fn lock_folder(path: &Path) -> Result<File> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,

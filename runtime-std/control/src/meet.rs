@@ -1,8 +1,9 @@
-//! Meeting: connecting to the members of lower rank, and accepting those of higher rank.
+//! The meeting, in which a member connects to the members of lower rank, and accepts those of
+//! higher rank.
 //!
 //! Each attempt runs on a separate thread; the caller's thread collects the members that arrive.
-//! All threads end when all members have arrived, when one meets an error that a retry cannot fix,
-//! or at the time limit.
+//! All threads end when all members have arrived, when one of them encounters an error that a retry
+//! cannot fix, or at the time limit.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -30,26 +31,26 @@ use super::refusal::{Refusal, encode_verdict};
 use super::session::Session;
 use super::stream::Stream;
 
-/// Pause between two attempts at one address.
+/// The pause between two attempts at one address.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Pause after an attempt that another process answered.
+/// The pause after an attempt that was answered by a different process.
 const STRANGER_PAUSE: Duration = Duration::from_millis(200);
 
-/// Time limit of a connection attempt. The kernel retries after a second.
+/// Time limit for a connection attempt. The kernel retries after one second.
 const CONNECT_MAX: Duration = Duration::from_millis(2500);
 
-/// Number of greetings that may run at once in addition to twice the number of members.
+/// The number of simultaneous greetings allowed in addition to twice the number of members.
 const STRANGERS_MAX: usize = 8;
 
-/// A member that arrived.
+/// A member that has arrived.
 #[derive(Debug)]
 pub(super) struct Met {
     pub(super) channel: Channel,
     pub(super) incarnation: u64,
 }
 
-/// The state that the threads share.
+/// The state shared by the threads.
 struct Common<'m> {
     own: Rank,
     members: &'m [NodeId],
@@ -77,11 +78,11 @@ impl Common<'_> {
 enum Found {
     /// A member has arrived. The accepting end may still refuse it.
     Arrived { rank: Rank, hello: Hello, channel: Channel, end: HandshakeEnd },
-    /// A connection was refused.
+    /// A connection has been refused.
     Refused { address: Address, refusal: Refusal },
-    /// Another process answers at a member's address.
+    /// A different process answers at a member's address.
     Stranger { rank: Rank, refusal: Refusal },
-    /// The meeting fails.
+    /// The meeting has failed.
     Failed(MeshError),
 }
 
@@ -144,7 +145,7 @@ where
     Ok(())
 }
 
-/// Starts to call a member until it has arrived.
+/// Starts calling a member until it has arrived.
 fn start_call<'s, 'e: 's>(
     scope: &'s Scope<'s, 'e>,
     common: &'e Common<'_>,
@@ -163,7 +164,7 @@ fn no_thread(source: std::io::Error) -> MeshError {
     MeshError::Io { action: "start a thread", source }
 }
 
-/// Collects members until none is missing. `call` starts to call one.
+/// Collects members until none is missing. `call` starts calling one of them.
 fn collect(
     common: &Common<'_>,
     receiver: &Receiver<Found>,
@@ -176,7 +177,7 @@ fn collect(
     let mut refused = None;
     let mut strangers: Vec<(Rank, Refusal)> = Vec::new();
     loop {
-        // A member that arrived and has left since is missing again, and may return.
+        // A member that arrived and has since left is missing again, and may return.
         for (rank, place) in (0..).map(Rank).zip(&mut arrived) {
             let is_gone = place.take_if(|met| !met.channel.stream().is_open()).is_some();
             if is_gone && rank < common.own {
@@ -202,7 +203,7 @@ fn collect(
                     Err(Some(refusal)) => {
                         refused = Some((common.addresses[rank.index()].clone(), refusal))
                     }
-                    // The member left meanwhile, and may return.
+                    // The member has left in the meantime, and may return.
                     Err(None) => {}
                 }
             }
@@ -245,7 +246,7 @@ fn absent(common: &Common<'_>, arrived: &[Option<Met>]) -> Vec<NodeId> {
 }
 
 /// Returns the members to report as missing. A member that arrived and left gave up because of
-/// another one, so only members that never arrived are named, if there are any.
+/// another member, so only members that never arrived are named, if there are any.
 fn missing(common: &Common<'_>, arrived: &[Option<Met>], came: &[bool]) -> Vec<NodeId> {
     let is_missing = |index: &usize| arrived[*index].is_none() && *index != common.own.index();
     let mut missing: Vec<usize> = (0..arrived.len()).filter(is_missing).collect();
@@ -281,8 +282,8 @@ fn admit(
 
 /// Connects to one member repeatedly until it has arrived.
 ///
-/// A refusal from a process that has not proved the key may come from any process, so it does not
-/// end the meeting.
+/// A refusal from a process that has not proved that it has the key may come from any process, so
+/// it does not end the meeting.
 fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
     let mut is_told = false;
@@ -313,14 +314,14 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
             }
             Ok(Err(refused)) => Found::Failed(refusal_error(common, refused, peer, address)),
             Err(error) => {
-                // Errors other than a refused connection: a name without an address, for example.
+                // Any error other than a refused connection, for example a name without an address.
                 let is_other =
                     matches!(&error, ChannelError::Io(why) if why.kind() == ErrorKind::Other);
                 if is_other && !std::mem::replace(&mut is_told, true) {
                     tracing::warn!("node {peer} cannot be reached yet: {error}; check its address");
                 }
                 tracing::debug!(%peer, %address, %error, "has not arrived yet");
-                // A refused connection fails at once: wait, but not past the time limit.
+                // A refused connection fails at once, so wait, but not beyond the time limit.
                 std::thread::sleep(RETRY_PAUSE.min(slice));
                 continue;
             }
@@ -331,9 +332,9 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     }
 }
 
-/// Reports another process at a member's address, and waits briefly. Returns false if the caller
-/// has stopped, or if it must be the member itself: the socket is a file that no other process can
-/// make.
+/// Reports a different process at a member's address, and waits briefly. Returns false if the
+/// caller has stopped, or if the process must be the member itself, because the socket is a file
+/// that no other process can create.
 fn met_stranger(
     common: &Common<'_>,
     rank: Rank,
@@ -366,7 +367,7 @@ fn attempt(
     Ok(last.map(|()| (hello, channel)).map_err(|refusal| (refusal, None)))
 }
 
-/// Returns the error that a refusal means for the refused member.
+/// Returns the error that a refusal causes at the refused member.
 fn refusal_error(
     common: &Common<'_>,
     (refusal, digest): Refused,
@@ -383,7 +384,7 @@ fn refusal_error(
         Refusal::KeyMode => MeshError::KeyMode { peer, address },
         Refusal::Key => MeshError::WrongKey { peer, address },
         Refusal::Running => MeshError::Running { peer },
-        // A member that meets never gets these refusals.
+        // A member that meets never receives these refusals.
         Refusal::NotRunning | Refusal::Busy => MeshError::Malformed { peer },
     }
 }
@@ -439,7 +440,7 @@ fn judge(common: &Common<'_>, hello: &Hello, permit: &Permit<'_>) -> Result<(), 
         if hello.purpose != Purpose::Ask || !common.handler.takes_operators() {
             return Err(Refusal::NotRunning);
         }
-        // Slots are reserved for members that meet.
+        // Some slots are reserved for members that meet.
         return if permit.become_known(common.members.len()) { Ok(()) } else { Err(Refusal::Busy) };
     }
     match rank_of(common, hello.node) {

@@ -1,4 +1,4 @@
-//! Reports of a meeting while it lasts.
+//! Reports on a meeting in progress.
 
 use tramontane_core::ids::NodeId;
 
@@ -6,18 +6,18 @@ use super::address::Address;
 use super::refusal::Refusal;
 use super::session::Session;
 
-/// Receives reports of missing members during a meeting, of other processes at members' addresses,
-/// and of operators. Calls come from several threads, and should return soon.
+/// Receives reports during a meeting, about missing members and about other processes at members'
+/// addresses, and serves operators. Calls come from several threads, and should return soon.
 pub trait MeetingHandler: Sync {
-    /// Returns the digest that clients must have, as at a [`ControlServer`](super::ControlServer):
-    /// not the one by which members meet.
+    /// Returns the digest that clients must have, as at a [`ControlServer`](super::ControlServer).
+    /// It differs from the digest by which members meet.
     fn clients_digest(&self) -> u64;
 
     /// Reports that these members have not arrived yet. Called repeatedly.
     fn waits_for(&self, missing: &[NodeId]);
 
     /// Reports that the process at a member's address did not prove that it has the group's key,
-    /// and refused this one. It may be any process, so the meeting continues. Called once for each
+    /// and refused this one. It may be any process, so the meeting continues. Called once per
     /// member and refusal.
     fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
         tracing::warn!(
@@ -26,8 +26,8 @@ pub trait MeetingHandler: Sync {
         );
     }
 
-    /// Returns whether operators are served that have the key, if there is one, and
-    /// [`clients_digest`](Self::clients_digest). Otherwise they are refused as
+    /// Returns whether to serve operators that have the key, if there is one, and
+    /// [`clients_digest`](Self::clients_digest). Otherwise they are refused with
     /// [`Refusal::NotRunning`].
     fn takes_operators(&self) -> bool {
         false

@@ -28,7 +28,7 @@ impl<'m> Mesh<'m> {
     /// Meets all other members.
     ///
     /// # Errors
-    /// [`MeshError`]; each names the member and says what to do.
+    /// Returns [`MeshError`]. Each error names the member and says what to do.
     pub fn join(options: MeshOptions<'m>) -> Result<Self, MeshError> {
         let digest = options.digest;
         Self::join_with(options, &NoHandler(digest))
@@ -52,18 +52,19 @@ impl<'m> Mesh<'m> {
         Ok(Self { channels, incarnations, members, until, cancel })
     }
 
-    /// Returns the incarnation of each member's process, by rank, including the local one (see
+    /// Returns the incarnation of each member's process, by rank, including the local process (see
     /// [`incarnation`](crate::incarnation)).
     #[must_use]
     pub fn incarnations(&self) -> &[u64] {
         &self.incarnations
     }
 
-    /// Sends each peer its message, and receives one from each; both are ordered by rank, and empty
-    /// for the local rank.
+    /// Sends each peer its message, and receives one from each peer. Both lists are ordered by
+    /// rank, with an empty message for the local rank.
     ///
     /// # Errors
-    /// [`MeshError::TooLong`] for a message above [`MESSAGE_MAX`]; otherwise the failure of a peer.
+    /// Returns [`MeshError::TooLong`] for a message above [`MESSAGE_MAX`]; otherwise, returns the
+    /// failure of a peer.
     pub fn exchange(
         &mut self,
         mut message: impl FnMut(Rank) -> Vec<u8>,
@@ -90,7 +91,7 @@ impl<'m> Mesh<'m> {
         Ok(answers)
     }
 
-    /// Waits until every member has called this.
+    /// Waits until every member has called this function.
     ///
     /// # Errors
     /// Fails in the same cases as [`Mesh::exchange`].
@@ -105,7 +106,7 @@ impl<'m> Mesh<'m> {
         Ok(())
     }
 
-    /// Returns the connections, by rank, for use as streams; `None` for the local rank, and over a
+    /// Returns the connections, by rank, for use as streams. `None` for the local rank, and for a
     /// Unix socket. All earlier traffic on them has been read.
     #[must_use]
     pub fn into_connections(self) -> Vec<Option<Connection>> {

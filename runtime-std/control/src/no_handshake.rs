@@ -1,12 +1,13 @@
-//! Substitutes for the handshake in a build without keys. No connection has a cipher:
-//! [`SharedKey::from_file`] refuses keys, and a handshake with a key made in another way fails.
+//! Replaces the handshake in a build without keys. No connection has a cipher:
+//! [`SharedKey::from_file`] refuses keys, and a handshake fails with a key created in any other
+//! way.
 
 use super::deadline::{ChannelError, Deadline};
 use super::hello::CipherKind;
 use super::key::SharedKey;
 use super::stream::Stream;
 
-/// The end that begins, or the end that answers.
+/// The role of an end: it begins the handshake, or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandshakeEnd {
     Connecting,

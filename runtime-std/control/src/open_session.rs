@@ -1,4 +1,4 @@
-//! Opening a session with a running process.
+//! Opens a session with a running process.
 
 use std::io::ErrorKind;
 use std::sync::atomic::AtomicBool;
@@ -20,7 +20,7 @@ use super::stream::Stream;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenSessionError {
-    /// No process listens there, or it ended before the greeting was complete. It may start again.
+    /// No process listens there, or it ended before the greeting was complete. It may be restarted.
     #[error("no process is listening; start it, or try again later")]
     NotThere,
     /// The time limit passed before the greeting was complete.
@@ -35,22 +35,22 @@ pub enum OpenSessionError {
          once the group is running"
     )]
     Refused(Refusal),
-    /// The other end has another digest.
+    /// The other end has a different digest.
     #[error("the other end has a different configuration; give all processes the same one")]
     OtherConfiguration {
-        /// Digest of the other end.
+        /// The digest of the other end.
         digest: u64,
     },
-    /// The other end has another key.
+    /// The other end has a different key.
     #[error("the other end uses a different key; give all processes the same key file")]
     WrongKey,
-    /// The other end sent bytes that make no sense.
+    /// The other end sent invalid data.
     #[error(
         "the other end sent data that this program does not understand; run the same version \
          everywhere"
     )]
     Malformed,
-    /// Another error of the system.
+    /// Another error reported by the system.
     #[error("cannot connect: {0}; check the address")]
     Io(std::io::Error),
 }
@@ -78,20 +78,20 @@ impl From<ChannelError> for OpenSessionError {
 /// A session that a server admitted.
 #[derive(Debug)]
 pub struct OpenedSession {
-    /// Node at the other end.
+    /// The node at the other end.
     pub node: NodeId,
-    /// Incarnation of its process.
+    /// The incarnation of the node's process.
     pub incarnation: u64,
     /// The session itself.
     pub session: Session,
 }
 
-/// Opens a session with the control server at an address. It makes one attempt: if no process
-/// listens, it fails at once. Without a key all traffic is unencrypted: see [`Address::is_local`].
+/// Opens a session with the control server at an address. Makes only one attempt: if no process
+/// listens, it fails at once. Without a key, all traffic is unencrypted: see [`Address::is_local`].
 ///
 /// # Errors
-/// [`OpenSessionError`]. [`Purpose::Meet`] is only for [`Mesh::join`](super::Mesh::join), and
-/// returns [`ErrorKind::InvalidInput`].
+/// Returns [`OpenSessionError`]. [`Purpose::Meet`] is reserved for
+/// [`Mesh::join`](super::Mesh::join), and results in [`ErrorKind::InvalidInput`].
 pub fn open_session(
     address: &Address,
     identity: &Identity,

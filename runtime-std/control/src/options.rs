@@ -14,26 +14,26 @@ use crate::listener::Listener;
 pub struct MeshOptions<'m> {
     /// Local rank.
     pub own: Rank,
-    /// Node ids of the members, in rank order.
+    /// The node ids of the members, in rank order.
     pub members: &'m [NodeId],
-    /// Address at which each member listens, in rank order.
+    /// The address at which each member listens, in rank order.
     pub addresses: &'m [Address],
     /// A socket that already listens at the local address, if there is one. It is closed when all
-    /// have met; to keep listening with a [`ControlServer`](crate::ControlServer), keep another
-    /// handle of it ([`Listener::try_clone`]).
+    /// members have met. To keep listening with a [`ControlServer`](crate::ControlServer), keep
+    /// another handle to it ([`Listener::try_clone`]).
     pub listener: Option<Listener>,
-    /// Incarnation of this process, which must be the same at its
-    /// [`ControlServer`](crate::ControlServer) (see [`incarnation`](crate::incarnation)); `None`
+    /// The incarnation of this process, which must be the same at its
+    /// [`ControlServer`](crate::ControlServer) (see [`incarnation`](crate::incarnation)). `None`
     /// for a new one.
     pub incarnation: Option<u64>,
-    /// View that is to start; members with another view are refused.
+    /// The view to be started. Members with a different view are refused.
     pub view: ViewId,
-    /// Digest of the layout; members with another one are refused, and both ends report it.
+    /// The digest of the layout. Members with a different digest are refused, and both ends report
+    /// it.
     pub digest: u64,
-    /// Key that all members share.
+    /// The key shared by all members.
     pub key: Option<SharedKey>,
-    /// Whether, without a key, addresses that are not local may be used (see
-    /// [`Address::is_local`]).
+    /// Whether addresses that are not local may be used without a key (see [`Address::is_local`]).
     pub allow_clear: bool,
     /// Time limit for all members to arrive.
     pub time_limit: Duration,

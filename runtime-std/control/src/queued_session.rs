@@ -1,12 +1,12 @@
-//! A session whose calls never wait, for a thread that serves many: outgoing messages are queued,
-//! and incoming ones are taken.
+//! A session whose calls never block, for a thread that serves many sessions. Outgoing messages are
+//! queued, and incoming ones are taken from a buffer.
 //!
-//! A message may be longer than a frame: it is cut into frames in the same way as a stream of
+//! A message may be longer than a frame. It is divided into frames in the same way as a stream of
 //! [`send_stream`](super::Session::send_stream), so the other end may use either kind of call.
 //!
 //! # Invariants
-//! - A call reads and sends a bounded number of bytes, and never waits.
-//! - Of a message longer than the caller allows, only the allowed number of bytes is kept.
+//! - A call reads and sends a bounded number of bytes, and never blocks.
+//! - If a message is longer than the caller allows, only the allowed number of bytes is kept.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -21,24 +21,24 @@ use super::session_stream::{END, MORE};
 use super::source::Source;
 use super::stream::Stream;
 
-/// Bytes read per call.
+/// The number of bytes read per call.
 const READ_BYTES: usize = 64 << 10;
 
-/// Bytes of the length prefix of each frame.
+/// The size of the length prefix of each frame, in bytes.
 const LENGTH_BYTES: usize = 2;
 
-/// A session whose calls never wait. It ends when this is dropped, or at the first error.
+/// A session whose calls never block. It ends when dropped, or at the first error.
 #[derive(Debug)]
 pub struct QueuedSession {
     stream: Stream,
     source: Source,
     cipher: Option<TransportState>,
-    /// Received bytes that have not been processed, from `taken` on.
+    /// Received bytes. Those after `taken` have not been processed yet.
     incoming: Vec<u8>,
     taken: usize,
     /// Parts of an incomplete message.
     parts: Vec<u8>,
-    /// Frames that have not been sent, from `sent` on.
+    /// Frames to be sent. The bytes after `sent` have not been sent yet.
     outgoing: Vec<u8>,
     sent: usize,
     is_closed: bool,
@@ -59,12 +59,12 @@ impl QueuedSession {
         }
     }
 
-    /// Reads the available bytes, up to a bound. Reads nothing while received messages wait to be
-    /// taken.
+    /// Reads the available bytes, up to a bound. Reads nothing while received messages are waiting
+    /// to be taken.
     ///
     /// # Errors
-    /// [`SessionError::Closed`] once the other end has closed and everything before that was read;
-    /// otherwise the system's error.
+    /// Returns [`SessionError::Closed`] once the other end has closed the session and everything
+    /// before that has been read; otherwise, returns the system's error.
     pub fn read(&mut self) -> Result<(), SessionError> {
         if self.is_closed {
             return Err(SessionError::Closed);
@@ -88,11 +88,11 @@ impl QueuedSession {
         }
     }
 
-    /// Takes the next message from what was [read](Self::read), if one is complete.
+    /// Takes the next message from the bytes that have been [read](Self::read), if it is complete.
     ///
     /// # Errors
-    /// [`SessionError::TooLong`] for a message of more than `bytes_max`;
-    /// [`SessionError::Malformed`] for bytes that make no sense; [`SessionError::Aborted`].
+    /// Returns [`SessionError::TooLong`] for a message of more than `bytes_max` bytes,
+    /// [`SessionError::Malformed`] for invalid data, or [`SessionError::Aborted`].
     pub fn take(&mut self, bytes_max: usize) -> Result<Option<Vec<u8>>, SessionError> {
         while let Some(frame) = self.take_frame()? {
             let (mark, part) = frame.split_first().ok_or(SessionError::Malformed)?;
@@ -133,7 +133,7 @@ impl QueuedSession {
     /// Queues a message. [`flush`](Self::flush) sends it.
     ///
     /// # Errors
-    /// [`SessionError::Malformed`], if the cipher fails.
+    /// Returns [`SessionError::Malformed`] if the cipher fails.
     pub fn put(&mut self, message: &[u8]) -> Result<(), SessionError> {
         let mut rest = message;
         loop {
@@ -152,7 +152,7 @@ impl QueuedSession {
     /// Sends as much of the queue as the system accepts now. Returns true if nothing is left.
     ///
     /// # Errors
-    /// [`SessionError::Closed`], or the system's error.
+    /// Returns [`SessionError::Closed`], or the system's error.
     pub fn flush(&mut self) -> Result<bool, SessionError> {
         while self.sent < self.outgoing.len() {
             match self.stream.write_now(&self.outgoing[self.sent..]) {
@@ -168,7 +168,7 @@ impl QueuedSession {
         Ok(true)
     }
 
-    /// Returns the number of bytes that wait to be sent.
+    /// Returns the number of bytes waiting to be sent.
     #[must_use]
     pub fn unsent_bytes(&self) -> usize {
         self.outgoing.len() - self.sent
@@ -180,7 +180,8 @@ impl QueuedSession {
         self.source
     }
 
-    /// Returns the events to wait for: readable if `reads`, and writable if bytes wait to be sent.
+    /// Returns the events to wait for: readable if `reads` is true, and writable if bytes are
+    /// waiting to be sent.
     #[must_use]
     pub fn interest(&self, reads: bool) -> PollFlags {
         let mut flags = PollFlags::empty();
@@ -282,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Bytes that the other end does not accept are kept, and sending continues where it stopped.
+    /// Bytes that the other end does not accept are kept, and sending resumes where it stopped.
     #[test]
     fn full_socket_keeps_the_rest() {
         let (mut queued, other) = pair();

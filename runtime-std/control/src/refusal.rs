@@ -3,30 +3,30 @@
 use std::fmt;
 
 /// The reason why a client was refused, as reported to both ends. The numbers are part of the
-/// protocol, and are stable.
+/// protocol, so they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another layout: other members, subgroups, windows or sizes.
+    /// The layout differs, in its members, subgroups, windows or sizes.
     Digest = 1,
     /// Another view.
     View = 2,
-    /// Another process with this id is connected.
+    /// A different process with this id is connected.
     DuplicateId = 3,
-    /// The id is not a member's, or not one that connects here.
+    /// The id does not belong to a member, or not to one that connects here.
     NotAMember = 4,
-    /// Another version of the protocol.
+    /// The protocol version differs.
     Version = 5,
-    /// One end has a key and the other has none.
+    /// Only one of the two ends has a key.
     KeyMode = 6,
     /// Another key.
     Key = 7,
-    /// The group is still meeting: a client that needs a running group may connect later.
+    /// The group is still meeting. A client that needs a running group may connect later.
     NotRunning = 8,
-    /// The group already runs, so members no longer meet.
+    /// The group is already running, so members no longer meet.
     Running = 9,
-    /// Too many clients are connected: the client may connect later.
+    /// Too many clients are connected. The client may connect later.
     Busy = 10,
 }
 
@@ -66,13 +66,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Encodes a verdict as a byte: zero is consent.
+/// Encodes a verdict as a byte. Zero means consent.
 pub(super) fn encode_verdict(verdict: Result<(), Refusal>) -> u8 {
     #[allow(clippy::as_conversions, reason = "the number that the enum declares")]
     verdict.err().map_or(0, |refusal| refusal as u8)
 }
 
-/// Decodes a verdict; returns `None` if the bytes are not one.
+/// Decodes a verdict. Returns `None` if the byte is not a verdict.
 pub(super) fn decode_verdict(bytes: &[u8]) -> Option<Result<(), Refusal>> {
     match bytes {
         [0] => Some(Ok(())),

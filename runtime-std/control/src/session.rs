@@ -13,30 +13,31 @@ use super::queued_session::QueuedSession;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The time limit has passed. A call that was receiving a message may be repeated.
+    /// The time limit has passed. If the call was receiving a message, it may be repeated.
     #[error(
         "the other end does not respond; allow more time, or check the process and the network"
     )]
     TimeUp,
-    /// The other end closed the session, or is gone; or this end failed before.
+    /// The other end has closed the session or been lost, or this end failed earlier.
     #[error("the other end closed the connection; connect again")]
     Closed,
-    /// This end is stopping: its control server is being closed, or its caller was interrupted.
+    /// This end is stopping, because its control server is being closed or its caller was
+    /// interrupted.
     #[error("this process is ending the session; connect again later")]
     Stopped,
-    /// The other end sent bytes that make no sense.
+    /// The other end sent invalid data.
     #[error(
         "the other end sent data that this program does not understand; run the same version \
          everywhere"
     )]
     Malformed,
-    /// The message is longer than allowed; if it was received, the connection is closed.
+    /// The message exceeds the allowed length. If it was being received, the connection is closed.
     #[error("the message is longer than {limit} bytes; send less, or raise the limit")]
     TooLong {
-        /// Maximum number of bytes.
+        /// The maximum number of bytes.
         limit: u64,
     },
-    /// The other end could not read the rest of the stream that it was sending.
+    /// The other end could not read the rest of the data for the stream that it was sending.
     #[error(
         "the other end could not read the data that it was sending; check its log, and ask again"
     )]
@@ -44,7 +45,7 @@ pub enum SessionError {
     /// This end cannot read the data to send, or cannot write the received data.
     #[error("cannot read the data to send, or write the received data: {0}")]
     Local(std::io::Error),
-    /// Another error of the system.
+    /// Another error reported by the system.
     #[error("the connection failed: {0}; connect again")]
     Io(std::io::Error),
 }
@@ -64,29 +65,30 @@ impl From<ChannelError> for SessionError {
 /// One end of a session. The session ends when this is dropped.
 #[derive(Debug)]
 pub struct Session {
-    /// `None` once the session has ended: part of a message may have been sent or received, and
-    /// nothing after it can be understood.
+    /// `None` once the session has ended. A message may have been partly sent or received, so
+    /// nothing after it could be decoded.
     channel: Option<Channel>,
     stop: Option<Arc<AtomicBool>>,
 }
 
 impl Session {
-    /// Makes a session; `stop` ends its calls when it becomes true.
+    /// Creates a session. `stop` ends its calls when it becomes true.
     pub(super) const fn new(channel: Channel, stop: Option<Arc<AtomicBool>>) -> Self {
         Self { channel: Some(channel), stop }
     }
 
-    /// Replaces the stop flag: once it becomes true, calls end with [`SessionError::Stopped`]. The
-    /// previous flag is ignored.
+    /// Replaces the stop flag. Once the new flag becomes true, calls end with
+    /// [`SessionError::Stopped`]. The previous flag is ignored.
     pub fn stop_with(&mut self, stop: Arc<AtomicBool>) {
         self.stop = Some(stop);
     }
 
-    /// Sends a message of at most [`MESSAGE_MAX`] bytes. The other end may receive it even after a
-    /// timeout here.
+    /// Sends a message of at most [`MESSAGE_MAX`] bytes. The other end may receive the message even
+    /// if this call times out.
     ///
     /// # Errors
-    /// [`SessionError`]. After any error except [`SessionError::TooLong`] the session has ended.
+    /// Returns [`SessionError`]. After any error except [`SessionError::TooLong`], the session has
+    /// ended.
     pub fn send(&mut self, message: &[u8], time_limit: Duration) -> Result<(), SessionError> {
         if message.len() > MESSAGE_MAX {
             return Err(SessionError::TooLong {
@@ -103,8 +105,8 @@ impl Session {
     /// Receives the next message.
     ///
     /// # Errors
-    /// [`SessionError`]. After [`SessionError::TimeUp`] nothing is lost: the message may still
-    /// arrive. After any other error the session has ended.
+    /// Returns [`SessionError`]. After [`SessionError::TimeUp`], nothing is lost, and the message
+    /// may still arrive. After any other error, the session has ended.
     pub fn receive(&mut self, time_limit: Duration) -> Result<Vec<u8>, SessionError> {
         let received = self.attempt(time_limit, Channel::receive);
         if !matches!(received, Ok(_) | Err(SessionError::TimeUp)) {
@@ -129,15 +131,15 @@ impl Session {
         self.channel.as_ref().is_some_and(|channel| channel.stream().is_open())
     }
 
-    /// Returns the connection, for use as a stream; `None` if it is not over TCP, or a message was
-    /// received in part. All earlier traffic has been read.
+    /// Returns the connection, for use as a stream. Returns `None` if the session is not over TCP,
+    /// or a message has been partly received. All earlier traffic has been read.
     #[must_use]
     pub fn into_connection(self) -> Option<Connection> {
         self.channel.and_then(Connection::new)
     }
 
-    /// Returns the same session with calls that never wait; `None` if it has ended, or if a message
-    /// was received in part.
+    /// Converts this to a session whose calls never block. Returns `None` if the session has ended,
+    /// or a message has been partly received.
     #[must_use]
     pub fn into_queued(self) -> Option<QueuedSession> {
         let channel = self.channel.filter(Channel::is_between_messages)?;
@@ -145,8 +147,8 @@ impl Session {
         Some(QueuedSession::new(stream, cipher))
     }
 
-    /// Ends the session in both directions. The other end notices even if it is sending and waiting
-    /// for room.
+    /// Ends the session in both directions. The other end notices this even if it is sending and
+    /// waiting for room.
     pub fn shutdown(&mut self) {
         // Shutting down only the socket would not wake an end that waits for room.
         self.channel = None;

@@ -1,6 +1,6 @@
-//! Streams that are longer than a message, such as a snapshot. A stream is cut into messages, so
-//! that each end holds one at a time. The first byte of each says whether it is the last, and
-//! whether its sender gave up.
+//! Streams that are longer than a message, such as a snapshot. A stream is divided into messages,
+//! so that each end holds only one at a time. The first byte of a message says whether the message
+//! is the last, and whether the stream's sender gave up.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
@@ -14,16 +14,16 @@ pub(super) const MORE: u8 = 0;
 /// The last message of a complete stream.
 pub(super) const END: u8 = 1;
 
-/// The last message of an incomplete stream: its sender could not read the rest.
+/// The last message of an incomplete stream, whose sender could not read the rest.
 const ABORTED: u8 = 2;
 
 impl Session {
-    /// Sends everything that `from` holds, and returns the number of bytes. Each message must be
-    /// accepted within `step_limit`.
+    /// Sends all data from `from`, and returns the number of bytes. Each message must be accepted
+    /// within `step_limit`.
     ///
     /// # Errors
-    /// [`SessionError`]. After [`SessionError::Local`], which is reported to the other end, the
-    /// session may continue; after any other error it has ended.
+    /// Returns [`SessionError`]. After [`SessionError::Local`], which is reported to the other end,
+    /// the session may continue. After any other error, it has ended.
     pub fn send_stream(
         &mut self,
         from: &mut impl Read,
@@ -50,11 +50,12 @@ impl Session {
     }
 
     /// Receives such a stream, and returns the number of bytes. Each message must arrive within
-    /// `step_limit`, and all together hold at most `bytes_max`.
+    /// `step_limit`, and the stream must not exceed `bytes_max` bytes.
     ///
     /// # Errors
-    /// [`SessionError`]; `into` may hold a part then. After [`SessionError::Aborted`] the session
-    /// may continue; after any other error it has ended, because nothing reads what is still sent.
+    /// Returns [`SessionError`]; `into` may then contain part of the stream. After
+    /// [`SessionError::Aborted`], the session may continue. After any other error, it has ended,
+    /// because nothing reads the data that is still being sent.
     pub fn receive_stream(
         &mut self,
         into: &mut impl Write,
@@ -85,7 +86,8 @@ impl Session {
                 return Err(SessionError::TooLong { limit: bytes_max });
             }
             match *mark {
-                // All messages but the last are full: a sender of short parts is another program.
+                // All messages except the last are full. Shorter ones come from a different
+                // program.
                 MORE if message.len() == MESSAGE_MAX => {}
                 END => {}
                 ABORTED => return Err(SessionError::Aborted),

@@ -6,8 +6,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::stream::Stream;
 
-/// The source of a connection, as a 63-bit number: a host by its address, or by its network for
-/// IPv6; over a Unix socket, a user of this machine. Zero if it is unknown.
+/// The source of a connection, as a 63-bit number. It identifies a host by its address, or by its
+/// network for IPv6. Over a Unix socket, it identifies a user of this machine. Zero if the source
+/// is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Source(pub u64);
 

@@ -1,7 +1,7 @@
 //! A connected socket, over TCP or a Unix socket.
 //!
-//! No call here waits longer than its [`Deadline`]: each uses non-blocking calls and waits in
-//! slices. So the socket needs no timeouts, and has none when it is taken over.
+//! No call here waits longer than its [`Deadline`], because each uses non-blocking calls and waits
+//! in slices. So the socket needs no timeouts, and has none when its owner changes.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,16 +20,16 @@ use rustix::net::{
 use super::address::{Address, HostAddress};
 use super::deadline::{ChannelError, Deadline};
 
-/// Pause between two attempts at a Unix socket whose queue is full.
+/// The pause between two attempts at a Unix socket whose queue is full.
 const CROWDED_PAUSE: Duration = Duration::from_millis(5);
 
-/// Pause between two probes of an idle connection.
+/// The pause between two probes of an idle connection.
 const PROBE_PAUSE: Duration = Duration::from_secs(10);
 
-/// Number of unanswered probes after which the other host counts as lost.
+/// The number of unanswered probes after which the other host counts as lost.
 const PROBES: u32 = 3;
 
-/// One end of a connection. It is blocking, and sends without delay.
+/// One end of a connection. The socket is blocking, and sends without delay.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
@@ -37,7 +37,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Connects with one attempt: if no process listens, it fails at once.
+    /// Connects with one attempt. If no process listens, it fails at once.
     pub(super) fn connect(address: &Address, deadline: Deadline<'_>) -> Result<Self, ChannelError> {
         let stream = match address {
             Address::Tcp(address) => Self::Tcp(connect_host(address, deadline)?),
@@ -47,8 +47,8 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Sets the socket's options: a small message must not wait for another one; a wait for a host
-    /// without power must end; and a socket that is taken over must be blocking.
+    /// Sets the socket's options: a small message must not wait for another one, a wait for a host
+    /// without power must end, and a socket that is passed on must be blocking.
     pub(super) fn set_up(&self) -> std::io::Result<()> {
         match self {
             Self::Tcp(stream) => {
@@ -60,7 +60,7 @@ impl Stream {
         }
     }
 
-    /// Returns another handle of the same socket.
+    /// Returns another handle to the same socket.
     pub(super) fn try_clone(&self) -> std::io::Result<Self> {
         Ok(match self {
             Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
@@ -77,7 +77,7 @@ impl Stream {
         };
     }
 
-    /// Reads the available bytes without waiting; zero bytes mean the end.
+    /// Reads the available bytes without waiting. Zero bytes mean the end.
     pub(super) fn read_now(&self, into: &mut [u8]) -> Result<usize, Errno> {
         recv(self, into, RecvFlags::DONTWAIT).map(|(count, _)| count)
     }
@@ -154,8 +154,8 @@ impl AsFd for Stream {
     }
 }
 
-/// Makes the kernel probe an idle connection after each pause, and end it after `probes` unanswered
-/// ones.
+/// Makes the kernel probe an idle connection after each pause, and end the connection after
+/// `probes` unanswered probes.
 pub(super) fn keep_alive(stream: &TcpStream, pause: Duration, probes: u32) -> std::io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, pause)?;
@@ -164,7 +164,7 @@ pub(super) fn keep_alive(stream: &TcpStream, pause: Duration, probes: u32) -> st
     Ok(())
 }
 
-/// Waits until the socket is ready, or the slice is over; the caller retries in either case.
+/// Waits until the socket is ready or the slice has passed. The caller retries in either case.
 pub(super) fn wait(socket: impl AsFd, flags: PollFlags, slice: Duration) {
     let timeout = Timespec::try_from(slice).ok();
     // If the wait is interrupted, it is merely shorter.
@@ -196,7 +196,7 @@ fn connect_host(host: &HostAddress, deadline: Deadline<'_>) -> Result<TcpStream,
 }
 
 /// Returns the addresses of a host. The system's call has no time limit and may wait for a name
-/// server, so a separate thread makes it, which ends by itself.
+/// server, so it is made by a separate thread, which ends by itself.
 fn look_up(host: &HostAddress, deadline: Deadline<'_>) -> Result<Vec<SocketAddr>, ChannelError> {
     let (sender, receiver) = channel();
     let host = host.clone();
@@ -221,8 +221,8 @@ fn connect_tcp(address: SocketAddr, deadline: Deadline<'_>) -> Result<TcpStream,
         Err(errno) => return Err(errno.into()),
     }
     let stream = TcpStream::from(socket);
-    // If no process listens at the port and the kernel chose it for this very socket, the socket
-    // has connected to itself.
+    // If no process listens on the port and the kernel has assigned the same port to this socket,
+    // the socket has connected to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(Errno::CONNREFUSED.into());
     }

@@ -1,24 +1,24 @@
-//! How a thread that waits for sockets is woken by another thread of its process.
+//! Lets a thread wake another thread of its process that waits for sockets.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Wakes the thread that polls it. Clones wake the same thread.
+/// Wakes the thread that polls it. All clones wake the same thread.
 #[derive(Clone, Debug)]
 pub struct Wakeup(Arc<OwnedFd>);
 
 impl Wakeup {
-    /// Makes a wakeup that has not been rung.
+    /// Creates a wakeup that has not been rung.
     ///
     /// # Errors
-    /// The system's error: it has no descriptor left.
+    /// Fails with the system's error if no descriptor is available.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// Ends the current or the next wait. Never waits itself.
+    /// Ends the current or the next wait. Never blocks.
     pub fn ring(&self) {
         // This fails only after 2^64 rings without a read.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());

@@ -1,13 +1,14 @@
-//! Block memory: the memory that blocks are sent from and received into.
+//! Block memory, from which blocks are sent and into which they are received.
 //!
-//! Each region is sealed memory. Its owner maps it writable; peers that receive blocks from it map
-//! it read-only, and get its descriptor before the first block. A process never reuses a serial
-//! number, so that no peer mistakes a new region for an old one.
+//! Each region is sealed memory. Its owner maps it writable. Peers that receive blocks from it map
+//! it read-only, and receive its descriptor before the first block. A process never reuses a serial
+//! number, so no peer mistakes a new region for an old one.
 //!
 //! # Invariants
-//! - A region's number belongs to one memory at a time. It is free again once the memory is gone.
-//! - Memory that a fabric still uses (for a posted receive, or a block that is not sent yet) stays
-//!   until that use is over, even if its owner drops it.
+//! - A region's number belongs to one memory at a time. It becomes free again when the memory is
+//!   freed.
+//! - Memory that a fabric still uses (for a posted receive, or a block that has not been sent yet)
+//!   is kept until that use is over, even if its owner drops it.
 //! - Memory that a peer has mapped stays valid for that peer.
 
 use std::os::fd::AsFd as _;
@@ -31,8 +32,8 @@ use super::space::{check_space, whole_pages};
 /// Block memory of this process.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<OwnRegion>>;
 
-/// Makes block memory for one process's place in a group, whose fabric knows the memory from then
-/// on. Any thread may have a store.
+/// Allocates block memory for one process's place in a group. The group's fabric can use the memory
+/// from then on. Any thread may have a store.
 #[derive(Clone, Debug)]
 pub struct BlockStore(Arc<Residence>);
 
@@ -47,8 +48,8 @@ impl fabric::BlockStore for BlockStore {
     type Error = Error;
 
     /// # Errors
-    /// [`Error::TooManyRegions`]; [`Error::NoMemory`]; [`Error::HasLeft`]. Nothing is left behind
-    /// in these cases.
+    /// Returns [`Error::TooManyRegions`], [`Error::NoMemory`] or [`Error::HasLeft`]. Nothing is
+    /// left behind in these cases.
     fn memory(&self, bytes: usize, _: BlockUse) -> Result<BlockMemory, Error> {
         let whole = bytes.saturating_add(HEADER_BYTES);
         check_space(whole_pages(std::iter::once(whole)), || 0)?;
@@ -58,8 +59,8 @@ impl fabric::BlockStore for BlockStore {
 }
 
 impl OwnRegion {
-    /// Sends the memory to a peer for blocks in a view. Returns false if it must be sent again
-    /// later.
+    /// Sends the memory's descriptor to a peer for blocks in a view. Returns false if it must be
+    /// sent again later.
     pub(super) fn send_to(
         &self,
         residence: &Residence,
@@ -70,8 +71,8 @@ impl OwnRegion {
         residence.send(peer, subject, self.file.as_fd())
     }
 
-    /// Sends the memory of a region, which all views show. Returns false if it must be sent again
-    /// later.
+    /// Sends the descriptor of a region's memory, which is part of all views. Returns false if it
+    /// must be sent again later.
     pub(super) fn send_region_to(
         &self,
         residence: &Residence,
@@ -84,7 +85,7 @@ impl OwnRegion {
 }
 
 impl Residence {
-    /// Makes signed memory of this process that peers may map.
+    /// Allocates signed memory of this process that peers may map.
     pub(super) fn make_memory(&self, bytes: usize) -> Result<Arc<OwnRegion>, Error> {
         if self.has_left() {
             return Err(Error::HasLeft { node: self.node() });
@@ -104,12 +105,12 @@ pub(super) struct PeerRegion {
 }
 
 impl PeerRegion {
-    /// Wraps the mapping of memory that a peer sent.
+    /// Wraps the mapping of memory received from a peer.
     pub(super) const fn new(serial: u64, map: Map) -> Self {
         Self { serial, map }
     }
 
-    /// Returns the address of a range, if it is inside.
+    /// Returns the address of a range if it is inside the region.
     pub(super) fn at(&self, offset: u64, length: usize) -> Result<NonNull<u8>, OutOfBlock> {
         let offset = usize::try_from(offset).map_err(|_| OutOfBlock)?;
         let end = offset.checked_add(length).ok_or(OutOfBlock)?;
@@ -121,7 +122,7 @@ impl PeerRegion {
         Ok(unsafe { self.map.base().add(HEADER_BYTES + offset) })
     }
 
-    /// Returns whether its owner has given the memory up.
+    /// Returns whether the owner has given up the memory.
     pub(super) fn is_over(&self) -> bool {
         Header::new(&self.map).is_over()
     }

@@ -1,8 +1,8 @@
-//! A member's block queues, which follow its row in the same memory: its messages to peers about
-//! blocks.
+//! A member's block queues, which contain its messages to peers about blocks. They follow the
+//! member's row in the same memory.
 //!
-//! Only their owner writes them. A peer reads its own lane and the list of closed channels. All of
-//! it starts as zeros, and lasts as long as the view.
+//! Only their owner writes to them. A peer reads its own lane and the list of closed channels. All
+//! of the memory starts as zeros, and lasts as long as the view.
 //!
 //! ```text
 //! 128 bytes          closed channels, one bit each
@@ -18,10 +18,10 @@
 //! # Invariants
 //! - A count is stored with release after the data that it counts, and loaded with acquire.
 //! - The slot of an entry is reused only after the peer has taken the entry, and the slot of an
-//!   answer only after the sender has seen it: there are never more sends in flight than slots for
-//!   answers.
+//!   answer only after the sender has seen it, because there are never more sends in flight than
+//!   slots for answers.
 //! - **A close is seen before the memory changes.** A member that closes a channel or ends a lane
-//!   issues a full fence afterwards, and only then changes block memory. A member that has copied a
+//!   then issues a full fence, and changes block memory only after that. A member that has copied a
 //!   block checks both marks again after the copy, and discards the copy if either is set. So it
 //!   never accepts bytes that changed during the copy. This is a sequence lock whose sequence
 //!   changes once.
@@ -35,13 +35,13 @@ use tramontane_core::layout::CACHE_LINE;
 
 use super::map::Map;
 
-/// Number of channels of a view.
+/// The number of channels per view.
 pub(super) const CHANNELS: u16 = 1024;
 
-/// Largest number of entries to one peer that it has not taken yet.
+/// The maximum number of entries to one peer that the peer has not taken yet.
 pub(super) const ENTRIES: u64 = 128;
 
-/// Largest number of sends in flight to one peer.
+/// The maximum number of sends in flight to one peer.
 pub(super) const SENDS: u64 = 512;
 
 const CLOSED_BYTES: usize = CHANNELS as usize / 8;
@@ -51,34 +51,34 @@ const ENTRIES_AT: usize = 2 * CACHE_LINE;
 const ANSWERS_AT: usize = ENTRIES_AT + ENTRIES_BYTES;
 const LANE_BYTES: usize = ANSWERS_AT + 8 * SENDS as usize;
 
-/// Returns the bytes that a member's block queues take in a group of `members` members.
+/// Returns the size, in bytes, of a member's block queues in a group of `members` members.
 pub(super) const fn bytes(members: usize) -> usize {
     CLOSED_BYTES.saturating_add(members.saturating_mul(LANE_BYTES))
 }
 
-/// An offered block: its location and its metadata.
+/// An offered block, with its location and its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Serial number of the sender's block memory, which is never reused.
+    /// The serial number of the sender's block memory, which is never reused.
     pub(super) memory: u64,
-    /// Offset from the start of that memory.
+    /// The offset from the start of that memory.
     pub(super) offset: u64,
-    /// Length in bytes.
+    /// The length in bytes.
     pub(super) length: u64,
     /// Which channel.
     pub(super) channel: u16,
-    /// Returned with the answer; below [`SENDS`].
+    /// The ticket returned with the answer; below [`SENDS`].
     pub(super) ticket: u16,
-    /// Immediate value chosen by the sender.
+    /// The immediate value chosen by the sender.
     pub(super) immediate: u32,
 }
 
 /// The outcome of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueAnswer {
-    /// Ticket of the entry.
+    /// The ticket of the entry.
     pub(super) ticket: u16,
-    /// False if there was no receive for the block.
+    /// Whether there was a receive for the block.
     pub(super) is_taken: bool,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct BlockQueues<'m> {
 }
 
 impl<'m> BlockQueues<'m> {
-    /// Returns the block queues at an offset of the mapping, which must contain them whole.
+    /// Returns the block queues at an offset of the mapping, which must completely contain them.
     pub(super) const fn new(map: &'m Map, at: usize) -> Self {
         Self { map, at }
     }
@@ -102,12 +102,13 @@ impl<'m> BlockQueues<'m> {
         Lane { map: self.map, at: self.at + CLOSED_BYTES + peer.index() * LANE_BYTES }
     }
 
-    /// Returns whether the owner closed a channel. False for an impossible channel.
+    /// Returns whether the owner has closed a channel. Returns false for a channel that does not
+    /// exist.
     pub(super) fn is_closed(self, channel: Channel) -> bool {
         channel.0 < CHANNELS && self.word(channel).load(Ordering::Relaxed) & bit(channel) != 0
     }
 
-    /// Closes a channel: once this returns, memory may change. Called by the owner.
+    /// Closes a channel. Once this returns, memory may change. Called by the owner.
     pub(super) fn close(self, channel: Channel) {
         if channel.0 < CHANNELS {
             let word = self.word(channel);
@@ -138,18 +139,18 @@ impl<'m> Lane<'m> {
         self.map.cell(self.at).load(Ordering::Relaxed) != 0
     }
 
-    /// Ends the lane: once this returns, memory may change. Called by the owner.
+    /// Ends the lane. Once this returns, memory may change. Called by the owner.
     pub(super) fn end(self) {
         self.map.cell(self.at).store(1, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// Returns the number of entries ever posted.
+    /// Returns the total number of entries posted so far.
     pub(super) fn posted(self) -> u64 {
         self.map.cell(self.at + 8).load(Ordering::Acquire)
     }
 
-    /// Returns the number of entries that the owner has ever taken from the peer's lane.
+    /// Returns the total number of entries that the owner has taken from the peer's lane.
     pub(super) fn taken(self) -> u64 {
         self.map.cell(self.at + CACHE_LINE).load(Ordering::Acquire)
     }
@@ -159,7 +160,7 @@ impl<'m> Lane<'m> {
         self.map.cell(self.at + CACHE_LINE).store(count, Ordering::Release);
     }
 
-    /// Returns the number of answers that the owner ever gave the peer.
+    /// Returns the total number of answers that the owner has given the peer.
     pub(super) fn settled(self) -> u64 {
         self.map.cell(self.at + CACHE_LINE + 8).load(Ordering::Acquire)
     }
@@ -173,7 +174,8 @@ impl<'m> Lane<'m> {
         Entry { memory, offset, length, channel, ticket, immediate: u32::from_le_bytes(rest) }
     }
 
-    /// Posts an entry with number `count`. Called by the owner, who knows that its slot is free.
+    /// Posts an entry with number `count`. Called by the owner, who has checked that its slot is
+    /// free.
     pub(super) fn post(self, count: u64, entry: &Entry) {
         let Entry { memory, offset, length, channel, ticket, immediate } = *entry;
         let about = u64::from(channel) | u64::from(ticket) << 16 | u64::from(immediate) << 32;

@@ -1,14 +1,14 @@
 //! `Blocks` over shared memory: the receiver copies each block once, directly from the sender's
 //! memory into its own.
 //!
-//! A send is an entry in the sender's block queues, and a ring if the peer sleeps. The peer takes
-//! entries, matches them with its receives, copies a piece per poll, and answers. So one poll stays
-//! short, and a long block takes several.
+//! A send is an entry in the sender's block queues, plus a ring if the peer is asleep. The peer
+//! takes entries, matches them with its receives, copies one piece per poll, and answers. So each
+//! poll stays short, and a long block takes several polls.
 //!
-//! The path of a block has no allocation and no system call, and its only lock is that of the list
-//! of memories, for looking up the block's memory. The exceptions are waking a sleeper, the first
-//! receive of a channel from a peer, and the first block from a memory to a peer, which is sent the
-//! descriptor and maps it.
+//! The path of a block involves no allocation and no system call, and the only lock is that of the
+//! list of memories, in which the block's memory is looked up. The exceptions are waking a sleeper,
+//! the first receive of a channel from a peer, and the first block from a memory to a peer, which
+//! has to be sent the descriptor and map it.
 
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, HostBlocks, Token, Way,
@@ -22,7 +22,7 @@ use super::receiving::RECEIVES_MAX;
 
 impl SharedMemory {
     /// Does the work of a [`poll_block`](Blocks::poll_block) that returns nothing: reads the peers'
-    /// messages, and copies a piece. The results wait for `poll_block`.
+    /// messages, and copies one piece. The results wait for `poll_block`.
     pub fn carry_blocks(&mut self) {
         for view in self.views.iter_mut() {
             view.carry_blocks(&mut self.events);
@@ -39,7 +39,7 @@ impl SharedMemory {
 
 impl Blocks for SharedMemory {
     fn block_limits(&self) -> BlockLimits {
-        // A block may be as long as its memory can be. This does not promise that memory of such a
+        // A block may be as long as its memory can be. This does not promise that memory of that
         // length exists.
         let bytes_max = usize::MAX >> 1;
         BlockLimits {

@@ -1,27 +1,27 @@
-//! The only copy of a block: from the sender's memory into the receiver's, by the receiver's
-//! processor.
+//! The only copy of a block, made by the receiver's processor from the sender's memory into the
+//! receiver's.
 //!
 //! There are two ways to store. A normal store first reads the cache line that it overwrites. A
 //! streaming store does not, and leaves the caches to the data being read: it is faster if the
-//! target is not in the caches, and slower if it is. Successive blocks into a large memory find it
-//! coldat any length, so `Stores::into_memory` chooses by the size of the memory.
-//! `docs/lab-notes/blocks-on-shared-memory.md` has the gains of both.
+//! target is not in the caches, and slower if it is. For successive blocks into a large memory, the
+//! target is never in the caches, whatever the length of a block, so `Stores::into_memory` chooses
+//! by the size of the memory. `docs/lab-notes/blocks-on-shared-memory.md` gives the gains of both.
 
 use std::ptr::NonNull;
 
-/// Bytes that are copied at a time. Short pieces keep other channels, and the polling thread, from
-/// waiting long.
+/// The number of bytes copied at a time. With short pieces, other channels and the polling thread
+/// do not wait long.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
-/// Block memory of this size or more is written with streaming stores. At the size where both are
-/// equally fast, smaller memory is faster with normal stores.
+/// The size in bytes from which block memory is written with streaming stores. At this size, both
+/// are equally fast; smaller memory is faster with normal stores.
 const COLD_BYTES_MIN: usize = 8 << 20;
 
-/// Shorter blocks are written with normal stores, because streaming gains less than its fence
-/// costs.
+/// The minimum block length for streaming stores, in bytes. For shorter blocks, streaming gains
+/// less than its fence costs.
 const STREAM_BYTES_MIN: usize = 16 << 10;
 
-/// Ways to store bytes.
+/// The ways to store bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stores {
     /// Through the caches, as the system's `memcpy` does.
@@ -31,7 +31,8 @@ pub enum Stores {
 }
 
 impl Stores {
-    /// Returns the best way for a block of `block_bytes` into memory of `memory_bytes`.
+    /// Returns the best way to store a block of `block_bytes` bytes into memory of `memory_bytes`
+    /// bytes.
     #[must_use]
     pub(super) const fn into_memory(memory_bytes: usize, block_bytes: usize) -> Self {
         if memory_bytes < COLD_BYTES_MIN || block_bytes < STREAM_BYTES_MIN {
@@ -67,8 +68,8 @@ mod x86 {
     use std::arch::x86_64::{__m256i, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
     use std::ptr::NonNull;
 
-    /// Bytes copied per turn: two cache lines, each stored whole, because a line that is stored in
-    /// parts is written in parts.
+    /// The number of bytes copied per turn: two cache lines, each stored as a whole, because a line
+    /// that is stored in parts is also written in parts.
     const TURN_BYTES: usize = 128;
     const VECTOR_BYTES: usize = 32;
 
@@ -76,8 +77,8 @@ mod x86 {
     /// The requirements of `super::copy`; and the processor must have AVX.
     #[target_feature(enable = "avx")]
     pub(super) unsafe fn stream(source: NonNull<u8>, target: NonNull<u8>, bytes: usize) {
-        // The target may begin in the middle of a line and end in the middle of another. Those
-        // parts use normal stores.
+        // The target may begin and end in the middle of a cache line. Those parts use normal
+        // stores.
         let head = target.align_offset(64).min(bytes);
         let turns = (bytes - head) / TURN_BYTES;
         let tail = bytes - head - turns * TURN_BYTES;
@@ -89,8 +90,8 @@ mod x86 {
             for _ in 0..turns {
                 let (load, store) =
                     (from.cast::<__m256i>().as_ptr(), to.cast::<__m256i>().as_ptr());
-                // Written out: a closure that an array's `map` calls does not use AVX unless the
-                // compiler inlines it, which it does only at its highest level.
+                // Written out, because a closure passed to an array's `map` uses AVX only if the
+                // compiler inlines it, which it does only at its highest optimization level.
                 let (a, b) = (_mm256_loadu_si256(load), _mm256_loadu_si256(load.add(1)));
                 let (c, d) = (_mm256_loadu_si256(load.add(2)), _mm256_loadu_si256(load.add(3)));
                 _mm256_stream_si256(store, a);
@@ -102,7 +103,7 @@ mod x86 {
             from.copy_to_nonoverlapping(to, tail);
         }
         const _: () = assert!(TURN_BYTES == 4 * VECTOR_BYTES);
-        // Streaming stores can be overtaken by later stores, even releases. The fence prevents
+        // Streaming stores can be overtaken by later stores, even by releases. The fence prevents
         // that.
         _mm_sfence();
     }

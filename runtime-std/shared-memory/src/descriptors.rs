@@ -1,8 +1,8 @@
-//! The exchange of descriptors between processes: by datagrams to a socket in the group's folder.
+//! The exchange of descriptors between processes, by datagrams to a socket in the group's folder.
 //!
-//! Each process has one socket, to which others send and on which nothing is answered. A datagram
-//! is in its receiver's queue when the send returns. So what the sender writes to its own memory
-//! afterwards may refer to a descriptor that it sent before.
+//! Each process has one socket, to which others send, but on which nothing is answered. A datagram
+//! is in its receiver's queue when the send returns. So anything that the sender later writes to
+//! its own memory may refer to a descriptor that it has already sent.
 //!
 //! No call blocks. If a queue is full, for any reason, the send is retried later.
 
@@ -23,22 +23,22 @@ use tramontane_core::ids::{NodeId, ViewId};
 
 use super::folder::Folder;
 
-/// Largest number of descriptors in one datagram.
+/// The maximum number of descriptors in one datagram.
 const FILES_MAX: usize = 2;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tramfds\x02");
 
-/// Number of words in a message, each 8 bytes, little-endian.
+/// The number of words in a message, each of 8 bytes, little-endian.
 const WORDS: usize = 6;
 
-/// The subject of a descriptor.
+/// The item to which a descriptor belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// The row of a view: descriptors of the row and of its owner's doorbell.
+    /// The row of a view, with descriptors of the row and of its owner's doorbell.
     Row { view: ViewId, digest: u64 },
-    /// Block memory that is sent from in a view: one descriptor.
+    /// Block memory from which blocks are sent in a view: one descriptor.
     Block { view: ViewId, serial: u64 },
-    /// A region, which all views of the two processes show: one descriptor.
+    /// A region, which is part of all views of the two processes: one descriptor.
     Region { region: Region, serial: u64 },
     /// A queue of writes to the receiver's regions in a view: one descriptor.
     Queue { view: ViewId, serial: u64 },
@@ -72,7 +72,7 @@ impl Subject {
     }
 }
 
-/// A message that comes with descriptors: their owner and subject.
+/// The message sent together with descriptors, which names their owner and subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DescriptorMessage {
     pub(super) node: NodeId,
@@ -105,7 +105,7 @@ impl DescriptorMessage {
 /// The contents of one datagram.
 #[derive(Debug)]
 pub(super) struct Received {
-    /// `None` if the message is not understood.
+    /// `None` if the message is not valid.
     pub(super) message: Option<DescriptorMessage>,
     /// `None` for descriptors that were not sent.
     pub(super) files: [Option<OwnedFd>; FILES_MAX],
@@ -117,20 +117,20 @@ fn datagrams() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// A connection to another process's socket, which stays valid when the socket loses its name.
+/// A connection to another process's socket. It stays valid when the socket loses its name.
 #[derive(Debug)]
 pub(super) struct WayTo(OwnedFd);
 
 impl WayTo {
-    /// Connects to the socket with that name.
+    /// Connects to the socket with the given name.
     pub(super) fn open(folder: &Folder, name: &CStr) -> rustix::io::Result<Self> {
         let socket = datagrams()?;
         connect(&socket, &address(folder, name)?)?;
         Ok(Self(socket))
     }
 
-    /// Sends descriptors. Returns false if they must be sent again later: the process is not there,
-    /// or its queue is full.
+    /// Sends descriptors. Returns false if they must be sent again later, because the process is
+    /// not running or its queue is full.
     pub(super) fn send(
         &self,
         message: DescriptorMessage,
@@ -156,7 +156,7 @@ impl WayTo {
 pub(super) struct DescriptorSocket(OwnedFd);
 
 impl DescriptorSocket {
-    /// Makes the socket under that name in the folder.
+    /// Creates the socket under the given name in the folder.
     pub(super) fn bind(folder: &Folder, name: &CStr) -> rustix::io::Result<Self> {
         let socket = datagrams()?;
         bind(&socket, &address(folder, name)?)?;
@@ -168,7 +168,7 @@ impl DescriptorSocket {
         if let Err(errno) = recv(&self.0, &mut [0_u8; 1][..], RecvFlags::PEEK) {
             return if errno == Errno::AGAIN { Ok(None) } else { Err(errno) };
         }
-        // Without a free descriptor, this process would lose what is sent to it. In that case, the
+        // If no descriptor is free, this process would lose what is sent to it. In that case, the
         // datagram stays in the queue.
         let spare = (fcntl_dupfd_cloexec(&self.0, 0)?, fcntl_dupfd_cloexec(&self.0, 0)?);
         drop(spare);
@@ -192,7 +192,7 @@ impl DescriptorSocket {
     }
 }
 
-/// Returns the address of a socket in the folder, through `/proc` if its path is too long for a
+/// Returns the address of a socket in the folder, by way of `/proc` if its path is too long for a
 /// socket address.
 fn address(folder: &Folder, name: &CStr) -> rustix::io::Result<SocketAddrUnix> {
     let name = name.to_string_lossy();

@@ -1,4 +1,4 @@
-//! Every error that can keep a member from joining, each as one line that says what to do.
+//! The errors that can prevent a member from joining. Each is one line that says what to do.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use rustix::io::Errno;
 use tramontane_core::fabric::TooManyRegions;
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
-/// The reason why a member could not join its group, or a folder could not be swept.
+/// The reason why a member could not join its group, or why a folder could not be swept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The group's name cannot be the name of a folder.
+    /// The group's name is not valid for a folder.
     #[error(
         "the group name {0:?} is not valid; use 1 to 64 letters, digits, '.', '_' or '-', not \
          starting with '.'"
@@ -22,10 +22,10 @@ pub enum Error {
     NotAMember {
         /// The rank that was given.
         rank: Rank,
-        /// Number of members in the layout.
+        /// The number of members in the layout.
         members: usize,
     },
-    /// The layout has another node at that rank.
+    /// The layout has a different node at that rank.
     #[error(
         "rank {rank} is node {listed} in this view, and this process is node {node}; give the \
          rank of this node"
@@ -38,16 +38,16 @@ pub enum Error {
         /// The local node.
         node: NodeId,
     },
-    /// The memory of a view was already made for the same list of members.
+    /// The memory of a view has already been allocated for the same list of members.
     #[error("the memory of view {view} already exists; retire it before it is created again")]
     ViewIsThere {
         /// The view.
         view: ViewId,
     },
-    /// All block memories that are permitted exist already.
+    /// The maximum number of block memories has been reached.
     #[error(transparent)]
     TooManyRegions(#[from] TooManyRegions),
-    /// A region cannot be made.
+    /// A region cannot be created.
     #[error(
         "region {region} cannot be created: {reason}; create each region once, before the first \
          view"
@@ -64,7 +64,7 @@ pub enum Error {
         /// The node.
         node: NodeId,
     },
-    /// A live process already is this member.
+    /// A running process is already this member.
     #[error(
         "member {id} of group '{group}' is already running (process {pid}{}); stop it or use a \
          different id, or rename the group if that process belongs to a different group",
@@ -75,12 +75,12 @@ pub enum Error {
         id: NodeId,
         /// The group.
         group: String,
-        /// Process id of that process, as it recorded it.
+        /// The process id of that process, as it recorded it.
         pid: u64,
         /// The working directory of that process, if the system reveals it.
         folder: Option<PathBuf>,
     },
-    /// A peer is joining with another configuration.
+    /// A peer is joining with a different configuration.
     #[error(
         "member {peer} was started with a different configuration; give all members the same \
          options"
@@ -89,7 +89,7 @@ pub enum Error {
         /// The peer.
         peer: NodeId,
     },
-    /// A peer's program lays out its files differently.
+    /// A peer's program uses a different layout for its files.
     #[error(
         "member {peer} runs a different version of the program; run the same version everywhere"
     )]
@@ -97,25 +97,25 @@ pub enum Error {
         /// The peer.
         peer: NodeId,
     },
-    /// The rows or block memory do not fit.
+    /// There is not enough memory for the rows or the block memory.
     #[error(
         "not enough shared memory: {} needed, {} free; free some, or use a smaller window, \
          message size or group",
         Bytes(*needed), Bytes(*free)
     )]
     NoMemory {
-        /// Bytes still to be allocated, for the whole group or for one memory.
+        /// The number of bytes still to be allocated, for the whole group or for one memory.
         needed: u64,
         /// Bytes available.
         free: u64,
     },
-    /// The kernel cannot keep peers from writing to a row.
+    /// The kernel cannot prevent peers from writing to a row.
     #[error(
         "this kernel cannot seal memory against writers (F_SEAL_FUTURE_WRITE); use Linux 5.1 or \
          newer, or a different fabric"
     )]
     CannotSeal,
-    /// The files of the group do not fit.
+    /// There is not enough space for the files of the group.
     #[error(
         "not enough shared memory in {}: {} needed, {} free; free some, or set TRAMONTANE_SHM_DIR to a folder with room",
         path.display(), Bytes(*needed), Bytes(*free)
@@ -123,12 +123,12 @@ pub enum Error {
     NoSpace {
         /// Where.
         path: PathBuf,
-        /// Bytes still to be allocated.
+        /// The number of bytes still to be allocated.
         needed: u64,
         /// Bytes available.
         free: u64,
     },
-    /// The path belongs to another user, or may not be used.
+    /// The path belongs to another user, or access to it is not permitted.
     #[error("cannot use {}: {reason}", path.display())]
     NotPermitted {
         /// Where.
@@ -136,7 +136,7 @@ pub enum Error {
         /// The reason.
         reason: &'static str,
     },
-    /// Another process holds the folder's lock for longer than any normal use takes.
+    /// Another process has held the folder's lock for longer than any normal use takes.
     #[error("{} is locked by another process; check whether a process was stopped during its start", path.display())]
     Busy {
         /// Which folder.
@@ -148,11 +148,11 @@ pub enum Error {
     /// The operating system refused another operation.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// The operation: "cannot create" and the like.
+        /// The operation, such as "cannot create".
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// The system's error.
+        /// The error reported by the system.
         source: std::io::Error,
     },
 }
@@ -167,15 +167,15 @@ impl Error {
             Errno::LOOP | Errno::NOTDIR => {
                 Self::NotPermitted { path, reason: "it is not a folder" }
             }
-            // Even a folder or an empty file does not fit: the file system is out of pages or of
-            // inodes.
+            // There is no room even for a folder or an empty file: the file system has run out of
+            // pages or inodes.
             Errno::NOSPC | Errno::DQUOT => Self::NoSpace { path, needed: 4096, free: 0 },
             other => Self::Io { action, path, source: other.into() },
         }
     }
 }
 
-/// A size in a suitable unit.
+/// A size, displayed in a suitable unit.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {

@@ -1,10 +1,11 @@
-//! The blocks of one open view, between this member and each of the others.
+//! The blocks exchanged in one open view between this member and each other member.
 //!
 //! # Invariants
 //! - A peer's channel is in the list of copies once, as long as there is something to copy on it.
-//!   Pieces are copied in turn, so no channel or peer waits until another has nothing to send.
+//!   Pieces are copied in turn, so no channel or peer waits until another one has nothing left to
+//!   send.
 //! - The capacity for events is never smaller than the number of possible events: posted receives,
-//!   sends without an answer, and events not yet taken.
+//!   sends without an answer, and events that have not been taken yet.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ use super::peer::Peer;
 use super::receiving::{Copied, Ends, Inbox, Receive, TakenIn};
 use super::sending::{Outbox, Source};
 
-/// Largest number of posted receives, sends without an answer, and waiting events in one view.
+/// The maximum number of posted receives, sends without an answer, and waiting events in one view.
 const BLOCKS_MAX: usize = 4096;
 
 /// The state between this member and another.
@@ -37,10 +38,10 @@ pub(super) struct Exchange {
     between: Vec<Between>,
     /// Channels with something to copy, in turn.
     copies: VecDeque<(Rank, Channel)>,
-    /// Number of inlets ever made. The list of copies has room for all of them.
+    /// The number of inlets ever created. The list of copies has room for all of them.
     inlets: usize,
     events: VecDeque<BlockEvent>,
-    /// Number of receives and sends in flight.
+    /// The number of receives and sends in flight.
     under_way: usize,
 }
 
@@ -69,7 +70,7 @@ impl Exchange {
         self.events.pop_front()
     }
 
-    /// Posts a receive for a peer that is there.
+    /// Posts a receive for a peer that is present.
     pub(super) fn post_receive(
         &mut self,
         membership: &Membership,
@@ -91,7 +92,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Offers a block to a peer that is there; the caller rings. The peer gets the memory's
+    /// Offers a block to a peer that is present; the caller rings. The peer receives the memory's
     /// descriptor before it sees the block.
     pub(super) fn send(
         &mut self,
@@ -106,7 +107,8 @@ impl Exchange {
         let between = self.between.get_mut(to.index()).ok_or(ErrorKind::OutOfRange)?;
         let Range { memory, offset, length } = from;
         if between.outbox.has_room(ends.theirs) && !between.outbox.has_sent(&memory) {
-            // The queue to the peer is full, or this process may not send more descriptors for now.
+            // The queue to the peer is full, or this process may not send any more descriptors for
+            // now.
             if memory.send_to(membership.residence(), peer, self.view) != Ok(true) {
                 return Err(ErrorKind::QueueFull);
             }
@@ -130,8 +132,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Reads a peer's messages: the entries that it took, and those that it offers. An error ends
-    /// all traffic with the peer. Returns true if the peer is to be rung if it sleeps.
+    /// Reads a peer's messages: the entries that it has taken, and those that it offers. An error
+    /// ends all traffic with the peer. Returns true if the peer must be rung in case it is asleep.
     pub(super) fn look(
         &mut self,
         membership: &Membership,
@@ -170,8 +172,8 @@ impl Exchange {
         Ok(is_answered)
     }
 
-    /// Copies one piece. If that completes a block, returns the peer that is to be rung if it
-    /// sleeps.
+    /// Copies one piece. If that completes a block, returns the peer that must be rung in case it
+    /// is asleep.
     pub(super) fn copy_piece(&mut self, membership: &Membership) -> Option<Rank> {
         let (rank, channel) = self.copies.pop_front()?;
         let ends = ends(membership, rank)?;
@@ -196,8 +198,8 @@ impl Exchange {
         }
     }
 
-    /// Ends a channel with all peers: memory may change when this returns. Blocks that peers had
-    /// offered on it are answered, so the caller rings.
+    /// Ends a channel with all peers. Memory may change when this returns. Blocks that peers have
+    /// offered on the channel are answered, so the caller must ring.
     pub(super) fn close(&mut self, membership: &Membership, channel: Channel) {
         let Some(queues) = membership.queues(self.own) else { return };
         queues.close(channel);
@@ -208,7 +210,7 @@ impl Exchange {
         self.events.retain(|event| way_of(event).channel != channel);
     }
 
-    /// Ends all traffic with a peer: memory may change when this returns.
+    /// Ends all traffic with a peer. Memory may change when this returns.
     pub(super) fn give_up(&mut self, membership: &Membership, peer: Rank) {
         if let Some(queues) = membership.queues(self.own) {
             queues.lane(peer).end();
@@ -220,7 +222,7 @@ impl Exchange {
         self.events.retain(|event| way_of(event).peer != peer);
     }
 
-    /// Ends all traffic with all peers: memory may change when this returns.
+    /// Ends all traffic with all peers. Memory may change when this returns.
     pub(super) fn end(&mut self, membership: &Membership) {
         for rank in (0..).map(Rank).take(self.between.len()) {
             self.give_up(membership, rank);

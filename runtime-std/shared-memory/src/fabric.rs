@@ -1,17 +1,19 @@
-//! The `Fabric` over shared rows: a write to a row is not transferred at all.
+//! The `Fabric` over shared rows, in which a write to a row needs no transfer at all.
 //!
 //! The release store in the local row is the write, and it is visible before `post` is called. So a
-//! post only has to check its ranges, and to wake its target if that sleeps. A list is complete as
-//! soon as it is posted. The bytes of a guard cannot be held back as they were at the call, and
-//! need not be: a cell only grows, and its own release store follows the content that it covers.
+//! post only has to check its ranges, and wake its target if the target is asleep. A list is
+//! complete as soon as it has been posted. The bytes of a guard cannot be preserved as they were at
+//! the call, and need not be: a cell only grows, and its own release store follows the content that
+//! it covers.
 //!
-//! A view opens before its peers' rows exist. Each peer that is there is sent the descriptor of the
-//! local row. While rows are missing at either end, `poll` checks for them at intervals, and a
-//! member that has received a row rings its owner.
+//! A view opens before its peers' rows exist. The descriptor of the local row is sent to each peer
+//! that is present. While rows are missing at either end, `poll` checks for them at intervals, and
+//! a member that has received a row rings the row's owner.
 //!
-//! No call here allocates once all views are open and all peers are found. The only system calls
-//! are: one in a post or a wake whose target sleeps, those of [`SharedMemory::sleep`] and `arm`,
-//! those of [`SharedMemory::check_peers`], and those of the search for a missing row.
+//! No call here allocates memory once all views are open and all peers have been found. The only
+//! system calls are one in a post or a wake whose target is asleep, those of
+//! [`SharedMemory::sleep`] and `arm`, those of [`SharedMemory::check_peers`], and those of the
+//! search for a missing row.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -36,18 +38,19 @@ use super::residence::Residence;
 use super::view_regions::is_to_region;
 use super::write_queue::{list_bytes_max, ring_bytes};
 
-/// Largest number of completions that wait for a poll. Beyond it, a post with a token is refused
+/// The maximum number of completions waiting for a poll. Beyond it, a post with a token is refused
 /// for now.
 pub(super) const COMPLETIONS_MAX: usize = 1024;
 
-/// Events about a member of a view: it is ready, and it is lost.
+/// The number of events about a member of a view: it is ready, and it is lost.
 const EVENTS_A_MEMBER: usize = 2;
 
-/// Capacity for events about a region between two polls, for an owner that changes the right at
-/// each poll. More events cause an allocation.
+/// The capacity for events about a region between two polls, sufficient for an owner that changes
+/// the right at each poll. More events cause an allocation.
 const EVENTS_A_REGION: usize = 4;
 
-/// Polls between two checks for missing rows: at first, and after a long time without a new one.
+/// The number of polls between two checks for missing rows: at first, and after a long time without
+/// a new row.
 const LOOK_POLLS_MIN: u32 = 64;
 const LOOK_POLLS_MAX: u32 = 1 << 14;
 
@@ -80,36 +83,36 @@ impl Pace {
 pub struct SharedMemory {
     pub(super) residence: Arc<Residence>,
     bell: Bell,
-    /// Memory of views that are not open yet. The caller that asked for it keeps it.
+    /// The memory of views that are not open yet. It is kept by the caller that asked for it.
     made: Vec<Weak<Membership>>,
-    /// Whether memory for a view was made: from then on, the set of regions is fixed.
+    /// Whether memory for a view has been allocated. From then on, the set of regions is fixed.
     pub(super) has_made_rows: bool,
     pub(super) views: OpenViews,
     pub(super) own_regions: OwnRegions,
-    /// Bytes of each queue of writes that this process makes.
+    /// Size in bytes of each write queue that this process creates.
     pub(super) ring_bytes: usize,
-    /// Views with queues between regions: the only ones that a poll examines.
+    /// The views that have queues between regions. A poll examines only these.
     with_queues: Vec<ViewId>,
     pub(super) completed: VecDeque<Token>,
-    /// Readiness and losses that `poll` has not reported yet.
+    /// Readiness and losses that `poll` has not yet reported.
     pub(super) events: VecDeque<Event>,
-    /// Changes of rights that were not reported yet.
+    /// Changes of rights that have not yet been reported.
     pub(super) told: VecDeque<PermissionEvent>,
-    /// Whether a member's row or queue is missing, and that member may still send it.
+    /// Whether a member's row or queue is missing but may still be received.
     is_awaiting: bool,
     is_armed: bool,
     pace: Pace,
 }
 
 impl SharedMemory {
-    /// Notes that two processes have met again: a cut between them no longer applies to future
-    /// views. It still applies to open views. For hosts whose members separate and reconnect while
-    /// they live.
+    /// Notes that two processes have met again, so that a cut between them no longer applies to
+    /// future views. It still applies to open views. Intended for hosts whose members separate and
+    /// reconnect while they run.
     pub fn meet(&self, node: NodeId) {
         self.residence.meet(node);
     }
 
-    /// Creates the fabric of a process. No view is open.
+    /// Creates the fabric of a process, without any open view.
     #[must_use]
     pub fn for_residence(residence: &Arc<Residence>) -> Self {
         Self {
@@ -136,7 +139,7 @@ impl SharedMemory {
         &self.residence
     }
 
-    /// Returns news about peers, which are checked for at intervals. There is rarely any.
+    /// Returns news about peers, which are checked for at intervals. There is rarely any news.
     #[cold]
     fn next_news(&mut self) -> Option<Event> {
         if self.is_awaiting && self.pace.is_due() {
@@ -145,7 +148,7 @@ impl SharedMemory {
         self.events.pop_front()
     }
 
-    /// Handles a ring, perhaps about a row that was made or a right that was granted.
+    /// Handles a ring, which may announce a new row or a right that has been granted.
     #[cold]
     fn woken(&mut self) -> Event {
         if self.bell.take_news() {
@@ -155,12 +158,12 @@ impl SharedMemory {
         Event::Woken
     }
 
-    /// Notes that something is expected of a peer. Polls check for it, often at first.
+    /// Notes that something is expected from a peer. Polls check for it, often at first.
     pub(super) fn await_news(&mut self) {
         (self.is_awaiting, self.pace) = (true, Pace::new());
     }
 
-    /// Sends rows that peers lack, and checks for those that are missing here or were made anew.
+    /// Sends rows that peers lack, and checks for rows that are missing here or have been replaced.
     /// Sending comes first: of two members that check for each other, at least one then finds the
     /// other's row, and rings. Then does the same for the queues of regions.
     #[cold]
@@ -182,7 +185,7 @@ impl SharedMemory {
         self.is_awaiting |= self.views.iter().any(OpenView::is_awaiting);
     }
 
-    /// Reads the rights that peers granted, and checks for queues where rights were granted.
+    /// Reads the rights granted by peers, and checks for queues where rights have been granted.
     /// Returns true if a queue is still to be sent or received.
     fn meet_rights(&mut self) -> bool {
         let Self { views, residence, ring_bytes, completed, told, with_queues, .. } = self;
@@ -206,7 +209,7 @@ impl SharedMemory {
     }
 
     /// Applies peers' lists to the local regions, and notes the results of local posts. Returns
-    /// true if a list was applied.
+    /// true if a list has been applied.
     #[inline]
     fn carry_regions(&mut self) -> bool {
         let Self { views, own_regions, with_queues, completed, told, events, .. } = self;
@@ -219,8 +222,8 @@ impl SharedMemory {
         has_applied
     }
 
-    /// Returns the next event about regions, if a peer may write to local regions or this member to
-    /// a peer's.
+    /// Returns the next event about regions, if a peer may write to local regions or this member
+    /// may write to a peer's.
     #[inline]
     fn next_of_regions(&mut self) -> Option<Event> {
         let has_applied = self.carry_regions();

@@ -14,20 +14,20 @@ use crate::tcp::Tcp;
 
 /// A fabric of this runtime, as seen by the code that meets its peers.
 pub(crate) trait PeerFabric: HostRegions<Error = ErrorKind> + Send + 'static {
-    /// Takes over the connection to a node, if writes travel over one.
+    /// Takes ownership of the connection to a node, if writes travel over one.
     fn connect(&mut self, node: NodeId, session: Session) -> io::Result<()>;
 
-    /// Drops the connection to a node: its process no longer takes part, and its next process
-    /// brings another connection.
+    /// Drops the connection to a node whose process no longer takes part. The node's next process
+    /// will make a new connection.
     fn part_from(&mut self, node: NodeId);
 
-    /// Takes over the connection to a node's new process. The earlier process is gone.
+    /// Takes ownership of the connection to a node's new process. The earlier process has ended.
     fn replace(&mut self, node: NodeId, session: Session) -> io::Result<()> {
         self.part_from(node);
         self.connect(node, session)
     }
 
-    /// Returns whether a node can be reached without making a connection first.
+    /// Returns whether a node can be reached without establishing a connection first.
     fn is_connected(&self, node: NodeId) -> bool;
 
     /// Returns a notice about this process's files in shared memory, if there is one.

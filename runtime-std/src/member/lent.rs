@@ -1,7 +1,7 @@
-//! Everything that a node borrows, and the outboxes with what they borrow.
+//! Everything that a node borrows, and the outboxes together with what they borrow.
 //!
-//! The core borrows all its memory, and this module owns it. `self_cell` holds owner and borrower
-//! together without any unsafe code here.
+//! The core borrows all its memory, which this module owns. With `self_cell`, owner and borrower
+//! are stored together, and no unsafe code is needed here.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, OpenError, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
 
-/// Settings of a member; the only set of options in the runtime.
+/// The settings of a member. They are the runtime's only set of options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// The options of the core.
     pub options: Options,
-    /// How long a polling thread stays awake without work before it sleeps; `None` uses the
-    /// fabric's preference
+    /// The time for which a polling thread stays awake without work before it sleeps. `None` uses
+    /// the fabric's preference
     /// ([`HostFabric::idle_time`](tramontane_core::fabric::HostFabric::idle_time)).
     pub idle_time: Option<Duration>,
 }
@@ -38,12 +38,12 @@ impl<R: ViewRows> AnyRows for R {
     }
 }
 
-/// The rows of a view, made by any fabric.
+/// The rows of a view, allocated by any fabric.
 #[derive(Clone)]
 pub struct Memory(Arc<dyn AnyRows>);
 
 impl Memory {
-    /// Wraps rows that a fabric made.
+    /// Wraps rows allocated by a fabric.
     pub fn new(rows: impl ViewRows) -> Self {
         Self(Arc::new(rows))
     }
@@ -113,7 +113,7 @@ impl Shared {
         })
     }
 
-    /// Returns everything that opening a node needs.
+    /// Returns everything that is needed to open a node.
     pub(crate) fn loan<'l>(&'l self, state: &'l mut PrivateState) -> Loan<'l> {
         let (rows, row) = (self.memory.rows(), self.memory.row());
         // SAFETY: these hand-offs and flags were made for this row, with one layout and rank. They
@@ -140,7 +140,7 @@ impl Shared {
     }
 }
 
-/// State that only the node uses.
+/// State that is used only by the node.
 pub(crate) struct PrivateState {
     subgroups: Vec<SubgroupState>,
     senders: Vec<SenderState>,

@@ -1,4 +1,4 @@
-//! Why a member is no longer part of its group.
+//! The reasons why a member is no longer part of its group.
 
 use std::any::Any;
 
@@ -6,15 +6,15 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::node::StepError;
 
-/// Why a member stopped. This is final: a node that returns does so as a new process, or at least a
-/// new incarnation.
+/// The reason why a member stopped. This is final: a node that returns does so as a new process, or
+/// at least as a new incarnation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stopped {
-    /// The member was closed here.
+    /// The member was closed by its own process.
     #[error("this member was closed")]
     Closed,
-    /// A peer is gone; without it nothing further becomes stable.
+    /// A peer was lost, and nothing further becomes stable without it.
     #[error("member {} is lost: {cause}", node_or_rank(node, rank))]
     PeerLost {
         /// Its rank.
@@ -33,7 +33,7 @@ pub enum Stopped {
         by.map_or_else(|| why.to_string(), |node| format!("node {node} considered it dead"))
     )]
     Halted {
-        /// The reason that the core reports.
+        /// The reason given by the core.
         why: tramontane_core::view::Halt,
         /// The node that suspects this member.
         by: Option<NodeId>,
@@ -41,40 +41,41 @@ pub enum Stopped {
     /// Memory for a view or a large message cannot be allocated.
     #[error("no memory: {0}")]
     NoMemory(String),
-    /// The node's record of its membership cannot be written.
+    /// The node's membership record cannot be written.
     #[error("the node's state cannot be written: {0}")]
     NoState(String),
-    /// Delivered messages cannot be made durable: a log of this node fails. Messages already
-    /// reported durable remain so.
+    /// Delivered messages cannot be made durable, because a log of this node has failed. Messages
+    /// already reported as durable remain so.
     #[error("delivered messages cannot be made durable: {0}")]
     NotDurable(String),
-    /// The fabric refuses a valid post: this process, or its device, is broken.
+    /// The fabric refuses a valid post, so this process or its device is broken.
     #[error("the fabric failed: {0}")]
     Fabric(String),
-    /// A large message does not match the descriptor in its slot. Neither it nor any later message
-    /// was delivered.
+    /// A large message does not match the descriptor in its slot. Neither that message nor any
+    /// later one was delivered.
     #[error("a large message does not match its announcement: {0}")]
     DescriptorMismatch(String),
-    /// The application's upcall panicked; the order of the messages it has seen is intact.
+    /// The application's upcall panicked. The order of the messages that it has received is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),
-    /// A majority of a shard's replicas lost their memory: no replica has its state (TRM-5).
+    /// A majority of a shard's replicas have lost their memory, so no replica has the shard's state
+    /// (TRM-5).
     #[error(
         "group {0} lost a majority of its replicas at once, and its state with them; stop all \
          processes of the overlay, and start them again"
     )]
     GroupLost(String),
     /// A replica of this or another group knows a later process of this replica, or an earlier one
-    /// whose state is lost.
+    /// whose state has been lost.
     #[error(
         "{0} knows another process of this replica, whose state is lost; stop all processes of the \
          overlay, and start them again"
     )]
     Outdated(String),
-    /// A process of the overlay uses another key, program or configuration.
+    /// A process of the overlay uses a different key, program or configuration.
     #[error("{0}: {1}")]
     Refused(String, String),
-    /// A replica cannot continue: its log contradicts itself.
+    /// A replica cannot continue, because its log contradicts itself.
     #[error("the replica is broken: {0}")]
     Shard(tramontane_core::tram::Halt),
     /// The application refused another replica's state.

@@ -1,10 +1,10 @@
-//! Why a message is not sent.
+//! The reasons why a message is not sent.
 
 use std::time::Duration;
 
 use super::stop::Stopped;
 
-/// Why a message was not sent. A refused message leaves no trace.
+/// The reason why a message was not sent. A refused message has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -19,10 +19,10 @@ pub enum SendError {
         /// The capacity of a slot in bytes.
         limit: u32,
     },
-    /// No slot came free within the timeout.
+    /// No slot became free within the timeout.
     #[error("no slot became free within {0:?}, because a member is slow or stalled")]
     TimedOut(Duration),
-    /// The member is stopped.
+    /// The member has stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }

@@ -1,11 +1,12 @@
-//! The clock of a stepped node: read once in many steps, and after each upcall that took long.
+//! The clock of a stepped node. It is read once per several steps, and after each upcall that took
+//! long.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use tramontane_core::ids::Time;
 
-/// Steps between two readings; a reading costs as much as an idle step.
+/// Number of steps between two readings. A reading costs as much as an idle step.
 const STEPS_PER_READING: u32 = 64;
 
 /// A clock that can check cheaply whether anything took long.
@@ -13,17 +14,17 @@ const STEPS_PER_READING: u32 = 64;
 pub(crate) struct Clock {
     origin: Instant,
     now: Time,
-    /// The kernel tick, a few milliseconds long, in which `now` was read. Reading the tick costs a
-    /// fifth of reading the time.
+    /// The kernel tick, a few milliseconds long, during which `now` was read. Reading the tick
+    /// costs a fifth of reading the time.
     tick: Timespec,
-    /// Steps until the next reading.
+    /// Number of steps until the next reading.
     steps_left: u32,
     /// The time of the next check of the peers.
     next_check: Time,
 }
 
 impl Clock {
-    /// Creates a clock at zero; it is read before the first step.
+    /// Creates a clock at zero, which is read before the first step.
     pub(crate) fn new() -> Self {
         Self {
             origin: Instant::now(),
@@ -70,7 +71,7 @@ impl Clock {
         false
     }
 
-    /// Returns whether peers are due for a check; the next check is after `interval`.
+    /// Returns whether it is time to check the peers. The next check is due after `interval`.
     pub(super) fn is_check_due(&mut self, interval: Duration) -> bool {
         let is_due = self.now >= self.next_check;
         if is_due {

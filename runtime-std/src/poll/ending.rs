@@ -1,21 +1,21 @@
-//! Why a member, or a node of block groups, ended; and the guard around the upcalls.
+//! The reason why a member, or a node of block groups, ended; and the guard around the upcalls.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use crate::member::Stopped;
 
-/// Why a member is no longer part of its group: the first reason counts.
+/// The reason why a member is no longer part of its group. Only the first reason is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Ending(OnceLock<Stopped>);
 
 impl Ending {
-    /// Ends the member for the given reason, unless it has ended; returns the first reason.
+    /// Ends the member for the given reason, unless it has already ended. Returns the first reason.
     pub(crate) fn stop(&self, why: Stopped) -> Stopped {
         self.0.get_or_init(|| why).clone()
     }
 
-    /// Returns why the member ended, if it has.
+    /// Returns the reason why the member ended, or `None` if it is running.
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         self.0.get().cloned()
     }

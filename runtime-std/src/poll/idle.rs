@@ -1,19 +1,19 @@
-//! The pause between steps that find no work: a thread spins a little, yields, and after a while
-//! sleeps.
+//! The pause between steps that find no work. A thread first spins for a little, then yields, and
+//! eventually sleeps.
 //!
 //! Waking a sleeper on another processor costs about as much as five hundred idle steps; yielding
 //! on one processor costs as much as forty (see `docs/lab-notes/tcp.md`). So a member that shares
-//! its processor yields early, and a member that does not spins. Either sleeps only when nothing
-//! has arrived for a configurable time. Whether the processor is shared is judged by how long a
-//! yield took.
+//! its processor yields early, and a member that does not share it spins. Either sleeps only when
+//! nothing has arrived for a configurable time. The duration of a yield shows whether the processor
+//! is shared.
 
 use std::time::{Duration, Instant};
 
-/// Idle steps before the thread yields, if no other thread uses the processor.
+/// Number of idle steps before the thread yields if no other thread uses the processor.
 const SPINS_MAX: u32 = 64;
 
-/// Idle steps before the thread yields, if another thread uses the processor: the sender that this
-/// one waits for may need it.
+/// Number of idle steps before the thread yields if another thread uses the processor. The sender
+/// that this thread waits for may need the processor.
 const SPINS_MIN: u32 = 2;
 
 /// A yield that took longer than this gave the processor to another thread.
@@ -35,7 +35,7 @@ impl Idle {
         Self { patience, steps: 0, spins: SPINS_MAX, since: None }
     }
 
-    /// Starts again, because work has arrived.
+    /// Starts over because work has arrived.
     #[inline]
     pub fn reset(&mut self) {
         self.steps = 0;

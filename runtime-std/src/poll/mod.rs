@@ -1,4 +1,4 @@
-//! The one polling loop, for groups and for block groups: the clock, the guard against panics,
+//! The single polling loop for groups and for block groups: the clock, the guard against panics,
 //! sleep, and the turn.
 //!
 //! | file | subject |

@@ -1,8 +1,8 @@
-//! A thread that steps, helped by senders that find no free slot.
+//! A thread that steps a node, helped by senders that find no free slot.
 //!
-//! The thread that has the turn steps. While senders step, the polling thread keeps off their
-//! processor and checks only now and then. Two threads that step one node in turn cost more than
-//! one, because all of its state moves between processors with each turn.
+//! Only the thread that has the turn steps the node. While senders step, the polling thread keeps
+//! off their processor, and checks only occasionally. Two threads that step one node in turn cost
+//! more than one thread, because all of the node's state moves between processors with each turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,18 +20,18 @@ use super::steps::{Steps, sleep, step};
 use super::waiting::{Drive, KEEP_OFF};
 use crate::member::Stopped;
 
-/// The longest sleep of the polling thread.
+/// The maximum sleep of the polling thread.
 const SLEEP_MAX: Duration = Duration::from_millis(200);
 
-/// State shared by the polling thread, the senders and the handle.
+/// The state shared by the polling thread, the senders and the handle.
 struct Common<S: Steps> {
     steps: Turn<S>,
     bell: <S::Fabric as HostFabric>::Bell,
     ending: Arc<Ending>,
     closing: AtomicBool,
-    /// Steps made by senders.
+    /// The number of steps made by senders.
     drives: AtomicU64,
-    /// Another thread wants the turn for a moment, and did not get it.
+    /// Whether another thread wants the turn for a moment, but has not got it.
     wanted: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ struct Seen {
     writes: u64,
 }
 
-/// The interface that the handle needs, independent of what is stepped.
+/// The interface that the handle needs, whatever is being stepped.
 trait Control: Send + Sync {
     fn close(&self);
     fn leave(&self);
@@ -59,7 +59,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Starts the thread. The stepped node ends with `ending`.
+    /// Starts the thread. `ending` ends the stepped node.
     pub(crate) fn start<S: Steps + 'static>(
         mut steps: S,
         ending: &Arc<Ending>,
@@ -90,12 +90,12 @@ impl Poller {
         &self.driver
     }
 
-    /// Returns why the node ended, if it has.
+    /// Returns the reason why the node ended, or `None` if it is running.
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         self.ending.stopped()
     }
 
-    /// Waits until nothing is in flight, at most `timeout`. Returns whether it succeeded.
+    /// Waits until nothing is in flight, for at most `timeout`. Returns whether that was achieved.
     pub(crate) fn settle(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         while start.elapsed() < timeout && self.stopped().is_none() {
@@ -111,8 +111,8 @@ impl Poller {
         self.control.see().is_some_and(|seen| seen.is_settled)
     }
 
-    /// Returns the number of writes posted so far. Waits for the turn, at most a step and an
-    /// upcall.
+    /// Returns the number of writes posted so far. Waits for the turn, which takes at most one step
+    /// and one upcall.
     pub(crate) fn writes(&self) -> u64 {
         loop {
             if let Some(seen) = self.control.see() {
@@ -122,8 +122,8 @@ impl Poller {
         }
     }
 
-    /// Ends the thread and leaves the group. Returns why it ended: [`Stopped::Closed`] if because
-    /// of this call.
+    /// Ends the thread and leaves the group. Returns the reason why it ended, which is
+    /// [`Stopped::Closed`] if this call ended it.
     pub(crate) fn close(mut self) -> Stopped {
         self.end();
         self.stopped().unwrap_or(Stopped::Closed)
@@ -132,7 +132,7 @@ impl Poller {
     fn end(&mut self) {
         self.control.close();
         if let Some(thread) = self.thread.take() {
-            // The thread catches panics of the application, and has no panics of its own.
+            // The thread catches panics of the application, and does not panic itself.
             let _ = thread.join();
             self.control.leave();
         }
@@ -174,11 +174,11 @@ impl<S: Steps> Common<S> {
                 Some(Ok(false)) | None => {}
                 Some(Err(Ended)) => break,
             }
-            // Done without the turn, because it takes as long as the operating system lets other
-            // threads run.
+            // Done without the turn, because the pause takes as long as the operating system lets
+            // other threads run.
             if idle.pause() {
                 let Some(mut steps) = self.steps.take() else { continue };
-                // The turn is kept while asleep: a thread that wants it rings, and tries again.
+                // The turn is kept during the sleep: a thread that wants it rings, and tries again.
                 if self.sleep(&mut steps).is_err() {
                     break;
                 }
@@ -200,7 +200,7 @@ impl<S: Steps> Common<S> {
     }
 }
 
-/// The node has ended; its [`Ending`] has the reason.
+/// The node has ended. Its [`Ending`] has the reason.
 struct Ended;
 
 impl From<Stopped> for Ended {
@@ -231,8 +231,8 @@ impl<S: Steps> Control for Common<S> {
         self.bell.ring_if_asleep();
     }
 
-    /// Removes this member's files, whatever the reason for its end: senders that still exist keep
-    /// its memory mapped, and mapped memory is not cleared away otherwise.
+    /// Removes this member's files, whatever the reason for its end. Senders that still exist keep
+    /// the member's memory mapped, and nothing else would remove the files.
     fn leave(&self) {
         loop {
             if let Some(mut steps) = self.steps.take() {
@@ -246,7 +246,7 @@ impl<S: Steps> Control for Common<S> {
 
     fn see(&self) -> Option<Seen> {
         let Some(steps) = self.steps.take() else {
-            // Seen by a poller that is woken, and by one that polls.
+            // Noticed both by a sleeping poller, which is woken, and by one that is polling.
             self.wanted.store(true, Ordering::Relaxed);
             self.bell.ring_if_asleep();
             return None;

@@ -1,8 +1,8 @@
-//! The one loop: how every step of a member, or of a node of block groups, begins and ends, and how
-//! it sleeps.
+//! The single loop: the beginning and the end of every step of a member, or of a node of block
+//! groups, and its sleep.
 //!
 //! # Invariants
-//! - Nothing is stepped after an upcall panicked or a step failed (DEL-2).
+//! - Nothing is stepped after an upcall has panicked or a step has failed (DEL-2).
 //! - Work that arrives before the step between arming and sleeping is found by that step; work that
 //!   arrives later rings (IDL-1).
 
@@ -17,12 +17,12 @@ use tramontane_core::fabric::HostFabric;
 
 /// The result of a step.
 pub(crate) trait Done {
-    /// Returns whether there was no work: another step would find none either until something
+    /// Returns whether there was no work. Further steps would find none either until something
     /// arrives.
     fn is_idle(&self) -> bool;
 }
 
-/// A node that is stepped: by its own thread, by waiting senders, or by its caller.
+/// A node that is stepped by its own thread, by waiting senders, or by its caller.
 pub(crate) trait Steps: Send {
     /// The fabric in use.
     type Fabric: HostFabric;
@@ -35,23 +35,25 @@ pub(crate) trait Steps: Send {
     /// Returns the clock that steps use.
     fn clock(&mut self) -> &mut Clock;
 
-    /// Returns why the node ended, once it has.
+    /// Returns the ending, which has the reason once the node has ended.
     fn ending(&self) -> &Ending;
 
-    /// Does the work that is possible now: a bounded amount. Runs within the guard against panics.
+    /// Does a bounded amount of the work that is possible now. Runs within the guard against
+    /// panics.
     fn work(&mut self) -> Result<Self::Done, Stopped>;
 
-    /// Takes the requests of other threads. Called once in many steps, after the time was read.
+    /// Handles the requests of other threads. Called once per several steps, after the time has
+    /// been read.
     fn take_requests(&mut self) -> Result<(), Stopped>;
 
     /// Publishes the node's status. Called after each check of the peers.
     fn show_status(&mut self) {}
 
-    /// Returns the interval between two checks of the peers, which is also how long a lost process
-    /// may go unnoticed.
+    /// Returns the interval between checks of the peers, which is also the maximum time for which a
+    /// lost process goes unnoticed.
     fn check_interval(&self) -> Duration;
 
-    /// Returns the longest sleep at present.
+    /// Returns the current maximum sleep.
     fn sleep_max(&self) -> Duration;
 
     /// Returns the time without work after which the node sleeps.
@@ -60,15 +62,15 @@ pub(crate) trait Steps: Send {
     /// Returns whether nothing is in flight.
     fn is_settled(&self) -> bool;
 
-    /// Returns the number of writes posted so far, without heartbeats.
+    /// Returns the number of writes posted so far, excluding heartbeats.
     fn writes(&self) -> u64;
 
-    /// Ends the node's part for `why`, unless it has ended for an earlier reason; returns the
-    /// reason. Later calls do nothing.
+    /// Ends the node for the reason `why`, unless it has already ended for an earlier one. Returns
+    /// the reason. Later calls do nothing.
     fn end(&mut self, why: Stopped) -> Stopped;
 
-    /// Ends the node's part if it has not ended, and announces its departure to the peers. Later
-    /// calls do nothing.
+    /// Ends the node if it has not ended yet, and announces its departure to the peers. Later calls
+    /// do nothing.
     fn leave(&mut self);
 }
 
@@ -98,7 +100,7 @@ fn begin_with_reading<S: Steps>(steps: &mut S) -> Result<(), Stopped> {
     guarded(|| steps.take_requests()).map_err(|why| steps.end(why))
 }
 
-/// How a sleep ended.
+/// The outcome of a sleep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slept<D> {
     /// Whether a peer or a thread of this process rang, or there was work already.
@@ -107,7 +109,7 @@ pub(crate) struct Slept<D> {
     pub(crate) done: D,
 }
 
-/// Sleeps until a bell rings, at most `timeout`, unless there is work already; then steps once.
+/// Sleeps until a bell rings, for at most `timeout`, unless there is already work; then steps once.
 pub(crate) fn sleep<S: Steps>(steps: &mut S, timeout: Duration) -> Result<Slept<S::Done>, Stopped> {
     let timeout = timeout.min(steps.sleep_max());
     let mut was_rung = true;

@@ -1,4 +1,4 @@
-//! How a sender waits: it steps the node itself, if a polling thread allows that.
+//! The wait of a sender, which steps the node itself if the polling thread allows that.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use super::ending::Ending;
 use super::idle::Idle;
 use crate::member::SendError;
 
-/// How long the polling thread keeps off while senders step.
+/// The time for which the polling thread keeps off while senders step.
 pub(super) const KEEP_OFF: Duration = Duration::from_micros(200);
 
-/// Attempts between two readings of the clock.
+/// Number of attempts between two readings of the clock.
 const TRIES_PER_READING: u32 = 64;
 
-/// The time without any progress after which a waiting sender gives up its processor: a member is
-/// slow, or gone.
+/// The time without any progress after which a waiting sender gives up its processor, because some
+/// member is slow or has been lost.
 const WAIT_PATIENCE: Duration = Duration::from_millis(1);
 
 /// Steps a node, or rings its bell, on behalf of a sender.
@@ -21,11 +21,11 @@ pub(crate) trait Drive: Send + Sync {
     /// Steps once, if no other thread has the turn. Returns whether this call did any work.
     fn drive(&self) -> bool;
 
-    /// Wakes the polling thread if it sleeps.
+    /// Wakes the polling thread if it is asleep.
     fn ring(&self);
 }
 
-/// Repeats `attempt` until it succeeds, at most `timeout`, and steps the node meanwhile if
+/// Repeats `attempt` until it succeeds, for at most `timeout`. Steps the node in the meantime if
 /// possible.
 pub(crate) fn wait_driving<R>(
     driver: Option<&dyn Drive>,

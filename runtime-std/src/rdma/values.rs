@@ -1,4 +1,4 @@
-//! Values of RDMA options, as a command line and a group file write them.
+//! Values of RDMA options, in the form used on a command line and in a group file.
 
 use std::net::IpAddr;
 use std::str::FromStr;

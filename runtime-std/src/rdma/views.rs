@@ -7,7 +7,7 @@ use tramontane_verbs::{JoinError, Site};
 
 use super::{DeviceOptions, tell};
 
-/// Why a process has no fabric.
+/// The reason why a process has no fabric.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoFabric {
@@ -19,9 +19,9 @@ pub enum NoFabric {
     Io(#[from] std::io::Error),
 }
 
-/// Opens a device. It gives up a peer no sooner than the protocol would, unless the options say
-/// otherwise. If the options name no device, it is found by the address at which the process meets
-/// the others.
+/// Opens a device. Unless the options say otherwise, it gives up a peer no sooner than the protocol
+/// would. If the options name no device, the device is found by the address at which the process
+/// meets the others.
 pub(crate) fn open_site(
     device: &DeviceOptions,
     failure_timeout: Duration,

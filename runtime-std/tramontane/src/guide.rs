@@ -1,4 +1,4 @@
-//! The guide's pages for programmers: their examples are compiled with the other doc tests.
+//! The guide's pages for programmers, whose examples are compiled with the other doc tests.
 
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {

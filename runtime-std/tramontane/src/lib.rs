@@ -1,12 +1,14 @@
-//! Atomic multicast over remote memory: a message sent to a group arrives at every member, in one
-//! order for all.
+//! Atomic multicast over remote memory: a message sent to a group arrives at every member, in the
+//! same order at all of them.
 //!
-//! This crate is the one dependency of a program: it has what programs need of the
-//! [protocols](tramontane_core) and of the [runtime](tramontane_runtime) under plain names.
+//! This is the only crate that a program has to depend on. It contains everything that programs
+//! need from the [protocols](tramontane_core) and the [runtime](tramontane_runtime), under plain
+//! names.
 //!
-//! A program is one member of a group that survives its members. [`start`] makes it one; its
-//! application is a [`Replica`], which is handed the same messages in the same order as all others,
-//! and gives its state to a member that joins. Messages go out by a [`Sender`]:
+//! A program runs one member of a group, and the group survives the failure of members. [`start`]
+//! makes the program a member. Its application is a [`Replica`], which receives the same messages
+//! in the same order as all others, and provides its state to a joining member. Messages are sent
+//! with a [`Sender`]:
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -33,9 +35,10 @@
 //! # }
 //! ```
 //!
-//! Where all members stay to the end, `membership = "fixed"` in the group file, or
-//! [`DescriptionBuilder::fixed`], saves heartbeats and views: the group ends with the first member
-//! that goes. A program that has a loop of its own steps its member there: [`start_stepped`].
+//! If all members stay to the end, `membership = "fixed"` in the group file, or
+//! [`DescriptionBuilder::fixed`], saves heartbeats and views: the group then ends when the first
+//! member leaves or fails. A program with a loop of its own can step its member in that loop:
+//! [`start_stepped`].
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -69,13 +72,13 @@ pub use tramontane_runtime::member::{SendError, Settings, Stopped};
 pub use tramontane_runtime::rdma::DeviceOptions;
 pub use tramontane_runtime::shards;
 
-/// Where groups on shared memory meet.
+/// The folder in which groups over shared memory meet.
 pub mod shared_memory {
     #[doc(inline)]
     pub use tramontane_runtime::shared_memory::{GroupName, Root};
 }
 
-/// What most programs need.
+/// The items that most programs need.
 pub mod prelude {
     pub use crate::{
         Description, Message, Messages, Receipt, Replica, Running, Sender, StartOptions, View,

@@ -1,5 +1,5 @@
-//! The README's example of a library, from its text, as a crate of its own: with what the README
-//! says it depends on, and nothing else.
+//! Builds the library example in the README as a separate crate, from its text, with exactly the
+//! dependencies that the README lists.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 
 const README: &str = include_str!("../../../README.md");
 
-/// Longer than anything here takes on a busy machine.
+/// A time limit longer than any step here takes on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
-/// The block of the README that begins so.
+/// Returns the block of the README that begins with this text.
 #[track_caller]
 fn block(begin: &str) -> &'static str {
     let (_, rest) = README.split_once(begin).expect("it is in the README");
     rest.split_once("\n```").expect("it has an end").0
 }
 
-/// The profiles that the workspace builds with: what it has built is used again.
+/// Returns the profiles of the workspace, so that what it has already built is reused.
 fn profiles(workspace: &Path) -> String {
     let manifest = std::fs::read_to_string(workspace.join("Cargo.toml")).expect("a manifest");
     let profiles = manifest.find("[profile.").expect("a profile");
     manifest[profiles..].to_owned()
 }
 
-/// Builds the example in a folder, and gives the program.
+/// Builds the example in a folder, and returns the path of the program.
 fn built(folder: &Path) -> PathBuf {
     let workspace =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a folder");
@@ -43,14 +43,14 @@ fn built(folder: &Path) -> PathBuf {
     std::fs::create_dir(folder.join("src")).expect("a folder");
     std::fs::write(folder.join("Cargo.toml"), manifest).expect("a file");
     std::fs::write(folder.join("src/main.rs"), block("```rust,no_run\n")).expect("a file");
-    // The same versions, so that nothing is fetched.
+    // The same versions as in the workspace, so that nothing is downloaded.
     std::fs::copy(workspace.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a file");
-    // The workspace's own, most of which is built already.
+    // The workspace's own target folder, in which most of the example is already built.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder").to_owned();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--offline"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
-    // Its own flags, and none of the test's.
+    // The example gets its own flags, and none of the test's.
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
         command.env_remove(name);
     }
