@@ -3,7 +3,8 @@
 
 use rustix::process::{Resource, getrlimit};
 
-/// Returns how many bytes this process may lock now; `None` if there is no limit.
+/// Returns the number of bytes that this process may currently lock, or `None` if there is no
+/// limit.
 pub(crate) fn limit() -> Option<u64> {
     getrlimit(Resource::Memlock).current
 }

@@ -50,7 +50,7 @@ impl CheckedHalf {
 
 /// One end of a connection.
 pub(super) struct CheckConnection {
-    // The first field, so that no queue pair outlives the memory it writes to.
+    // The first field, so that no queue pair outlives the memory to which it writes.
     pair: QueuePair,
     completions: CompletionQueue,
     buffers: SendBuffers,
@@ -62,7 +62,7 @@ pub(super) struct CheckConnection {
     card: Card,
     target: Target,
     times: SendTimes,
-    /// The numbers of posted requests and of those known to be done.
+    /// The number of posted requests, and the number of those known to be complete.
     posted: u64,
     done: u64,
     failed: Option<WorkStatus>,

@@ -15,7 +15,7 @@ use crate::adapter::{BATCH, Completion};
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionQueue(pub(super) Arc<Made>);
 
-/// The queue that ends when the last clone is dropped.
+/// The queue that is destroyed when the last clone is dropped.
 #[derive(Debug)]
 pub(super) struct Made {
     context: Context,
@@ -43,7 +43,7 @@ impl CompletionQueue {
         &self.0.context.0.core
     }
 
-    /// Takes the waiting completions, at most [`BATCH`], and returns how many.
+    /// Takes the waiting completions, at most [`BATCH`], and returns their number.
     pub(crate) fn take(&self, into: &mut [Completion; BATCH]) -> io::Result<usize> {
         self.0.context.0.core.with(|hardware| hardware.take(self.0.id, into))
     }
@@ -53,7 +53,7 @@ impl CompletionQueue {
         self.0.context.0.core.with(|hardware| hardware.notify(self.0.id))
     }
 
-    /// Takes an event off the descriptor without blocking. Returns true if there was one.
+    /// Takes an event from the descriptor without blocking. Returns whether there was one.
     pub(crate) fn take_event(&self) -> bool {
         self.0.context.0.core.with(|_| count_down(&self.0.channel))
     }

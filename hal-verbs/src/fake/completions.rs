@@ -12,7 +12,7 @@ use super::locked;
 use crate::adapter::{AsyncEvent, BATCH, Completion};
 
 impl Hardware {
-    /// Creates a queue; returns its id and its channel.
+    /// Creates a queue, and returns its id and its channel.
     pub(super) fn create_queue(
         &mut self,
         context: u64,
@@ -96,7 +96,7 @@ impl Hardware {
         }
     }
 
-    /// Handles an overflow: the queue and everything that reports to it become unusable.
+    /// Handles an overflow: the queue, and everything that reports to it, becomes unusable.
     fn overrun(&mut self, id: u64) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         queue.has_overrun = true;

@@ -15,11 +15,11 @@ use super::registry;
 use crate::adapter::{AsyncEvent, DeviceAttributes, PortAttributes};
 use crate::devices::{Gid, GidKind, Interface, LinkLayer};
 
-/// An opened device. A clone is the same device.
+/// An opened device. A clone refers to the same device.
 #[derive(Clone, Debug)]
 pub(crate) struct Context(pub(super) Arc<Opened>);
 
-/// The context that ends when the last clone is dropped.
+/// The context that is closed when the last clone is dropped.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) core: Arc<Core>,
@@ -104,7 +104,7 @@ impl Context {
         })
     }
 
-    /// Returns an entry of a port's address table; all zero if it is unused.
+    /// Returns an entry of a port's address table, which is all zero if unused.
     pub(crate) fn gid(&self, port: u8, index: u8) -> io::Result<Ipv6Addr> {
         self.ask_port(port, |port| {
             port.gids.get(usize::from(index)).map_or(Ipv6Addr::UNSPECIFIED, |gid| gid.address)

@@ -1,7 +1,7 @@
-//! Devices that fail with few symptoms, or come back.
+//! Devices that fail with few symptoms, or that return.
 //!
-//! A [`Fault`](super::Fault) shows in every way at once. Here each method produces one symptom
-//! only, because NICs differ in which others come with it.
+//! A [`Fault`](super::Fault) shows all symptoms at once. Here, each method produces only one
+//! symptom, because NICs differ in which symptoms occur together.
 
 use std::net::Ipv6Addr;
 
@@ -11,7 +11,7 @@ use super::network::Network;
 use crate::adapter::{AsyncEvent, Completion, State};
 
 impl Network {
-    /// Brings a failed device back, so that it can be opened. Objects opened before stay dead.
+    /// Brings a failed device back, so that it can be opened. Objects opened before stay unusable.
     pub fn bring_back(&self, device: &DeviceName) {
         self.on_device(device, |hardware, device| {
             for context in hardware.contexts.values_mut().filter(|it| it.device == device) {
@@ -30,8 +30,8 @@ impl Network {
         });
     }
 
-    /// Lowers a port's packet size, in bytes, without an event, as happens when the network
-    /// interface below changes.
+    /// Lowers a port's packet size, in bytes, without an event, as happens when the underlying
+    /// network interface changes.
     pub fn shrink_packets_silently(&self, device: &DeviceName, port: u8, bytes: u32) {
         self.on_device(device, |hardware, device| {
             let port = hardware.devices.get_mut(device).and_then(|it| it.port_mut(port));
@@ -56,7 +56,8 @@ impl Network {
         });
     }
 
-    /// Makes a completion queue of a context overflow, counted from the first that was made.
+    /// Makes a completion queue of a context overflow. `index` counts queues from the first that
+    /// was created.
     pub fn overrun(&self, context: ContextId, index: usize) {
         self.core().with(|hardware| {
             let Some(id) = queue_of(hardware, context, index) else { return };
@@ -67,8 +68,8 @@ impl Network {
         });
     }
 
-    /// Reports to a context that a completion queue failed, counted in the same way, without any
-    /// other symptom.
+    /// Reports to a context that a completion queue has failed, without any other symptom. `index`
+    /// counts as for [`Network::overrun`].
     pub fn announce_queue_failure(&self, context: ContextId, index: usize) {
         self.core().with(|hardware| {
             let Some(id) = queue_of(hardware, context, index) else { return };
@@ -76,8 +77,8 @@ impl Network {
         });
     }
 
-    /// Makes a queue pair of a context fail, counted from the first that was made. Nothing is
-    /// flushed.
+    /// Makes a queue pair of a context fail, without flushing anything. `index` counts queue pairs
+    /// from the first that was created.
     pub fn fail_queue_pair_silently(&self, context: ContextId, index: usize) {
         self.core().with(|hardware| {
             let mut pairs = hardware.pairs.values_mut().filter(|it| it.context == context.0);
@@ -87,8 +88,8 @@ impl Network {
         });
     }
 
-    /// Reports to a context that a queue pair failed, counted in the same way, whether it did or
-    /// not.
+    /// Reports to a context that a queue pair has failed, whether it has or not. `index` counts
+    /// queue pairs from the first that was created.
     pub fn announce_queue_pair_failure(&self, context: ContextId, index: usize) {
         self.core().with(|hardware| {
             let mut pairs = hardware.pairs.values().filter(|it| it.context == context.0);

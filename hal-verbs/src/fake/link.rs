@@ -13,9 +13,9 @@ pub(super) struct PathPlace {
 pub struct Link {
     /// Whether the path is cut, so that nothing arrives.
     pub is_cut: bool,
-    /// Lost messages per million.
+    /// Number of lost messages per million.
     pub loss_per_million: u32,
-    /// Extra delay of each message, in nanoseconds.
+    /// Additional delay of each message, in nanoseconds.
     pub delay_ns: u64,
     /// The packet payload in bytes above which packets are lost; zero means no limit.
     pub mtu_bytes: u32,

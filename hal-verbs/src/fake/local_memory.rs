@@ -9,7 +9,7 @@ pub(super) const LOCAL_LENGTH: u32 = 1;
 pub(super) const LOCAL_PROTECTION: u32 = 4;
 
 impl Hardware {
-    /// Returns the region and offset of a range of local memory, if its key is valid there.
+    /// Returns the region and offset of a range of local memory, if its key is valid for the range.
     fn local(&self, id: u64, range: LocalBytes, access: Access) -> Result<(u64, usize), u32> {
         let pair = self.pairs.get(&id).ok_or(LOCAL_PROTECTION)?;
         let found = self.keys.get(&(pair.device, range.key)).ok_or(LOCAL_PROTECTION)?;
@@ -34,7 +34,7 @@ impl Hardware {
         self.read_region(region, offset, range.length).ok_or(LOCAL_PROTECTION)
     }
 
-    /// Writes to a range of local memory; refuses bytes that are longer than the range.
+    /// Writes to a range of local memory. Refuses bytes that do not fit into the range.
     pub(super) fn write_local(
         &self,
         id: u64,

@@ -1,4 +1,4 @@
-//! The limit on locked memory of a process: registrations, and the rings of its queues.
+//! The limit on a process's locked memory, which holds registrations and the rings of queues.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use rustix::io::Errno;
 use super::hardware::Hardware;
 use crate::adapter::QueuePairLimits;
 
-/// Bytes of a ring entry without inline bytes.
+/// Size, in bytes, of a ring entry without inline bytes.
 const ENTRY_BYTES: u64 = 64;
 
-/// Returns the bytes of a queue pair's rings.
+/// Returns the size, in bytes, of a queue pair's rings.
 pub(super) fn ring_bytes(limits: QueuePairLimits) -> u64 {
     let send = ENTRY_BYTES + u64::from(limits.inline_bytes_max);
     u64::from(limits.sends_max) * send + u64::from(limits.receives_max) * ENTRY_BYTES
 }
 
-/// Returns the bytes of a completion queue.
+/// Returns the size of a completion queue in bytes.
 pub(super) const fn queue_bytes(entries: u64) -> u64 {
     entries.saturating_mul(ENTRY_BYTES)
 }

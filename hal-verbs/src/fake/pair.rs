@@ -18,7 +18,7 @@ pub(super) struct Pair {
     pub(super) number: u32,
     pub(super) limits: QueuePairLimits,
     pub(super) state: State,
-    /// Grows whenever all posts are forgotten.
+    /// Incremented whenever all posts are discarded.
     pub(super) epoch: u64,
     pub(super) port: u8,
     /// The partition's index in the port's table.

@@ -44,8 +44,8 @@ impl Hardware {
         })
     }
 
-    /// Returns the travel time of a message; `None` if it is lost, which may be random. `packet` is
-    /// the length of its longest packet.
+    /// Returns the travel time of a message, or `None` if it is lost, possibly at random. `packet`
+    /// is the length of its longest packet.
     pub(super) fn journey_ns(
         &mut self,
         from: PathPlace,

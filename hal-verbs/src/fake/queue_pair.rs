@@ -40,7 +40,7 @@ impl QueuePair {
         self.number
     }
 
-    /// Returns how many bytes may go inline.
+    /// Returns the maximum number of bytes that can be sent inline.
     pub(crate) const fn inline_bytes_max(&self) -> u32 {
         self.inline_bytes_max
     }
@@ -72,8 +72,8 @@ impl QueuePair {
         })
     }
 
-    /// Moves the queue pair from initialised to connected: sets the remote end's address. From now
-    /// on its packets are accepted.
+    /// Moves the queue pair from initialised to connected: sets the remote end's address. From then
+    /// on, its packets are accepted.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         self.command(CommandKind::ReadyToReceive, |hardware| hardware.connect_pair(self.id, route))
     }

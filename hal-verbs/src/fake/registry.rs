@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::clock::Core;
 
-/// A device by its name.
+/// A device, registered by its name.
 #[derive(Clone, Debug)]
 pub(super) struct Registered {
     core: Weak<Core>,
@@ -14,7 +14,7 @@ pub(super) struct Registered {
 }
 
 impl Registered {
-    /// Returns the device's hardware, as long as it has an owner.
+    /// Returns the device's hardware, for as long as it has an owner.
     pub(super) fn core(&self) -> Option<Arc<Core>> {
         self.core.upgrade()
     }
@@ -32,7 +32,7 @@ fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers a device under a name that was never used in this process.
+/// Registers a device under a name that has never been used in this process.
 pub(super) fn register(core: &Arc<Core>, device: usize) -> String {
     let mut registry = registry();
     let name = format!("fake{}", registry.made);

@@ -1,4 +1,4 @@
-//! The sending half of a queue pair: requests are sent in order, answered in order, and
+//! The sending half of a queue pair: requests are sent in order, are answered in order, and
 //! retransmitted if no answer arrives.
 
 use super::hardware::{FakeEvent, Hardware};
@@ -47,7 +47,7 @@ impl Hardware {
         }
     }
 
-    /// Sends the next request, which is due.
+    /// Sends the next request, which is now due.
     pub(super) fn depart_due(&mut self, id: u64, epoch: u64) {
         if let Some(pair) = self.pairs.get_mut(&id).filter(|pair| pair.epoch == epoch) {
             pair.requester.departs = false;
@@ -174,7 +174,7 @@ impl Hardware {
         self.pump(id);
     }
 
-    /// Retries after the peer had no receive.
+    /// Retries after the peer lacked a receive.
     pub(super) fn try_again(&mut self, id: u64, epoch: u64) {
         if let Some(pair) = self.pairs.get_mut(&id).filter(|pair| pair.epoch == epoch) {
             pair.requester.waits_for_receive = false;
@@ -226,7 +226,7 @@ impl Hardware {
         self.after(NOT_READY_NS, FakeEvent::TryAgain { pair: id, epoch });
     }
 
-    /// Completes everything before a packet; returns true if the oldest remaining request begins
+    /// Completes everything before a packet. Returns whether the oldest remaining request begins
     /// with it.
     fn is_oldest(&mut self, id: u64, packet: u32) -> bool {
         self.done_by(id, packet.wrapping_sub(1) & PACKET_MASK);

@@ -1,5 +1,5 @@
-//! Settings that connections and queues passed to a device, for tests of options, and the
-//! properties outside the attributes.
+//! Settings that connections and queues have passed to a device, for tests of options, and the
+//! device properties outside the attributes.
 
 use std::io;
 
@@ -13,10 +13,10 @@ use super::{CompletionQueue, Context};
 use crate::adapter::DeviceFeatures;
 use crate::devices::{PartitionKey, Service};
 
-/// The settings of a connection at its end on a device.
+/// The settings of a connection on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The treatment of packets by switches and routers.
+    /// How switches and routers treat the packets.
     pub service: Service,
     /// The index of the partition in the port's table.
     pub partition_index: u16,
@@ -26,9 +26,9 @@ pub struct Connection {
     pub timeout_exponent: u8,
     /// The number of retries.
     pub retries: u8,
-    /// Requests that the send queue holds.
+    /// Maximum number of requests in the send queue.
     pub sends_max: u32,
-    /// Bytes that go inline.
+    /// Maximum number of bytes sent inline.
     pub inline_bytes_max: u32,
 }
 

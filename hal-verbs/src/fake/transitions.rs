@@ -24,7 +24,7 @@ impl Hardware {
         Ok(self.pairs.get_mut(&id).ok_or(Errno::IO)?)
     }
 
-    /// Creates a queue pair in RESET; returns its id, its number and its inline bytes.
+    /// Creates a queue pair in RESET, and returns its id, its number and its inline bytes.
     pub(super) fn create_pair(
         &mut self,
         (context, domain, queue): (u64, u64, u64),
@@ -88,7 +88,7 @@ impl Hardware {
         }
     }
 
-    /// Moves it to RESET, from any state.
+    /// Moves a queue pair to RESET, from any state.
     pub(super) fn reset_pair(&mut self, id: u64) -> io::Result<()> {
         let pair = self.called(id)?;
         let (device, state) = (pair.device, pair.state);
@@ -113,7 +113,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// Moves it from RESET to INIT, or from INIT to INIT.
+    /// Moves a queue pair from RESET to INIT, or from INIT to INIT.
     pub(super) fn initialise_pair(
         &mut self,
         id: u64,
@@ -135,7 +135,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// Moves it from INIT to RTR.
+    /// Moves a queue pair from INIT to RTR.
     pub(super) fn connect_pair(&mut self, id: u64, route: &Route) -> io::Result<()> {
         let pair = self.called(id)?;
         let (state, place) = (pair.state, pair.place());
@@ -156,7 +156,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// Moves it from RTR to RTS.
+    /// Moves a queue pair from RTR to RTS.
     pub(super) fn start_pair(&mut self, id: u64, times: &SendTimes) -> io::Result<()> {
         let pair = self.called(id)?;
         let device = pair.device;
@@ -194,8 +194,8 @@ impl Hardware {
         self.called(id).map_or(State::Unknown, |pair| pair.state)
     }
 
-    /// Returns whether the bytes of each write are placed in order, according to the device: no
-    /// driver says yes for a queue pair that is not ready to send.
+    /// Returns whether the bytes of each write are placed in order, according to the device. No
+    /// driver confirms this for a queue pair that is not ready to send.
     pub(super) fn data_in_order(&mut self, id: u64) -> DataInOrder {
         let asked = self.called(id).map(|pair| (pair.state, pair.device));
         let Ok((state, device)) = asked else { return DataInOrder::No };
@@ -227,7 +227,7 @@ impl Hardware {
         }
     }
 
-    /// Posts requests; those before a refused one are in flight.
+    /// Posts requests. If one is refused, those before it are in flight.
     pub(super) fn post(&mut self, id: u64, requests: &[Request]) -> io::Result<()> {
         for request in requests {
             self.post_one(id, request.clone())?;
@@ -262,7 +262,7 @@ impl Hardware {
         }
         let late_read_ns = self.devices.get(device).map_or(0, |it| it.profile.late_read_ns);
         if request.is_inline {
-            // The processor itself copies these regardless of the key.
+            // The processor itself copies inline bytes, regardless of the key.
             request.content = request.range.and_then(|range| self.read_anywhere(device, range));
         } else if late_read_ns == 0 && !request.is_read() {
             request.content = self.read_local(id, request.range).ok();
@@ -290,8 +290,8 @@ impl Hardware {
         self.enter_error(id);
     }
 
-    /// Moves it to ERROR: everything outstanding completes as flushed, in order, and nothing more
-    /// is accepted.
+    /// Moves a queue pair to ERROR: all outstanding requests complete as flushed, in order, and
+    /// nothing more is accepted.
     pub(super) fn enter_error(&mut self, id: u64) {
         self.place_all(|piece| piece.pair == id);
         let Some(mut pair) = self.pairs.remove(&id) else { return };
@@ -300,7 +300,7 @@ impl Hardware {
         pair.responder = None;
         let requests = std::mem::take(&mut pair.requester.requests);
         let (queue, epoch) = (pair.queue, pair.epoch);
-        // Messages in flight have no effect on it now.
+        // Messages in flight no longer have any effect on the queue pair.
         pair.requester.stop();
         self.pairs.insert(id, pair);
         for request in requests {
@@ -323,7 +323,7 @@ impl Hardware {
         self.complete(queue, id, epoch, frees, completion);
     }
 
-    /// Moves it to ERROR for a local cause that no completion shows.
+    /// Moves a queue pair to ERROR for a local cause that no completion reports.
     pub(super) fn enter_error_told(&mut self, id: u64) {
         let Some(pair) = self.pairs.get(&id) else { return };
         let (context, number) = (pair.context, pair.number);

@@ -1,11 +1,11 @@
-//! Waiting for a completion in virtual time, within one call: the waiting call itself moves the
+//! Waiting for a completion in virtual time, within one call: the waiting call itself advances the
 //! time.
 
 use super::CompletionQueue;
 
 impl CompletionQueue {
     /// In virtual time, carries out the next event and returns whether there was one. Returns
-    /// `None` if time moves by itself.
+    /// `None` if time advances by itself.
     pub(crate) fn move_time(&self) -> Option<bool> {
         let core = self.core();
         if !core.is_virtual() {

@@ -1,5 +1,5 @@
-//! The cost of workers' commands in virtual time: there are no other threads, so the code that
-//! stands for a worker asks here how long it would take.
+//! The cost of workers' commands in virtual time: there are no other threads, so the code that acts
+//! as a worker asks here how long the commands would take.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ impl WorkTime {
         self.0.0.core.with(|hardware| hardware.now)
     }
 
-    /// Does some work and returns what its commands cost, which the polling thread does not pay.
+    /// Does some work and returns the time that its commands cost. The polling thread is not
+    /// charged for it.
     pub(crate) fn measure<R>(&self, work: impl FnOnce() -> R) -> (R, u64) {
         self.set(Some(0));
         let result = work();
@@ -39,7 +40,7 @@ impl WorkTime {
         })
     }
 
-    /// Makes a descriptor readable at this time.
+    /// Makes a descriptor readable at the given time.
     pub(crate) fn ring_at(&self, ns: u64, channel: &Arc<OwnedFd>) {
         self.0.0.core.with(|hardware| {
             let at = ns.max(hardware.now);

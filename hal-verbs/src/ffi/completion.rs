@@ -16,7 +16,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use super::{Context, check, last_error};
 use crate::adapter::{BATCH, Completion};
 
-/// A completion queue, and a descriptor that wakes a sleeper when a completion arrives.
+/// A completion queue, and a descriptor that wakes a sleeping thread when a completion arrives.
 #[derive(Debug)]
 pub(crate) struct CompletionQueue {
     raw: NonNull<ibv_cq>,
@@ -26,25 +26,26 @@ pub(crate) struct CompletionQueue {
 
 // SAFETY: libibverbs may be called on one queue from several threads.
 unsafe impl Send for CompletionQueue {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
-    /// Creates a queue for at least `entries` whose events interrupt on this vector of the device.
+    /// Creates a queue for at least `entries` entries, whose events interrupt on this vector of the
+    /// device.
     pub(crate) fn new(context: &Arc<Context>, entries: u32, vector: u32) -> io::Result<Self> {
         let vector = i32::try_from(vector).map_err(|_| io::ErrorKind::InvalidInput)?;
         let entries = i32::try_from(entries).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the context is open.
         let channel = unsafe { ibv_create_comp_channel(context.raw()) };
         let channel = NonNull::new(channel).ok_or_else(last_error)?;
-        // SAFETY: context and channel are valid; no user data; the library refuses a vector that
-        // does not exist.
+        // SAFETY: context and channel are valid; there is no user data; the library refuses a
+        // vector that does not exist.
         let raw = unsafe {
             ibv_create_cq(context.raw(), entries, std::ptr::null_mut(), channel.as_ptr(), vector)
         };
         let Some(raw) = NonNull::new(raw) else {
             let error = last_error();
-            // SAFETY: made above, and nothing uses it.
+            // SAFETY: the channel was created above, and nothing uses it.
             unsafe { ibv_destroy_comp_channel(channel.as_ptr()) };
             return Err(error);
         };
@@ -63,10 +64,10 @@ impl CompletionQueue {
         self.raw.as_ptr()
     }
 
-    /// Takes the waiting completions, at most [`BATCH`], and returns how many.
+    /// Takes the waiting completions, at most [`BATCH`], and returns their number.
     ///
     /// # Errors
-    /// Fails if the queue overflowed or the device is gone.
+    /// Fails if the queue has overflowed or the device has been lost.
     pub(crate) fn take(&self, into: &mut [Completion; BATCH]) -> io::Result<usize> {
         let mut raw = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
         const ENTRIES: i32 = 32;
@@ -84,7 +85,7 @@ impl CompletionQueue {
                 status: raw.status,
                 vendor_error: raw.vendor_err,
                 bytes: if is_good { raw.byte_len } else { 0 },
-                // The flag says that this is an immediate value, not a key.
+                // The flag means that this is an immediate value rather than a key.
                 immediate: has_immediate.then(|| u32::from_be(raw.imm_data)),
             };
         }
@@ -97,7 +98,7 @@ impl CompletionQueue {
         check(unsafe { ibv_req_notify_cq(self.raw(), 0) })
     }
 
-    /// Takes an event off the descriptor without blocking. Returns true if there was one.
+    /// Takes an event from the descriptor without blocking. Returns whether there was one.
     pub(crate) fn take_event(&self) -> bool {
         let mut queue = std::ptr::null_mut();
         let mut user = std::ptr::null_mut();
@@ -105,8 +106,8 @@ impl CompletionQueue {
         if unsafe { ibv_get_cq_event(self.channel.as_ptr(), &raw mut queue, &raw mut user) } != 0 {
             return false;
         }
-        // SAFETY: the channel's only queue. Each event is acknowledged once; otherwise destruction
-        // would block.
+        // SAFETY: this is the channel's only queue. Each event is acknowledged once; otherwise
+        // destruction would block.
         unsafe { ibv_ack_cq_events(queue, 1) };
         true
     }
@@ -126,8 +127,8 @@ impl AsFd for CompletionQueue {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: each is destroyed once, the queue first; the queue pairs that held it are gone;
-        // all events are acknowledged.
+        // SAFETY: each is destroyed once, the queue first; the queue pairs that held it have been
+        // destroyed; all events have been acknowledged.
         unsafe {
             ibv_destroy_cq(self.raw());
             ibv_destroy_comp_channel(self.channel.as_ptr());

@@ -32,7 +32,7 @@ impl DeviceList {
     /// Queries the kernel. The list is empty if the kernel has no RDMA at all.
     ///
     /// # Errors
-    /// The error contains [`NoLibrary`](super::NoLibrary) if libibverbs is missing.
+    /// Fails with an error that contains [`NoLibrary`](super::NoLibrary) if libibverbs is missing.
     pub(crate) fn new() -> io::Result<Self> {
         open().map_err(io::Error::other)?;
         super::features::prepare_forks();
@@ -49,10 +49,11 @@ impl DeviceList {
         self.count
     }
 
-    /// Returns a device's name; `None` if there is no such device.
+    /// Returns a device's name, or `None` if there is no such device.
     pub(crate) fn name(&self, index: usize) -> Option<String> {
         let device = self.device(index)?;
-        // SAFETY: a device of the list, which is valid; its name is a string that is valid as long.
+        // SAFETY: the device is in the list, which is valid; its name is a string that is valid for
+        // as long.
         let name = unsafe { ibv_get_device_name(device.as_ptr()) };
         // SAFETY: as above; null is handled.
         (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
@@ -61,8 +62,8 @@ impl DeviceList {
     /// Opens the device at this index.
     pub(crate) fn open(&self, index: usize) -> io::Result<Context> {
         let device = self.device(index).ok_or(io::ErrorKind::NotFound)?;
-        // SAFETY: a device of the list, which is valid. A context may outlive the list, because
-        // libibverbs counts references.
+        // SAFETY: the device is in the list, which is valid. A context may outlive the list,
+        // because libibverbs counts references.
         let raw = unsafe { ibv_open_device(device.as_ptr()) };
         NonNull::new(raw).map(|raw| Context { raw }).ok_or_else(last_error)
     }
@@ -78,7 +79,7 @@ impl DeviceList {
 
 impl Drop for DeviceList {
     fn drop(&mut self) {
-        // SAFETY: freed once, here.
+        // SAFETY: the list is freed once, here.
         unsafe { ibv_free_device_list(self.list.as_ptr()) };
     }
 }
@@ -91,7 +92,7 @@ pub(crate) struct Context {
 
 // SAFETY: libibverbs may be called on one context from several threads.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -104,7 +105,8 @@ impl Context {
         let mut attributes = MaybeUninit::<ibv_device_attr>::zeroed();
         // SAFETY: the context is open; the structure is writable.
         check(unsafe { ibv_query_device(self.raw(), attributes.as_mut_ptr()) })?;
-        // SAFETY: plain numbers, zeroed before the call filled them.
+        // SAFETY: the structure consists of plain numbers, and was zeroed before the call filled
+        // it.
         let attributes = unsafe { attributes.assume_init() };
         let firmware: Vec<u8> = attributes.fw_ver.iter().map(|byte| byte.cast_unsigned()).collect();
         let firmware = CStr::from_bytes_until_nul(&firmware).unwrap_or_default();
@@ -130,7 +132,8 @@ impl Context {
         // SAFETY: the context is open; the structure is writable, and zeroed in case an old library
         // leaves fields untouched.
         check(unsafe { ibv_query_port(self.raw(), number, port.as_mut_ptr()) })?;
-        // SAFETY: plain numbers, zeroed before the call filled them.
+        // SAFETY: the structure consists of plain numbers, and was zeroed before the call filled
+        // it.
         let port = unsafe { port.assume_init() };
         Ok(PortAttributes {
             state: port.state,
@@ -144,7 +147,7 @@ impl Context {
         })
     }
 
-    /// Returns an entry of a port's address table; all zero if it is unused.
+    /// Returns an entry of a port's address table, which is all zero if unused.
     pub(crate) fn gid(&self, port: u8, index: u8) -> io::Result<Ipv6Addr> {
         let mut gid = ibv_gid::new([0; 16]);
         // SAFETY: the context is open; the address is writable.
@@ -156,7 +159,7 @@ impl Context {
     pub(crate) fn take_event(&self) -> Option<AsyncEvent> {
         match self.event_waits() {
             Waits::Nothing => return None,
-            // The descriptor itself is dead: the device was removed.
+            // The descriptor itself no longer works: the device has been removed.
             Waits::Hangup => return Some(AsyncEvent::DeviceFatal),
             Waits::Event => {}
         }
@@ -166,12 +169,13 @@ impl Context {
         if unsafe { ibv_get_async_event(self.raw(), event.as_mut_ptr()) } != 0 {
             return None;
         }
-        // SAFETY: inside the structure that the call filled; read as the number that C stores
-        // there.
+        // SAFETY: the field is inside the structure that the call filled, and is read as the number
+        // that C stores there.
         let kind = unsafe { (&raw const (*event.as_ptr()).event_type).cast::<u32>().read() };
-        // SAFETY: filled by the call; the kind decides which field of the union is valid.
+        // SAFETY: the call filled the structure; the kind decides which field of the union is
+        // valid.
         let told = unsafe { translate(kind, &(*event.as_ptr()).element) };
-        // SAFETY: acknowledged once, unchanged.
+        // SAFETY: the event is acknowledged once, unchanged.
         unsafe { ibv_ack_async_event(event.as_mut_ptr()) };
         Some(told)
     }
@@ -202,7 +206,7 @@ enum Waits {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: closed once, here; all objects that held it are gone.
+        // SAFETY: the context is closed once, here; all objects that held it have been destroyed.
         unsafe { ibv_close_device(self.raw()) };
     }
 }
@@ -217,14 +221,16 @@ impl AsFd for Context {
 /// Translates an event, by its number in `<infiniband/verbs.h>`.
 ///
 /// # Safety
-/// The element must belong to an event of that kind which is not acknowledged yet.
+/// The element must belong to an event of that kind that has not been acknowledged yet.
 unsafe fn translate(kind: u32, element: &ibv_async_event_element_t) -> AsyncEvent {
     // SAFETY: for the kinds that use it below, the element is a port number.
     let port = || u8::try_from(unsafe { element.port_num }).unwrap_or(0);
     match kind {
-        // SAFETY: an event of a completion queue, which is valid until its events are acknowledged.
+        // SAFETY: this is an event of a completion queue, which is valid until its events have been
+        // acknowledged.
         0 => AsyncEvent::CompletionQueueError(completion::id_of(unsafe { element.cq })),
-        // SAFETY: an event of a queue pair, which is valid until its events are acknowledged.
+        // SAFETY: this is an event of a queue pair, which is valid until its events have been
+        // acknowledged.
         1..=3 | 7 => AsyncEvent::QueuePairError(unsafe { (*element.qp).qp_num }),
         8 => AsyncEvent::DeviceFatal,
         9 => AsyncEvent::PortActive(port()),
@@ -248,7 +254,7 @@ pub(crate) fn gid_kind(device: &str, port: u8, index: u8, is_ethernet: bool) -> 
     }
 }
 
-/// Converts a count, which C stores as a signed number.
+/// Converts a count that C stores as a signed number.
 fn count(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }

@@ -4,7 +4,8 @@ use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ptr::{NonNull, null_mut};
 
-/// Returns the names of the interfaces that have an address; empty if the system does not say.
+/// Returns the names of the interfaces that have an address; the list is empty if the system does
+/// not report them.
 pub(crate) fn interfaces_with(address: IpAddr) -> Vec<String> {
     let mut list = null_mut();
     // SAFETY: `list` is writable; it receives a list that is freed below.
@@ -14,17 +15,17 @@ pub(crate) fn interfaces_with(address: IpAddr) -> Vec<String> {
     let mut names = Vec::new();
     let mut next = NonNull::new(list);
     while let Some(entry) = next {
-        // SAFETY: an entry of the list, which is not changed and not freed yet.
+        // SAFETY: this is an entry of the list, which has been neither changed nor freed.
         let entry = unsafe { entry.as_ref() };
         // SAFETY: the address of an entry is null or a socket address of its stated family.
         if unsafe { address_of(entry.ifa_addr) } == Some(address) {
-            // SAFETY: an interface's name is a string that is valid as long as the list.
+            // SAFETY: an interface's name is a string that is valid for as long as the list.
             let name = unsafe { CStr::from_ptr(entry.ifa_name) };
             names.push(name.to_string_lossy().into_owned());
         }
         next = NonNull::new(entry.ifa_next);
     }
-    // SAFETY: freed once, here.
+    // SAFETY: the list is freed once, here.
     unsafe { libc::freeifaddrs(list) };
     names
 }
@@ -38,12 +39,12 @@ unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     // SAFETY: every socket address begins with its family.
     match i32::from(unsafe { address.as_ref() }.sa_family) {
         libc::AF_INET => {
-            // SAFETY: an address of this family.
+            // SAFETY: the address has this family.
             let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: an address of this family.
+            // SAFETY: the address has this family.
             let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
             Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
         }

@@ -1,4 +1,4 @@
-//! Protection domains, and registrations.
+//! Protection domains and registrations.
 
 use std::io;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use super::libibverbs::{ibv_alloc_pd, ibv_dealloc_pd, ibv_dereg_mr, ibv_mr, ibv_
 use super::{Context, check, last_error};
 use crate::adapter::{Access, Pages};
 
-/// A protection domain: the separation of queue pairs from memory that is not theirs.
+/// A protection domain: it separates queue pairs from memory that is not theirs.
 #[derive(Debug)]
 pub(crate) struct ProtectionDomain {
     raw: NonNull<ibv_pd>,
@@ -18,7 +18,7 @@ pub(crate) struct ProtectionDomain {
 
 // SAFETY: libibverbs may be called on one domain from several threads.
 unsafe impl Send for ProtectionDomain {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {
@@ -37,12 +37,12 @@ impl ProtectionDomain {
 
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
-        // SAFETY: freed once; all objects that held it are gone.
+        // SAFETY: the domain is freed once; all objects that held it have been destroyed.
         unsafe { ibv_dealloc_pd(self.raw()) };
     }
 }
 
-/// A range at the start of some pages that is registered with the device.
+/// A registered range that starts at the first of its pages.
 #[derive(Debug)]
 pub(crate) struct Registration {
     raw: NonNull<ibv_mr>,
@@ -51,13 +51,13 @@ pub(crate) struct Registration {
     _pages: Arc<Pages>,
 }
 
-// SAFETY: plain numbers after registration; released once.
+// SAFETY: after registration, this holds plain numbers; it is released once.
 unsafe impl Send for Registration {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Registration {}
 
 impl Registration {
-    /// Registers the first `bytes` of some pages, which must be at least that long.
+    /// Registers the first `bytes` bytes of some pages, which must be at least that long.
     pub(crate) fn new(
         domain: &Arc<ProtectionDomain>,
         pages: &Arc<Pages>,
@@ -68,18 +68,19 @@ impl Registration {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let flags = i32::try_from(access.bits()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: mapped, at least `bytes` long, and kept alive by `pages` below until this is
-        // released.
+        // SAFETY: the pages are mapped, at least `bytes` long, and kept alive by `pages` below
+        // until this is released.
         let raw = unsafe { ibv_reg_mr(domain.raw(), pages.base().as_ptr().cast(), bytes, flags) };
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         Ok(Self { raw, is_ended: false, _domain: Arc::clone(domain), _pages: Arc::clone(pages) })
     }
 
-    /// Ends the registration. After an error its keys may still be valid, and then the pages are
+    /// Deregisters the memory. After an error, its keys may still be valid, so the pages are then
     /// never released.
     pub(crate) fn end(mut self) -> io::Result<()> {
         self.is_ended = true;
-        // SAFETY: released once, because drop below checks; the pages exist until after the call.
+        // SAFETY: the registration is released once, because drop below checks; the pages exist
+        // until after the call.
         let ended = check(unsafe { ibv_dereg_mr(self.raw.as_ptr()) });
         if ended.is_err() {
             std::mem::forget(self);
@@ -89,13 +90,13 @@ impl Registration {
 
     /// Returns the key that peers use.
     pub(crate) fn remote_key(&self) -> u32 {
-        // SAFETY: registered, and constant since.
+        // SAFETY: the memory is registered, and the field has been constant since.
         unsafe { self.raw.as_ref() }.rkey
     }
 
     /// Returns the key that the local device uses.
     pub(crate) fn local_key(&self) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the memory is registered, and the field has been constant since.
         unsafe { self.raw.as_ref() }.lkey
     }
 }
@@ -103,7 +104,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         if !self.is_ended {
-            // SAFETY: released once; the pages exist until after the call.
+            // SAFETY: the registration is released once; the pages exist until after the call.
             unsafe { ibv_dereg_mr(self.raw.as_ptr()) };
         }
     }

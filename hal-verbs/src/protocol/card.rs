@@ -1,8 +1,8 @@
 //! The card that a member sends to each peer: the address of its end of each connection, and the
 //! memory that the peer may use.
 //!
-//! Fixed sizes, lowest byte first. Every field is checked before it is used; a card that does not
-//! fit is refused.
+//! All fields have fixed sizes, with the least significant byte first. Every field is checked
+//! before it is used. A card that does not fit is refused.
 
 use std::net::Ipv6Addr;
 

@@ -83,7 +83,7 @@ fn only_defined_state_transitions_succeed() {
     two.a.pair.start(&TIMES).expect("from RTR");
     assert!(post(&mut two.a) && two.a.pair.start(&TIMES).is_err());
     assert_eq!(two.a.pair.state(), State::ReadyToSend);
-    // There is no answer, so it finally fails.
+    // There is no answer, so the request finally fails.
     two.run(100 * MS);
     assert_eq!(two.a.pair.state(), State::Error);
     assert_eq!(two.a.completed(), [(1, 12), (1, 5)], "the write, and the receive");
@@ -141,7 +141,7 @@ fn short_receive_breaks_both_ends() {
 fn packets_with_wrong_number_are_ignored() {
     let mut two = Two::unconnected(1, Profile::strict());
     two.a.fill(0, &[1; 8]);
-    // One number is ahead of the expected one; the other looks like a repetition.
+    // One number is ahead of the expected one. The other looks like a repetition.
     for (name, expected) in [(1, 90), (2, 9_000)] {
         two.a.pair.reset().expect("from any state");
         two.a.connect(&two.b, FULL, &SendTimes { first_packet: 100, ..TIMES });

@@ -1,10 +1,10 @@
-//! Tests that forbidden requests are not carried out, and break the connection at both ends.
+//! Tests that forbidden requests are not executed, and that they break the connection at both ends.
 
 use super::*;
 use crate::adapter::{AsyncEvent, State};
 
-/// A posts a request and others. The first must end with a status, all others and B's receives must
-/// be flushed, and B's memory must be unchanged.
+/// A posts a forbidden request, followed by others. The first must complete with a status, all
+/// others and B's receives must be flushed, and B's memory must be unchanged.
 #[track_caller]
 fn assert_denied(mut two: Two, operation: Operation, length: usize, status: u32) {
     two.a.fill(0, &[9; BYTES]);

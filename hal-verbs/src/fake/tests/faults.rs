@@ -19,7 +19,8 @@ fn killed_process_loses_newest_objects_first() {
     two.network.inject_at(10_000, Fault::Kill { context, oldest_first: false, step_ns: 5_000 });
     two.network.run_until(9_000);
     assert_eq!(two.b.pair.state(), State::ReadyToSend);
-    // The region is destroyed at 10 us, the queue pair at 15 us: in between it still answers.
+    // The region is destroyed at 10 us, the queue pair at 15 us: between these times, the queue
+    // pair still answers.
     two.network.run_until(10_500);
     two.a.post(1, Operation::Write(target), Some((0, 8))).expect("room");
     two.run(MS);

@@ -1,4 +1,4 @@
-//! Tests of each unexpected freedom of a device.
+//! Tests of each unexpected behaviour that is permitted to a device.
 
 use super::super::{InlineGrant, Keys, Placement, ResetMeans, SevenRetries};
 use super::*;

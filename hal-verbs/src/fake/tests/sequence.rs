@@ -1,4 +1,4 @@
-//! Tests of order in flight, of requests in flight when a connection ends, and of loss.
+//! Tests of order in flight, of requests in flight when a connection is closed, and of loss.
 
 use super::super::{Fault, Link, PortProfile};
 use super::*;
@@ -204,7 +204,7 @@ fn valid_address_may_be_unreachable() {
     assert_eq!(two.a.completed(), [(1, 12)]);
 }
 
-/// In real time a sleeper wakes although the device is not called.
+/// In real time, a sleeping thread wakes although the device is not called.
 #[test]
 fn descriptor_becomes_readable_without_calls() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -216,7 +216,7 @@ fn descriptor_becomes_readable_without_calls() {
     b.connect(&a, FULL, &TIMES);
     a.queue.notify().expect("it works");
     let target = b.target(0);
-    // By then the network's own thread most likely has nothing to wait for.
+    // By then, the network's own thread most likely has nothing to wait for.
     std::thread::sleep(std::time::Duration::from_millis(20));
     a.post(1, Operation::Write(target), None).expect("room");
     let mut descriptors = [PollFd::new(&a.queue, PollFlags::IN)];

@@ -25,7 +25,7 @@ pub(super) const fn size_of_field<S, F>(_: fn(&S) -> *const F) -> usize {
 /// The first lines of each C program here.
 const HEAD: &str = "#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\n";
 
-/// Compiles a C program; returns the compiler's output if it fails.
+/// Compiles a C program. Returns the compiler's output if that fails.
 fn compile(folder: &tempfile::TempDir, text: &str) -> Result<std::path::PathBuf, String> {
     let (source, program) = (folder.path().join("program.c"), folder.path().join("program"));
     std::fs::write(&source, text).expect("it is written");
@@ -91,7 +91,7 @@ fn structures_match_the_header() {
             comparison.field(&kind, field.trim_start_matches("r#"), *place, *bytes);
         }
     }
-    // These are unions in C, or have no name there.
+    // These are unions in C, or have no name in C.
     let gid = "union ibv_gid";
     comparison.number("gid", size_of::<ibv_gid>(), &format!("sizeof({gid})"));
     comparison.number("gid aligned to", align_of::<ibv_gid>(), &format!("_Alignof({gid})"));

@@ -1,4 +1,4 @@
-//! The functions that are called, each with its version of the interface.
+//! The functions that are called, each with the version of its interface.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 use super::open::{Library, NoLibrary, functions};
 use super::structures::*;
 
-/// Makes the table of functions, and for each a function of the same name that calls it. A `later`
-/// function returns `None` if the library is too old for it.
+/// Defines the table of functions, and for each entry a function of the same name that calls it. A
+/// `later` function returns `None` if the library is too old for it.
 macro_rules! functions {
     (
         $($version:literal fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*
@@ -27,8 +27,8 @@ macro_rules! functions {
                 Ok(Self {
                     $($name: {
                         let address = library.find(stringify!($name), $version)?;
-                        // SAFETY: the function with this name and version, as the header declares
-                        // it; the library is never closed.
+                        // SAFETY: the function has this name and version, and its type is as the
+                        // header declares it; the library is never closed.
                         unsafe {
                             std::mem::transmute::<
                                 NonNull<c_void>,
@@ -37,7 +37,7 @@ macro_rules! functions {
                         }
                     },)*
                     $($later: library.find(stringify!($later), $later_version).ok().map(
-                        // SAFETY: as above.
+                        // SAFETY: as for the functions above.
                         |address| unsafe {
                             std::mem::transmute::<
                                 NonNull<c_void>,
@@ -68,10 +68,10 @@ macro_rules! functions {
             /// Calls the function of the same name in `<infiniband/verbs.h>`.
             ///
             /// # Safety
-            /// The conditions of the manual page.
+            /// The caller must meet the conditions of the manual page.
             #[allow(dead_code, reason = "some are for those who ask for more than the fabric does")]
             pub(in crate::ffi) unsafe fn $name($($argument: $kind),*) $(-> $result)? {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller meets the conditions of the manual page.
                 unsafe { (functions().$name)($($argument),*) }
             }
         )*
@@ -81,11 +81,11 @@ macro_rules! functions {
             /// it.
             ///
             /// # Safety
-            /// The conditions of the manual page.
+            /// The caller must meet the conditions of the manual page.
             pub(in crate::ffi) unsafe fn $later(
                 $($later_argument: $later_kind),*
             ) -> Option<$later_result> {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller meets the conditions of the manual page.
                 functions().$later.map(|call| unsafe { call($($later_argument),*) })
             }
         )*
@@ -145,7 +145,7 @@ functions! {
         made_with: *mut ibv_qp_init_attr
     ) -> c_int;
     "IBVERBS_1.1" fn ibv_destroy_qp(pair: *mut ibv_qp) -> c_int;
-    // Since rdma-core 40.
+    // Available since rdma-core 40.
     later "IBVERBS_1.14" fn ibv_query_qp_data_in_order(
         pair: *mut ibv_qp, operation: c_uint, flags: u32
     ) -> c_int;

@@ -2,7 +2,7 @@
 
 #![allow(non_camel_case_types, reason = "the names of C")]
 
-/// Makes a module for each enumeration, because C has no such scope and the names need one.
+/// Defines a module for each enumeration, because C has no such scope and the names need one.
 macro_rules! numbers {
     ($(mod $enumeration:ident { $($name:ident = $value:expr;)* })*) => {
         $(

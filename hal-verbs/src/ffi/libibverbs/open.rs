@@ -10,7 +10,7 @@ use super::functions::Functions;
 /// for the same file.
 const FILE: &CStr = c"libibverbs.so.1";
 
-/// The reason why verbs are unavailable on this host.
+/// The reason that verbs are unavailable on this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoLibrary {
@@ -29,22 +29,22 @@ pub enum NoLibrary {
         /// The loader's message.
         reason: String,
     },
-    /// The library is too old, or is not rdma-core's.
+    /// The library is too old, or is not the one from rdma-core.
     #[error(
         "RDMA is not available: libibverbs.so.1 has no {function} of {version}; install \
          rdma-core's libibverbs1 (on Fedora and RHEL libibverbs)"
     )]
     Lacks {
-        /// The first function that was missing.
+        /// The first missing function.
         function: &'static str,
-        /// The function's version of the interface.
+        /// The version of the function's interface.
         version: &'static str,
     },
 }
 
 static FUNCTIONS: OnceLock<Result<Functions, NoLibrary>> = OnceLock::new();
 
-/// Loads the library on the first call; later calls return the same result.
+/// Loads the library on the first call. Later calls return the same result.
 pub(in crate::ffi) fn open() -> Result<(), NoLibrary> {
     let found = FUNCTIONS.get_or_init(|| Functions::find(&Library::open(FILE)?));
     found.as_ref().map(drop).map_err(Clone::clone)
@@ -54,8 +54,8 @@ pub(in crate::ffi) fn open() -> Result<(), NoLibrary> {
 pub(super) fn functions() -> &'static Functions {
     match FUNCTIONS.get() {
         Some(Ok(functions)) => functions,
-        // Every call takes a pointer from libibverbs, which does not exist before the library is
-        // loaded.
+        // Every call takes a pointer from libibverbs, which cannot exist before the library has
+        // been loaded.
         _ => unreachable!("libibverbs is called before it is open"),
     }
 }
@@ -68,16 +68,16 @@ pub(super) struct Library {
 impl Library {
     /// Loads the library with this name from the loader's search path.
     pub(super) fn open(file: &CStr) -> Result<Self, NoLibrary> {
-        // SAFETY: a terminated string. libibverbs does the same when it is loaded as in every
-        // program that links it.
+        // SAFETY: the string is terminated. Loading libibverbs this way has the same effects as in
+        // every program that links it.
         let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         NonNull::new(handle)
             .map(|handle| Self { handle })
             .ok_or_else(|| why_not(&file.to_string_lossy(), loader_error()))
     }
 
-    /// Returns the address of a function. Like a linker, it asks for a specific version: a later
-    /// version with the same name may take other structures.
+    /// Returns the address of a function. Like a linker, asks for a specific version, because a
+    /// later version with the same name may take other structures.
     pub(super) fn find(
         &self,
         function: &'static str,
@@ -98,7 +98,7 @@ impl Library {
         NonNull::new(address)
     }
 
-    /// Other loaders do not support versions: they return the newest.
+    /// Other loaders do not support versions, and return the newest one.
     #[cfg(not(target_env = "gnu"))]
     fn address(&self, function: &CStr, _: &CStr) -> Option<NonNull<c_void>> {
         // SAFETY: the library is loaded, and the string is terminated.
@@ -112,12 +112,13 @@ fn c_string(text: &str) -> Option<std::ffi::CString> {
 
 /// Returns the loader's message about the previous call, which the loader keeps per thread.
 fn loader_error() -> String {
-    // SAFETY: always allowed; the result is null or a string that is valid until the next call.
+    // SAFETY: the call is always allowed; the result is null or a string that is valid until the
+    // next call.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "the loader gives no reason".to_owned();
     }
-    // SAFETY: not null, and nothing was called since.
+    // SAFETY: the pointer is not null, and nothing has been called since.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 

@@ -2,11 +2,11 @@
 //! about them.
 //!
 //! # Invariants
-//! - Serials count the blocks of one direction from 0; a block and its receive have the same
+//! - Serials count the blocks of one direction from 0. A block and its receive have the same
 //!   serial.
-//! - A receive's memory is held until its block has arrived, or until the peer has said that it
-//!   writes nothing more (`Over`).
-//! - After its `Over`, an end writes no block and sends no message; each end sends it once.
+//! - A receive's memory is held until its block has arrived, or until the peer has announced that
+//!   it writes nothing more (`Over`).
+//! - After sending `Over`, an end writes no block and sends no message. Each end sends `Over` once.
 
 use std::collections::VecDeque;
 
@@ -14,10 +14,10 @@ use tramontane_core::fabric::{LossCause, Token};
 
 use super::message::{Message, Place};
 
-/// The most receives posted for one peer on one channel.
+/// Maximum number of receives posted for one peer on one channel.
 pub(crate) const RECEIVES_MAX: usize = 16;
 
-/// The most blocks in flight to one peer on one channel.
+/// Maximum number of blocks in flight to one peer on one channel.
 pub(crate) const SENDS_MAX: usize = 16;
 
 /// A posted receive and the address for its block, which is sent to the peer.
@@ -42,14 +42,14 @@ pub(crate) struct Block<M> {
     pub(crate) token: Token,
 }
 
-/// A block that has arrived at the peer, which has not been notified yet.
+/// A block that has arrived at the peer, of which the peer has not been notified yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Landed {
     pub(super) number: u32,
     pub(super) length: u32,
 }
 
-/// A block that arrived here.
+/// A block that has arrived at this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrived {
     pub(super) token: Token,
@@ -70,23 +70,23 @@ enum Over {
 #[derive(Debug)]
 pub(super) struct ChannelState<M> {
     receives: VecDeque<Receive<M>>,
-    /// Blocks that arrived: the serial of the first receive.
+    /// Number of blocks that have arrived, which is the serial of the first receive.
     came: u64,
-    /// Receives announced to the peer.
+    /// Number of receives announced to the peer.
     offered: u64,
-    /// Offered addresses whose blocks are not begun yet.
+    /// Offered addresses for which no block has been begun yet.
     offers: VecDeque<Place>,
     /// Offers received.
     offers_heard: u64,
     waiting: VecDeque<Block<M>>,
-    /// Blocks whose write has begun.
+    /// Number of blocks whose write has begun.
     begun: u64,
-    /// Begun blocks that are not acknowledged.
+    /// Number of begun blocks that have not been acknowledged.
     writing: usize,
     landed: VecDeque<Landed>,
     asks: bool,
     refuses: bool,
-    /// Whether the channel is closed at this end: nothing is reported then.
+    /// Whether the channel is closed at this end, in which case nothing is reported.
     is_closed: bool,
     over: Over,
     is_over_there: bool,
@@ -121,7 +121,7 @@ impl<M> ChannelState<M> {
         self.is_closed
     }
 
-    /// Returns whether the peer takes nothing more and sends nothing.
+    /// Returns whether the peer accepts nothing more and sends nothing more.
     pub(super) const fn is_over_there(&self) -> bool {
         self.is_over_there
     }
@@ -165,7 +165,7 @@ impl<M> ChannelState<M> {
     ///
     /// # Errors
     /// Fails if the block is longer than its receive: the two ends disagree, and it is unknown
-    /// which is wrong.
+    /// which of them is wrong.
     pub(super) fn begin_write(&mut self) -> Result<Option<(Block<M>, Place)>, LossCause> {
         if !self.has_write() {
             return Ok(None);
@@ -181,7 +181,7 @@ impl<M> ChannelState<M> {
         Ok(Some((block, place)))
     }
 
-    /// Records that a begun block is acknowledged.
+    /// Records that a begun block has been acknowledged.
     pub(super) fn end_write(&mut self, landed: Landed) {
         self.writing -= 1;
         if self.over == Over::NotYet {
@@ -244,7 +244,7 @@ impl<M> ChannelState<M> {
         Ok(())
     }
 
-    /// Handles the arrival of a block; reports nothing if the channel was closed.
+    /// Handles the arrival of a block. Reports nothing if the channel has been closed.
     pub(super) fn hear_written(
         &mut self,
         serial: u64,
@@ -260,7 +260,7 @@ impl<M> ChannelState<M> {
         Ok((!self.is_closed).then_some(Arrived { token, number, length }))
     }
 
-    /// Handles the peer's question: it has a block but knows no receive for it.
+    /// Handles the peer's question about a block for which it knows no receive.
     pub(super) fn hear_question(&mut self, serial: u64) -> Result<(), LossCause> {
         if self.is_over_there {
             return Err(LossCause::Misbehaved);
@@ -270,13 +270,13 @@ impl<M> ChannelState<M> {
         Ok(())
     }
 
-    /// Handles the peer's answer that it does not wait for the block. The peer is lost if the
+    /// Handles the peer's answer that it is not waiting for the block. The peer is lost if the
     /// channel is still open.
     pub(super) fn hear_refusal(&self) -> Result<(), LossCause> {
         if self.over == Over::NotYet { Err(LossCause::Unreachable) } else { Ok(()) }
     }
 
-    /// Handles the peer's end of the channel.
+    /// Handles the peer's closing of the channel.
     pub(super) fn hear_over(&mut self) -> Result<(), LossCause> {
         if std::mem::replace(&mut self.is_over_there, true) {
             return Err(LossCause::Misbehaved);
@@ -286,13 +286,13 @@ impl<M> ChannelState<M> {
         Ok(())
     }
 
-    /// Returns the blocks that the peer no longer takes, once the earlier ones are done.
+    /// Returns the blocks that the peer no longer accepts, once the earlier ones are complete.
     pub(super) fn take_dropped(&mut self) -> VecDeque<Block<M>> {
         let is_their_turn = self.is_over_there && self.writing == 0;
         if is_their_turn { std::mem::take(&mut self.waiting) } else { VecDeque::new() }
     }
 
-    /// Ends the channel at this end. Memory that the peer may still write into is kept.
+    /// Closes the channel at this end. Memory into which the peer may still write is kept.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.waiting = VecDeque::new();

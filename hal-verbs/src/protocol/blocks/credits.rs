@@ -1,25 +1,25 @@
 //! The limit on messages in flight: a message without a receive would break the connection.
 //!
-//! Each end posts [`MESSAGES_MAX`] receives, and posts each again as soon as its message is
-//! processed. Every message says how many its sender has processed. An end that has processed many
-//! and has nothing to send sends a `Credit`. An end that is asked also does, if it has processed
-//! any since its last report.
+//! Each end posts [`MESSAGES_MAX`] receives, and reposts each as soon as its message has been
+//! processed. Every message contains the number of messages that its sender has processed. An end
+//! that has processed many messages and has nothing to send sends a `Credit`. So does an end that
+//! has been asked, if it has processed any messages since its last report.
 //!
-//! The last receive is reserved for a `Credit`, so the two ends never wait for each other. An end
-//! that can send nothing sent a `Credit` last, after the last message it received from the other;
-//! that cannot hold for both ends.
+//! The last receive is reserved for a `Credit`, so the two ends never wait for each other. If an
+//! end can send nothing, the last message that it sent was a `Credit`, and it sent that after the
+//! last message that it received from the other end. This cannot be true of both ends.
 
-/// Receives that each end posts for messages.
+/// Number of receives that each end posts for messages.
 pub(crate) const MESSAGES_MAX: u32 = 32;
 
 /// One end's knowledge of the other's receives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Credits {
     sent: u64,
-    /// Messages that the peer has reported as processed.
+    /// Number of messages that the peer has reported as processed.
     taken_there: u64,
     taken: u64,
-    /// Messages that were reported to the peer as processed.
+    /// Number of messages that have been reported to the peer as processed.
     told: u64,
 }
 
@@ -35,7 +35,7 @@ impl Credits {
             && self.under_way() < u64::from(MESSAGES_MAX)
     }
 
-    /// Returns whether a `Credit` that the peer asked for may be sent and contains news.
+    /// Returns whether a `Credit` for which the peer has asked may be sent and contains news.
     pub(crate) fn may_answer(&self) -> bool {
         self.taken > self.told && self.under_way() < u64::from(MESSAGES_MAX)
     }
@@ -45,7 +45,7 @@ impl Credits {
         self.sent
     }
 
-    /// Returns how many messages the peer has reported as processed.
+    /// Returns the number of messages that the peer has reported as processed.
     pub(crate) const fn taken_there(&self) -> u64 {
         self.taken_there
     }
@@ -61,8 +61,8 @@ impl Credits {
         self.taken
     }
 
-    /// Counts a received message, which reports how many the peer has processed. Returns false if
-    /// that is impossible.
+    /// Counts a received message, which reports the number that the peer has processed. Returns
+    /// `false` if that number is impossible.
     pub(crate) const fn take(&mut self, taken_there: u64) -> bool {
         let is_possible = taken_there >= self.taken_there && taken_there <= self.sent;
         if is_possible {
@@ -81,8 +81,8 @@ mod tests {
 
     use super::*;
 
-    /// Two ends, each with the messages in flight to the other: the count that each message
-    /// reports.
+    /// Two ends, each with its messages in flight to the other, represented by the count that each
+    /// message reports.
     #[derive(Default)]
     struct Ends {
         credits: [Credits; 2],
@@ -98,7 +98,7 @@ mod tests {
             assert!(self.wires[from].len() <= MESSAGES_MAX as usize, "a message without a receive");
         }
 
-        /// Answers like an end whose peer asked.
+        /// Answers like an end whose peer has asked.
         fn answer(&mut self, from: usize) {
             if self.credits[from].may_answer() {
                 self.wires[from].push_back(self.credits[from].send());
@@ -127,7 +127,7 @@ mod tests {
                     _ => ends.send(end, false),
                 }
             }
-            // Everything is processed, and due credits are sent.
+            // Everything has been processed, and due credits are sent.
             for _ in 0..4 {
                 for end in [0, 1] {
                     while ends.take(end) {}

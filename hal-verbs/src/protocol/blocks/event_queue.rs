@@ -1,15 +1,15 @@
-//! Events of blocks until they are polled, and the reservation for those still to come.
+//! Block events that have not been polled, and reservations for those still to come.
 
 use std::collections::VecDeque;
 
 use tramontane_core::fabric::{BlockEvent, Channel, Token, Way};
 use tramontane_core::ids::{Rank, ViewId};
 
-/// The most blocks and receives in flight or done but not polled, over all channels: several for
-/// each channel.
+/// Maximum number of blocks and receives that are in flight, or complete but not polled, over all
+/// channels. It allows several for each channel.
 const EVENTS_MAX: usize = 8192;
 
-/// Events, and the number that may still come.
+/// Events, and the number of those that may still come.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     view: ViewId,
@@ -63,13 +63,13 @@ impl EventQueue {
         self.events.push_back(BlockEvent::Received { way, token, immediate, length });
     }
 
-    /// Returns how many events may still come.
+    /// Returns the number of events that may still come.
     #[cfg(test)]
     pub(super) const fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Forgets the events of some channels.
+    /// Discards the events of some channels.
     pub(crate) fn forget(&mut self, is_over: impl Fn(&Way) -> bool) {
         self.events.retain(|event| {
             let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;

@@ -1,7 +1,8 @@
-//! All channels with one peer: the next write and the next message, in turn by channel.
+//! All channels with one peer: selects the next write and the next message, taking channels in
+//! turn.
 //!
 //! Only a few writes are in flight at a time. So messages, which share the connection, do not queue
-//! long after them, and no channel waits for another's whole queue.
+//! long after them, and no channel waits for the whole queue of another.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,8 @@ use super::credits::Credits;
 use super::message::{Envelope, Message, Place};
 use super::{CHANNELS, EventQueue};
 
-/// Writes in flight to one peer: two keep the port busy (RDMC 4.3), and small blocks need more.
+/// Maximum number of writes in flight to one peer. Two keep the port busy (RDMC 4.3), and small
+/// blocks need more.
 pub(super) const WRITES_MAX: usize = 4;
 
 /// A block to be written.
@@ -25,8 +27,8 @@ pub(crate) struct Order<M> {
     pub(crate) place: Place,
 }
 
-/// A block that is being written. The memory is kept until the write is done, even if its channel
-/// ends.
+/// A block that is being written. The memory is kept until the write has completed, even if the
+/// channel is closed.
 #[derive(Debug)]
 struct Writing<M> {
     /// The request's number on the connection.
@@ -37,8 +39,8 @@ struct Writing<M> {
     _memory: M,
 }
 
-/// The channels with one peer. A channel's state is made at its first use and kept, finally empty,
-/// until the view ends.
+/// The channels with one peer. A channel's state is created on its first use and kept until the
+/// view ends, even when empty.
 #[derive(Debug)]
 pub(crate) struct Exchange<M> {
     peer: Rank,
@@ -71,8 +73,8 @@ impl<M: Clone> Exchange<M> {
     /// Posts a receive.
     ///
     /// # Errors
-    /// `QueueFull` if the limit of posted receives is reached; `OutOfRange` if there is no such
-    /// channel.
+    /// Fails with `QueueFull` if the limit on posted receives has been reached, and with
+    /// `OutOfRange` if there is no such channel.
     pub(crate) fn receive(
         &mut self,
         channel: Channel,
@@ -83,7 +85,7 @@ impl<M: Clone> Exchange<M> {
         if !state.takes_receive() || !events.has_place() {
             return Err(ErrorKind::QueueFull);
         }
-        // A peer that ended the channel sends nothing: the receive would never complete.
+        // A peer that has closed the channel sends nothing, so the receive would never complete.
         if !state.is_over_there() {
             state.add_receive(receive);
             events.begin();
@@ -95,7 +97,7 @@ impl<M: Clone> Exchange<M> {
     /// Accepts a block to be sent.
     ///
     /// # Errors
-    /// The same as for [`receive`](Self::receive).
+    /// Fails like [`receive`](Self::receive).
     pub(crate) fn send(
         &mut self,
         channel: Channel,
@@ -112,8 +114,8 @@ impl<M: Clone> Exchange<M> {
         Ok(())
     }
 
-    /// Ends a channel at this end, if it was ever used with this peer. A peer that uses it later is
-    /// notified then.
+    /// Closes a channel at this end, if it has ever been used with this peer. If the peer uses it
+    /// later, it is notified then.
     pub(crate) fn close(&mut self, channel: Channel, events: &mut EventQueue) {
         if let Some(Some(state)) = self.channels.get_mut(usize::from(channel.0)) {
             events.give_up(state.under_way());
@@ -122,10 +124,10 @@ impl<M: Clone> Exchange<M> {
         }
     }
 
-    /// Handles the peer's message. `is_closed` tells whether a channel was closed at this end.
+    /// Handles the peer's message. `is_closed` says whether a channel has been closed at this end.
     ///
     /// # Errors
-    /// The cause for which the peer is lost.
+    /// Fails with the cause for which the peer is lost.
     pub(crate) fn hear(
         &mut self,
         envelope: &Envelope,
@@ -142,7 +144,7 @@ impl<M: Clone> Exchange<M> {
         let peer = self.peer;
         let state = self.state(channel).ok_or(LossCause::Misbehaved)?;
         if is_closed(channel) && !state.is_closed() {
-            // The channel was closed before it was ever used with this peer.
+            // The channel was closed before its first use with this peer.
             state.close();
         }
         match message {
@@ -167,10 +169,11 @@ impl<M: Clone> Exchange<M> {
         Ok(())
     }
 
-    /// Returns the next block that may be written now; its request will have this number.
+    /// Returns the next block that may be written now. `request` is the number that its request
+    /// will have.
     ///
     /// # Errors
-    /// The cause for which the peer is lost.
+    /// Fails with the cause for which the peer is lost.
     pub(crate) fn next_write(&mut self, request: u64) -> Result<Option<Order<M>>, LossCause> {
         while self.writing.len() < WRITES_MAX {
             let Some(channel) = self.writers.pop_front() else { break };
@@ -187,7 +190,7 @@ impl<M: Clone> Exchange<M> {
         Ok(None)
     }
 
-    /// Records that all requests below a number are acknowledged.
+    /// Records that all requests below a number have been acknowledged.
     pub(crate) fn acknowledged(&mut self, requests: u64, events: &mut EventQueue) {
         while self.writing.front().is_some_and(|writing| writing.request < requests) {
             let Some(Writing { channel, landed, token, .. }) = self.writing.pop_front() else {
@@ -221,7 +224,8 @@ impl<M: Clone> Exchange<M> {
         })
     }
 
-    /// Drops the blocks of a channel that the peer ended: the peer would drop them too.
+    /// Drops the blocks of a channel that the peer has closed, because the peer would drop them
+    /// too.
     fn go_on(&mut self, channel: Channel, events: &mut EventQueue) {
         let peer = self.peer;
         if let Some(state) = self.state(channel) {
@@ -243,7 +247,7 @@ impl<M: Clone> Exchange<M> {
         }
     }
 
-    /// Ends all channels after the peer is gone; outstanding blocks are not reported.
+    /// Closes all channels after the loss of the peer. Outstanding blocks are not reported.
     pub(crate) fn end(&mut self, events: &mut EventQueue) {
         events.give_up(self.under_way());
         events.forget(|way| way.peer == self.peer);
@@ -259,7 +263,7 @@ impl<M: Clone> Exchange<M> {
         self.writers.is_empty() && self.talkers.is_empty() && self.writing.is_empty()
     }
 
-    /// Returns the channel of the write that was begun last.
+    /// Returns the channel of the most recently begun write.
     #[cfg(test)]
     pub(super) fn last_begun(&self) -> Channel {
         self.writing.back().map_or(Channel(u16::MAX), |writing| writing.channel)

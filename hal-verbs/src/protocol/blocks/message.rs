@@ -1,12 +1,12 @@
-//! The wire format of messages about blocks: one size, lowest byte first. Fields that a kind does
-//! not use are zero.
+//! The wire format of messages about blocks: of fixed size, least significant byte first. Fields
+//! that a kind does not use are zero.
 
 use tramontane_core::fabric::Channel;
 
 /// The size of every message in bytes.
 pub(crate) const MESSAGE_BYTES: usize = 40;
 
-/// An address that the peer offered for a block.
+/// An address that the peer has offered for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) address: u64,
@@ -30,7 +30,7 @@ pub(crate) enum Message {
 pub(crate) struct Envelope {
     /// The total number of messages that its sender has processed.
     pub(crate) taken: u64,
-    /// The channel; that of a `Credit` is the first.
+    /// The channel; for a `Credit`, the first channel.
     pub(crate) channel: Channel,
     pub(crate) message: Message,
 }
@@ -66,7 +66,7 @@ impl Envelope {
         fields.encode()
     }
 
-    /// Returns `None` if no correct member sends this.
+    /// Decodes a message. Returns `None` if no correct member sends it.
     pub(crate) fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
         let fields = Fields::decode(bytes)?;
         let Fields { kind, channel, length, taken, serial, address, word } = fields;

@@ -1,5 +1,5 @@
-//! Blocks between two members: which end may write where, in which order, and what is reported.
-//! This module needs no device: the fabric carries the output of an [`Exchange`] over one
+//! Blocks between two members: decides which end may write where and in which order, and what is
+//! reported. This module needs no device: the fabric carries the output of an [`Exchange`] over one
 //! connection, and passes received messages to it.
 //!
 //! ```text
@@ -19,23 +19,23 @@
 //!
 //! # Reasons
 //! - *One connection for all channels, and an address for each block.* RDMC posts receives and
-//!   sends, with a connection for each pair of a group (4.2). If channels shared receives, a block
-//!   of one would take the receive of another, or wait for it. With a connection per channel, every
-//!   group would cost each pair a queue pair, an entry in the completion queue, and kernel calls
-//!   from the thread that serves all groups. A write needs neither. Its price is that any holder of
-//!   the key can write to memory that receives, until the memory is deregistered. As with rows,
-//!   that isolates faults but does not stop attackers.
+//!   sends, with a connection for each pair of members in a group (4.2). If channels shared
+//!   receives, a block of one would take the receive of another, or wait for it. With a connection
+//!   per channel, every group would cost each pair a queue pair, an entry in the completion queue,
+//!   and kernel calls from the thread that serves all groups. A write needs neither. Its price is
+//!   that any holder of the key can write to memory that receives, until that memory is
+//!   deregistered. As with rows, that isolates faults but does not stop attackers.
 //! - *`Written` follows the acknowledgement*, not the write. A sender that closes its channel may
 //!   change its memory while its NIC still reads it, and the result must not be mistaken for a
 //!   block. `Written` uses the same connection, so the block is visible before it.
-//! - *`Asked`*: an offer may still be in flight when the protocol above knows of it through
-//!   another. Only the receiver can distinguish that from a block without a receive.
+//! - *`Asked`*: an offer may still be in flight when the protocol above learns of it through
+//!   another channel. Only the receiver can distinguish that from a block without a receive.
 //! - *`Over`, in both directions*, bounds how long a closed channel's memory is in use: messages
-//!   and writes keep their order, so nothing lands after it.
+//!   and writes keep their order, so nothing lands after `Over`.
 //!
 //! # Invariants
-//! - A peer's bytes are checked before they are used: a peer that sends what no correct member
-//!   sends is lost.
+//! - A peer's bytes are checked before they are used. A peer that sends a message that no correct
+//!   member sends is lost.
 //! - On a channel, blocks are written, announced and reported in the order in which they were sent.
 //! - There are never more messages in flight than receives for them (`credits`).
 
@@ -55,5 +55,5 @@ pub(crate) use event_queue::EventQueue;
 pub(crate) use exchange::{Exchange, Order};
 pub(crate) use message::{Envelope, MESSAGE_BYTES};
 
-/// Channels of a view: as many as the runtime's other fabrics have.
+/// Number of channels per view, the same as in the runtime's other fabrics.
 pub(crate) const CHANNELS: u16 = 1024;

@@ -15,7 +15,7 @@ use super::{
 
 const CHANNELS_USED: u16 = 3;
 
-/// Stands for bytes that changed before they were written.
+/// A value that represents bytes that changed before they were written.
 const CHANGED: u64 = u64::MAX;
 
 /// A random step of one end.
@@ -33,13 +33,13 @@ enum Step {
     Close {
         channel: u16,
     },
-    /// Hands a number of requests to the device, which may have no room for more.
+    /// Passes a number of requests to the device, which may have no room for more.
     Post {
         most: u8,
     },
-    /// The peer's device carries out one request.
+    /// The peer's device executes one request.
     Land,
-    /// Everything that landed is acknowledged.
+    /// Everything that has landed is acknowledged.
     Acknowledge,
 }
 
@@ -54,7 +54,7 @@ struct End {
     exchange: Exchange<u64>,
     events: EventQueue,
     closed: [bool; CHANNELS_USED as usize],
-    /// Requests, by number, that were handed to the device and have not landed.
+    /// Requests, by number, that have been passed to the device but have not landed.
     wire: VecDeque<Request>,
     posted: u64,
     landed: u64,
@@ -66,7 +66,7 @@ struct End {
 /// The history of one channel in one direction.
 #[derive(Clone, Debug, Default)]
 struct Way {
-    /// Token, number and length of each block.
+    /// The token, number and length of each block.
     sent: Vec<(u64, u32, u32)>,
     /// Token and length of each receive; its token is also its address.
     awaited: Vec<(u64, u32)>,
@@ -155,7 +155,7 @@ impl Model {
         end.closed[usize::from(channel)] = true;
         end.exchange.close(Channel(channel), &mut end.events);
         end.events.forget(|way| way.channel == Channel(channel));
-        // From now on the device reads other bytes.
+        // From now on, the device reads different bytes.
         for request in &mut end.wire {
             if let Request::Write { channel: on, block, .. } = request
                 && *on == Channel(channel)
@@ -175,7 +175,7 @@ impl Model {
             end.exchange.next_write(end.posted).expect("it fits")
         {
             end.posted += 1;
-            // A block's memory has the same name as its token; the model knows the channel.
+            // A block's memory has the same name as its token. The model knows the channel.
             let on = self.ways[at]
                 .iter()
                 .position(|way| way.sent.iter().any(|(token, ..)| *token == memory));
