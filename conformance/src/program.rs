@@ -1,10 +1,10 @@
-//! Check programs of the user: each reads a history and reports violations.
+//! The user's own check programs, each of which reads a history and reports violations.
 //!
 //! The program is started for each history, with the history's path as its last argument. For each
-//! violation it writes one line to standard output, a JSON object: `what` is a sentence, and
-//! `lines`, which is optional, lists the numbers of the records that show it. The program ends with
-//! status 0, with or without violations. Anything else is a fault of the program, and the case is
-//! broken.
+//! violation it writes one line to standard output, a JSON object: `what` is a sentence, and the
+//! optional `lines` lists the numbers of the records that prove the violation. The program exits
+//! with status 0, with or without violations. Anything else is a fault of the program, and the case
+//! is broken.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::check::{Finding, Witness};
 use crate::report::{CaseStatus, OwnCheck, OwnOutcome, Run, shortened};
 
-/// Time limit of a program for one history.
+/// Time limit for a program to judge one history.
 const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Limit of the output that is read from a program, in bytes.
@@ -49,7 +49,7 @@ pub fn judge(run: &mut Run, commands: &[String]) -> Result<(), String> {
             return Err("the command of a check program is empty".to_owned());
         };
         for case in &mut run.cases {
-            // A case that was not played or could not be read has nothing to judge.
+            // If a case did not run or could not be read, there is nothing to judge.
             let Some(history) = case.history.as_deref().filter(|_| case.verdict.is_some()) else {
                 continue;
             };
@@ -100,7 +100,7 @@ fn hear(child: &mut Child) -> Result<(u64, Option<Finding>), String> {
     let (said, lines) = mpsc::sync_channel(64);
     let reader = move || {
         for line in BufReader::new(output.take(OUTPUT_BYTES_MAX)).lines() {
-            // The receiver is gone if the time limit has passed.
+            // The receiver has been dropped if the time limit has passed.
             if said.send(line).is_err() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Seeded random numbers, for the plans of scenarios and for histories that tests make up.
+//! Seeded random numbers, for scenario plans and for generated test histories.
 //!
 //! Each stream has a label, so that drawing more often in one place does not change the numbers
 //! drawn in another. The numbers for a given seed and label never change: a seed in a report must

@@ -293,7 +293,7 @@ fn out_of_range<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// Waits until a member gets the event that it lost B; no other peer may be lost.
+/// Waits until a member gets the event that it has lost B; it may not lose any other peer.
 fn ensure_loses_b<T: BlockBench>(bench: &mut T, member: Rank) -> Result<(), Breach> {
     let mut lost = false;
     wait(bench, |bench| {
@@ -412,7 +412,7 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     bench.settle();
     bench.fabric(B).close(VIEW, OTHER);
     bench.fabric(B).close(VIEW, OTHER);
-    // One block that finds no receive, and one on the other channel.
+    // One block finds no receive, and one is on the other channel.
     send(bench, A, on(OTHER, B), (0, BYTES), (4, 4))?;
     send(bench, A, way(B), (0, BYTES), (5, 5))?;
     expect_received(bench, B, way(A), (2, 5, BYTES))?;

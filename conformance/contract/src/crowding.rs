@@ -1,4 +1,5 @@
-//! Full queues: a list is refused completely, succeeds when retried, and delays no other peer.
+//! Full queues: a list is refused as a whole, succeeds when it is retried, and delays no other
+//! peer.
 
 use tramontane_core::fabric::{ErrorKind, Promises, Write};
 use tramontane_core::ids::Rank;
@@ -24,8 +25,8 @@ const LISTS_MAX: u64 = 20_000;
 const NEVER_FULL: Finding =
     Finding::NotApplicable("20000 lists were accepted while no peer received any");
 
-/// Three cells on three lines: no usual queue depth is a multiple of three, so that the last list
-/// fits only in part.
+/// Three cells on three lines. Usual queue depths are not multiples of three, so the last list fits
+/// only partly.
 const CELLS: [usize; 3] = [512, 1024, 4096];
 
 fn list() -> [Write; 3] {

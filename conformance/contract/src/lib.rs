@@ -1,11 +1,11 @@
-//! The contract that every `Fabric` must meet: one generic test per property, run over every
+//! The contract that every `Fabric` must meet: one generic test per property, which runs over every
 //! fabric.
 //!
-//! A fabric provides a [`Testbed`], which makes small groups of members, lets traffic flow, and
+//! A fabric provides a [`Testbed`], which creates small groups of members, lets traffic flow, and
 //! provokes failures if it can. [`run`] then judges the fabric by every [`Clause`], each on a fresh
 //! group, and returns a [`Report`]: the clauses by id, each with its verdict. A clause that cannot
 //! be tested on a fabric is listed as not applicable, with the reason; so is a clause that can be
-//! tested only in part. None is left out.
+//! tested only partly. No clause is omitted.
 //!
 //! | module | clauses about |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! Order: within a write, between writes to one peer, and of content and its guard. Each clause is
-//! a search: one member writes round after round, another reads all the time, and must never see
-//! the later value before the earlier one.
+//! Order: within a write, between writes to one peer, and between content and its guard. Each
+//! clause is a search: one member writes round after round, another reads all the time, and must
+//! never see the later value before the earlier one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

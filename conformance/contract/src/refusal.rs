@@ -27,7 +27,8 @@ clauses! { pub(super) Bench
     "all-or-nothing", "Fabric::post; DESIGN, The seam" => all_or_nothing;
 }
 
-/// Checks that nothing landed in B's copy of A's row, as far as this kind of fabric can show that.
+/// Checks that nothing has landed in B's copy of A's row, as far as this kind of fabric can show
+/// it.
 fn ensure_untouched<T: Bench>(bench: &mut T, what: &str) -> Outcome {
     bench.settle();
     if promises(bench, Promises::SHARED) {

@@ -39,7 +39,7 @@ pub(super) fn open(bench: &mut impl Bench, member: Rank) -> Result<(), Breach> {
     bench.open(member).map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))
 }
 
-/// Opens the view at all members, waits until all are ready, and takes the ready events.
+/// Opens the view on all members, waits until all are ready, and takes the ready events.
 pub(super) fn open_all(bench: &mut impl Bench) -> Result<(), Breach> {
     everyone().try_for_each(|member| open(bench, member))?;
     for _ in 0..10 {

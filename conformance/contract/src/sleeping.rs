@@ -160,8 +160,8 @@ fn dawdle(round: u64) {
     }
 }
 
-/// Returns the number of rounds in which two members sleep and wake: each takes a system call,
-/// unlike a plain read.
+/// Returns the number of rounds in which two members sleep and wake. Each round takes a system
+/// call, unlike a plain read.
 fn rings(bench: &impl Bench) -> u64 {
     (bench.rounds() / 10).max(200)
 }

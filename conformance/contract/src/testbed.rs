@@ -53,8 +53,8 @@ pub trait Bench {
     /// be seen half landed.
     fn pass(&mut self);
 
-    /// Lets time pass until all writes in flight have landed, lost peers are noticed, and nothing
-    /// more happens by itself.
+    /// Lets time pass until all writes in flight have landed, lost peers have been detected, and
+    /// nothing more happens by itself.
     fn settle(&mut self);
 
     /// Sleeps at a member that has armed and then checked, as members of this fabric sleep, for far

@@ -187,7 +187,7 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
         "of {} lists, {lost} are not reported exactly once to a member that polls late",
         accepted.len()
     );
-    // Polling makes room again.
+    // Polling frees room in the queue.
     post(bench, (A, B), &[guard(64, 8)], Some(Token(LISTS)))?;
     Ok(Finding::Holds)
 }

@@ -1,8 +1,8 @@
-//! The deliveries that an incarnation made durable in a group, and how many of them a later
+//! The deliveries that an incarnation made durable in a group, and the number of them that a later
 //! incarnation has replayed.
 //!
-//! Invariant: no debt of a node in a group follows from another, as far as their first positions
-//! tell. Once two debts contradict each other, no more are added, because no incarnation can pay
+//! Invariant: as far as their first positions show, no debt of a node in a group follows from
+//! another. Once two debts contradict each other, no more are added, because no incarnation can pay
 //! both.
 
 use super::roster::StartId;
@@ -11,7 +11,7 @@ use super::trail::{Chain, PLACES_MAX, Trail, TrailPlace};
 /// The deliveries that an incarnation made durable in a group.
 #[derive(Debug)]
 pub(super) struct Debt {
-    /// The incarnation that made them durable.
+    /// The incarnation that made the deliveries durable.
     pub(super) by: StartId,
     /// The record that reported them durable.
     pub(super) line: u64,

@@ -281,8 +281,8 @@ mod tests {
         ))
     }
 
-    /// All three are in view 1 and "a" and "b" deliver there; then "a" and "b" continue without
-    /// "c".
+    /// All three nodes are in view 1, and "a" and "b" deliver in it; then "a" and "b" continue
+    /// without "c".
     fn removal(delivered_by_c: bool, c_goes_on: bool) -> (Play, u64) {
         let mut play = Play::of(GROUP, &["a", "b", "c"]);
         for node in ["a", "b", "c"] {

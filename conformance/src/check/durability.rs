@@ -75,7 +75,7 @@ impl Durability {
         })
     }
 
-    /// Notes that an incarnation made its deliveries durable.
+    /// Records that an incarnation made its deliveries durable.
     pub(super) fn secured(
         &mut self,
         (roster, groups): (&Roster, &Groups),
@@ -120,8 +120,8 @@ impl Durability {
         self.prefix = tally;
     }
 
-    /// Notes that a node starts: the durable deliveries of its previous incarnation are due from
-    /// now on.
+    /// Records a node's start, after which the durable deliveries of its previous incarnation are
+    /// due.
     pub(super) fn started(&mut self, base: (&Roster, &Groups), start: StartId) {
         let node = base.0.node_of(start);
         let starts = &base.0.nodes[node.index()].starts;

@@ -140,7 +140,7 @@ fn judged_if(condition: bool, otherwise: &str, outcome: impl FnOnce() -> Outcome
     if condition { outcome() } else { Outcome::NotJudged(otherwise.to_owned()) }
 }
 
-/// Judges which nodes deliver which messages, and which messages senders left out.
+/// Judges which nodes deliver which messages, and which messages were skipped.
 fn judge_who(
     (roster, groups, due): (&Roster, &Groups, &Due<'_>),
     ledger: &mut Ledger,

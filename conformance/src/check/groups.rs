@@ -27,7 +27,8 @@ pub(super) type Lane = Option<GroupId>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct GroupSetId(pub(super) u32);
 
-/// Nodes below this id have a bit. A bit for every node could take more memory than the history.
+/// Only nodes below this id have a bit, because a bit for every node could take more memory than
+/// the history.
 const BITS_MAX: usize = 4096;
 
 /// A set of nodes.

@@ -1,9 +1,9 @@
 //! The messages that the judge holds, those that it has forgotten, and the effect of records on
 //! both.
 //!
-//! A message is held from the first record that names it. Once there are many, a sweep (see
+//! A message is held from the first record that names it. Once many messages are held, a sweep (see
 //! `sweep`) forgets those for which no more records are expected. A record of a forgotten message
-//! **revives** it: it is held again, with what is still known.
+//! **revives** the message: it is held again, with the information that is still known.
 //!
 //! Invariants: a name is held, forgotten or new; `live` counts the held messages and `slots`
 //! contains all of them; a slot's generation rises whenever its message is released.
@@ -221,8 +221,8 @@ impl Ledger {
         }
     }
 
-    /// Recomputes the positions of the forgotten messages of each class; returns whether all are
-    /// known.
+    /// Recomputes the positions of the forgotten messages in each class; returns whether all
+    /// positions are known.
     pub(super) fn mend(&mut self) -> bool {
         let all = self.archive.all();
         self.classes.mend(
@@ -263,7 +263,7 @@ impl Ledger {
         None
     }
 
-    /// Holds a forgotten message again, if enough is known of it.
+    /// Revives a forgotten message if enough is known about it.
     fn revive(
         &mut self,
         (roster, groups): (&Roster, &Groups),
@@ -280,7 +280,7 @@ impl Ledger {
         let key = self.classes.get(class).key.clone();
         let slot = self.hold(name);
         let message = &mut self.slots[slot as usize];
-        // Once positions contradict one incarnation's deliveries, they no longer show what the
+        // If positions have contradicted an incarnation's deliveries, they no longer show what the
         // others did.
         let is_placed = self.doubts.order.is_none();
         fill(message, &key, &retained, groups, is_placed);

@@ -82,7 +82,7 @@ pub(super) struct Marks(u16);
 impl Marks {
     /// The node reports that an earlier incarnation had delivered the message.
     pub(super) const REPLAYED: Self = Self(1);
-    /// The same incarnation had delivered the message before.
+    /// The same incarnation has already delivered the message.
     pub(super) const REPEAT: Self = Self(1 << 1);
     /// The message is not addressed to the node.
     pub(super) const UNADDRESSED: Self = Self(1 << 2);
@@ -158,7 +158,7 @@ impl Delivery {
     }
 
     /// Returns whether the delivery counts for its group and view: it is not a replay, and its
-    /// group is one of the message's.
+    /// group is one of the message's groups.
     pub(super) fn is_in_view(&self) -> bool {
         !self.marks.any(Marks::REPLAYED | Marks::NO_GROUP | Marks::REPEAT | Marks::UNADDRESSED)
     }

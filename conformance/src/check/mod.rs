@@ -1,8 +1,8 @@
 //! The checks: the promises of an atomic multicast, each with its id, and the judge of all of them.
 //!
-//! `docs/checks.md` in this crate defines each check. The code implements them twice, fast here and
-//! naively under `tests/`, and both must agree. This module knows no implementation of multicast:
-//! it reads a history.
+//! `docs/checks.md` in this crate defines each check. The checks are implemented twice, efficiently
+//! here and naively under `tests/`, and both implementations must agree. This module knows no
+//! implementation of multicast; it only reads a history.
 //!
 //! A [`Judge`] takes records one by one. It holds each message from the first record that names it
 //! until no node is expected to deliver it. It then pops the message from its deliverers' queues,
@@ -27,13 +27,13 @@
 //! | `quiescence` | rest |
 //! | `tally`, `mixing`, `memory` | counts, tables, peak memory |
 //!
-//! A message that is definitely refused only after it was delivered and forgotten still breaks
-//! `integrity-sent`, but other checks keep what they had counted of it.
+//! If a message is definitely refused only after it has been delivered and forgotten, it still
+//! breaks `integrity-sent`, but other checks keep what they have already counted for it.
 //!
-//! Memory is bounded by the messages in flight, except for what a history makes unbounded by
-//! itself: messages that no node delivers or sends; a member that never starts in a group without
-//! views, or whose records come after all others'; names that are not `prefix/NUMBER`, each of
-//! which takes 64 bits.
+//! Memory is bounded by the number of messages in flight, unless the history itself prevents a
+//! bound: by messages that no node delivers or sends, by a member that never starts in a group
+//! without views or whose records come after all others, or by names that are not `prefix/NUMBER`,
+//! each of which takes 64 bits.
 
 mod acyclic_order;
 mod archive;

@@ -63,7 +63,7 @@ impl Names {
         Name { prefix: OTHER, number }
     }
 
-    /// Returns a hash that stands for a delivery of this name, or of no message.
+    /// Returns a hash of a delivery of this name, or 0 for `None` (no message).
     pub(super) fn footprint(&self, name: Option<Name>) -> u64 {
         name.map_or(0, |name| self.mix.hash_one(name).max(1))
     }

@@ -1,5 +1,5 @@
-//! Whether a node left a gap: it delivered a message, but not one that another node delivered
-//! before it.
+//! Checks whether a node left a gap: it delivered a message, but skipped one that another node
+//! delivered before it.
 //!
 //! Prefix order is judged only if no order or delivery check is broken. Then all messages have
 //! positions in one order that agrees with every incarnation's deliveries, and whole classes can be
@@ -30,8 +30,8 @@ enum Scope {
     Without(Lane),
 }
 
-/// A class in a scope: the nodes that its messages are addressed to, the nodes that delivered, and
-/// their incarnations.
+/// A class in a scope: the nodes to which its messages are addressed, the nodes that delivered
+/// them, and the incarnations of both.
 struct Row<'a> {
     class: &'a Class,
     places: (u64, u64),

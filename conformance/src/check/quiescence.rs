@@ -23,8 +23,8 @@ struct Count {
 /// All counts, and the times of activity.
 #[derive(Debug, Default)]
 pub(super) struct Quiescence {
-    /// Spans of activity: the last time by the first. The gaps between spans are longer than the
-    /// silence.
+    /// Spans of activity: maps each span's first time to its last. The gaps between spans are
+    /// longer than the silence.
     busy: BTreeMap<u64, u64>,
     /// The most recently used span, which receives most activity.
     recent: Option<(u64, u64)>,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// How binding a promise is.
+/// Whether a promise is required or recommended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
@@ -31,7 +31,7 @@ pub struct Check {
     pub id: CheckId,
     /// The check's name, on the command line and in reports.
     pub name: &'static str,
-    /// How binding the promise is.
+    /// Whether the promise is required or recommended.
     pub strength: Strength,
     /// The promise, in one sentence.
     pub sentence: &'static str,

@@ -101,8 +101,8 @@ impl Start {
         }
     }
 
-    /// Returns when the incarnation was asked to stop. If no record says so, an end that only a
-    /// request can cause is used instead.
+    /// Returns the time at which the incarnation was asked to stop. If there is no such record, an
+    /// end that only a request can cause is used instead.
     pub(super) fn stopped(&self) -> Option<Moment> {
         let asked = |end: &End| matches!(end.reason, EndReason::Done | EndReason::Hung);
         let end = self.end.filter(asked).map(|End { t_ns, line, .. }| Moment { t_ns, line });

@@ -1,5 +1,5 @@
-//! Whether each incarnation's messages are delivered in the order in which it sent them, with none
-//! left out.
+//! Checks that each incarnation's messages are delivered in the order in which it sent them, and
+//! that none is skipped.
 //!
 //! An incarnation's messages to a group are ordered by the lines of their multicasts. For each
 //! deliverer, sending incarnation and group, only the latest delivery is stored: in a correct

@@ -9,7 +9,7 @@
 //! Settling is a guess that saves memory. If the guess is wrong, the message is revived. No verdict
 //! changes, except that the order may stay undecided (see `Doubts`).
 //!
-//! Messages that promise no order between senders are in no queue and need not wait for other
+//! Messages that promise no order between senders are not queued and need not wait for other
 //! messages.
 
 use std::collections::VecDeque;
@@ -24,8 +24,8 @@ use super::queue::QueueId;
 use super::roster::{NodeId, Roster, StartId};
 use super::views::Views;
 
-/// Messages with more deliveries stay held: a class for each large set of incarnations could take
-/// more memory.
+/// Messages with more deliveries than this stay held, because a class for each large set of
+/// incarnations could take more memory.
 const DELIVERIES_MAX: usize = 4096;
 
 /// The state that a sweep needs in addition to the messages.
@@ -180,7 +180,7 @@ impl Ledger {
         }
     }
 
-    /// Removes the remaining messages from all queues, after their order was judged.
+    /// Removes the remaining messages from all queues, after their order has been judged.
     pub(super) fn drain(&mut self) {
         for queue in (0..self.queues.queues.len()).map(|place| QueueId(place as u32)) {
             while let Some(slot) = self.head(queue) {
@@ -239,7 +239,7 @@ impl Ledger {
         }
     }
 
-    /// Judges the messages that none of their addressees delivered.
+    /// Judges the messages that no addressee delivered.
     pub(super) fn judge_strays(&mut self, scene: Scene<'_>) {
         let Scene { roster, groups, .. } = scene;
         for slot in self.live.values() {

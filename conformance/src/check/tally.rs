@@ -46,7 +46,7 @@ impl Tally {
         }
     }
 
-    /// Adds another tally of the same cases and shows its finding if it comes first.
+    /// Adds another tally of the same cases, and uses its finding if that comes first.
     pub(super) fn prefer(&mut self, other: Self) {
         if let Some((line, finding)) = other.first {
             self.breach(0, line, || finding);
@@ -69,8 +69,8 @@ impl Tally {
     }
 }
 
-/// Builds a finding from a sentence and the records that show it. Forgotten records have line 0 and
-/// are left out.
+/// Builds a finding from a sentence and the records that prove it. Forgotten records have line 0
+/// and are omitted.
 pub(super) fn finding(what: String, witness: impl IntoIterator<Item = Witness>) -> Finding {
     Finding { what, witness: witness.into_iter().filter(|witness| witness.line > 0).collect() }
 }

@@ -38,7 +38,7 @@ pub(super) fn broken(verdict: &Verdict) -> Vec<(CheckId, Vec<u64>)> {
     verdict.judgements.iter().filter_map(|of| Some((of.check, lines(&of.outcome)?))).collect()
 }
 
-/// A history under construction: each added line returns its number.
+/// A history under construction. Adding a line returns its number.
 pub(super) struct Play {
     text: String,
     lines: u64,

@@ -1,9 +1,9 @@
 //! One incarnation's deliveries in one group, position by position, as far as a later incarnation
-//! may have to repeat them.
+//! may have to replay them.
 //!
-//! The first positions are stored one by one, with their lines. For later positions only a running
-//! hash is stored, up to the last durable one. Later positions that may still become durable are
-//! stored as a bounded tail. A finding at a late position therefore names no position, and a
+//! The first positions are stored individually, with their lines. For later positions, up to the
+//! last durable one, only a running hash is stored. Positions that may still become durable are
+//! stored in a bounded tail. So a finding at a late position does not name the position, and a
 //! delivery that becomes durable very late cannot be judged.
 //!
 //! Invariant: `tail` holds the positions `PLACES_MAX.max(durable)..delivered`, unless `lost` is

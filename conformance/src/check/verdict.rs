@@ -53,8 +53,7 @@ pub struct Judgement {
 pub enum Outcome {
     /// The promise holds, and the history had cases to judge.
     Held {
-        /// Number of cases, never 0: deliveries, messages, views or other things that the check
-        /// counts.
+        /// Number of cases, never 0: deliveries, messages, views or whatever the check counts.
         judged: u64,
     },
     /// The promise is broken.
@@ -62,7 +61,7 @@ pub enum Outcome {
         /// Number of violations. This is a count and not a list, because one fault can break a
         /// promise a million times.
         times: u64,
-        /// The first violation, with the records that show it.
+        /// The first violation, with the records that prove it.
         finding: Finding,
     },
     /// The history ends before the check could be decided: some nodes neither ended nor were
@@ -77,7 +76,7 @@ pub enum Outcome {
 pub struct Finding {
     /// One sentence with the names of the nodes and messages.
     pub what: String,
-    /// The fewest records that show it, in reading order.
+    /// The smallest set of records that proves the violation, in reading order.
     pub witness: Vec<Witness>,
 }
 

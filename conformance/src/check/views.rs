@@ -223,7 +223,7 @@ impl Views {
                 if self.keeps_majority(&gone, seat.group, from, to) {
                     continue;
                 }
-                // The same pair of views counts once, but this record may have the lowest line.
+                // The same pair of views counts once, but this record may have a lower line number.
                 let times = u64::from(!std::mem::replace(broken, true));
                 tally.breach(times, to.at.line, || {
                     self.lost_majority(roster, groups, seat, from, to)

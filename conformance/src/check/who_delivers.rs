@@ -1,6 +1,6 @@
-//! Which nodes deliver which messages: validity, agreement, uniform agreement, the same set in the
-//! same view, and the silence of removed nodes. Also the part of liveness that requires every
-//! multicast message to be delivered.
+//! Checks which nodes deliver which messages: validity, agreement, uniform agreement, the same set
+//! in the same view, and the silence of removed nodes. This module also contains the part of
+//! liveness that requires every multicast message to be delivered.
 //!
 //! Each promise is judged for a whole class of messages, twice: for the history as it is, and as if
 //! all unfinished incarnations were done. If it is broken only in the second case, it is in doubt.
@@ -33,8 +33,8 @@ pub(super) struct WhoDelivers {
     pub(super) liveness: Tally,
 }
 
-/// The way in which a class breaks a promise: the incarnation that lacks its messages, and one that
-/// shows that it should have them.
+/// A class's violation of a promise: the incarnation that lacks its messages, and one that proves
+/// that it should have them.
 #[derive(Clone, Copy, Debug)]
 struct Lack {
     lacks: Goer,

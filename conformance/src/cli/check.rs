@@ -15,7 +15,7 @@ pub(super) const EXAMPLES: &str = "  tramontane-conformance check history.jsonl
   tramontane-conformance check --json - history.jsonl
   zcat history.jsonl.gz | tramontane-conformance check -";
 
-/// Bytes per read. Histories are long.
+/// Size in bytes of each read. Histories are long.
 const READ_BYTES: usize = 1 << 18;
 
 /// The histories to judge.

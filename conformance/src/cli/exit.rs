@@ -27,7 +27,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    /// All statuses, for the help.
+    /// All statuses, for the help text.
     const ALL: [(Self, &'static str); 7] = [
         (Self::Passed, "every required promise holds (broken recommended ones are only reported)"),
         (Self::Failed, "a required promise is broken, whatever else happened"),

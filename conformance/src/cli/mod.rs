@@ -149,8 +149,8 @@ fn in_one_line(error: &clap::Error) -> String {
     let lines = text.lines().map(str::trim).take_while(|line| {
         !["Usage:", "For more information"].iter().any(|start| line.starts_with(start))
     });
-    // One tip suggests what was meant. Another explains how to pass an option as a value, which
-    // does not help here.
+    // One tip suggests the intended option. Another explains how to pass an option as a value,
+    // which does not help here.
     let lines = lines.filter(|line| !line.is_empty() && !line.contains("as a value"));
     let words: Vec<&str> = lines.collect();
     words.join(" ").trim_start_matches("error: ").replace(" tip: ", "; ")

@@ -127,13 +127,13 @@ fn can_be_made(path: &Path) -> Result<(), Failure> {
 }
 
 impl Outputs {
-    /// Writes all reports, files first: the files are complete even if the reader of standard
-    /// output stops early. Returns the failures.
+    /// Writes all reports, beginning with files, so that the files are complete even if the reader
+    /// of standard output stops early. Returns the failures.
     pub(super) fn write(&self, run: &Run) -> Vec<Failure> {
         let files = self.files.iter().map(|(form, path)| write_file(*form, path, run));
         let mut failures: Vec<Failure> = files.filter_map(Result::err).collect();
-        // If no history could be judged, the errors have said everything. A driven run is reported
-        // even then, because the reader needs to know who failed in which scenario.
+        // If no history could be judged, the errors are enough. A driven run is reported even then,
+        // because the reader needs to know which member failed in which scenario.
         let is_told = run.adapter.is_some()
             || run.cases.iter().any(|case| !matches!(case.status, CaseStatus::Broken(_)));
         if self.text && is_told {

@@ -20,7 +20,7 @@ pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter ./my-a
   tramontane-conformance run --adapter 'ssh {host} ./my-adapter' --hosts alpha,beta,gamma --nodes 3
   tramontane-conformance --list";
 
-/// A run that takes longer than this shows a progress bar.
+/// Duration after which a run shows a progress bar.
 const BAR_AFTER: Duration = Duration::from_secs(2);
 
 /// Interval between updates of the bar.
@@ -155,7 +155,7 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
 }
 
 /// Runs the scenarios, and shows progress on standard error unless `quiet`. If the run was cut
-/// short, the cause is returned too, and the run has the cases that ended before it.
+/// short, the cause is also returned, and the run contains the cases that ended before.
 ///
 /// # Errors
 /// The cause that kept the run from starting. Errors within a scenario are in its case.

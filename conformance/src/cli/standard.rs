@@ -15,7 +15,7 @@ pub(super) fn check_written(outcome: io::Result<()>, what: &str) -> Result<(), F
     }
 }
 
-/// Returns whether a file's name stands for standard input or output.
+/// Returns whether a file's name means standard input or output.
 pub(super) fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }

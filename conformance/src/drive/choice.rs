@@ -1,14 +1,14 @@
-//! The choice of scenarios to play.
+//! The selection of scenarios to run.
 
 use super::error::DriveError;
 use super::ledger::NODES_MAX;
 use super::scenarios::{self, SCENARIOS, Scenario};
 
-/// A scenario to play.
+/// A scenario to run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     pub(super) scenario: &'static Scenario,
-    /// The only round to play; all rounds if not given.
+    /// The only round to run; if absent, all rounds.
     pub(super) round: Option<usize>,
 }
 
@@ -31,7 +31,8 @@ pub(super) fn choose(names: &[String]) -> Result<Vec<Choice>, DriveError> {
     Ok(chosen)
 }
 
-/// Returns the scenario of this name, or the round of it whose number follows the name.
+/// Returns the scenario of this name, or one of its rounds if the name is followed by a round's
+/// number.
 fn named(name: &str) -> Option<Choice> {
     if let Some(scenario) = scenarios::named(name) {
         return Some(Choice { scenario, round: None });

@@ -1,10 +1,10 @@
 //! Disks that can run full or lose power: each node's storage folder is a separate file system.
 //!
 //! The file system is in memory, in the node's own mount namespace, which a small process holds. No
-//! other process sees it, and it is gone when the holder and the node have ended, even if the
-//! driver is killed. A disk that can run full is a small file system of the kernel, and the driver
-//! fills it through the holder's root. A disk that can lose power is served by the driver itself,
-//! see [`Power`].
+//! other process sees it, and it disappears when the holder and the node have exited, even if the
+//! driver is killed. A disk that can run full is a small kernel file system, which the driver fills
+//! through the holder's root. A disk that can lose power is served by the driver itself, see
+//! [`Power`].
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -70,8 +70,9 @@ impl Disks {
         Ok(Self { nodes: folders.into_iter().map(mount).collect::<Result<_, String>>()? })
     }
 
-    /// Returns the command that runs another command with a node's disk, in the driver's working
-    /// folder: a process that enters a mount namespace begins at its root.
+    /// Returns the command that runs another command with a node's disk. The command returns to the
+    /// driver's working folder first, because a process that enters a mount namespace begins at its
+    /// root.
     pub(super) fn within(&self, node: usize, command: &[String]) -> Vec<String> {
         let (Some(disk), Ok(here)) = (self.nodes.get(node), std::env::current_dir()) else {
             return command.to_vec();
@@ -186,7 +187,8 @@ mod tests {
         assert!(!storage.exists(), "nothing is mounted there");
     }
 
-    /// All the ways in which a program can write and sync, in a language that offers all of them.
+    /// Tries all the ways in which a program can write and sync, in a language that offers all of
+    /// them.
     const WRITES: &str = r#"
 import mmap, os, sys
 os.chdir(sys.argv[1])

@@ -1,4 +1,5 @@
-//! One invocation of the driver: which scenarios are played, how often, and in which environment.
+//! One invocation of the driver: the scenarios to run, the number of repetitions, and the
+//! environment.
 
 use std::time::Instant;
 
@@ -57,8 +58,8 @@ impl Driver<'_> {
         is_late && !cases.is_empty() || self.options.until_failed && failed()
     }
 
-    /// Plays all rounds of a scenario: returns a case for each, or one case that says why it was
-    /// not played.
+    /// Runs all rounds of a scenario. Returns one case per round, or a single case with the reason
+    /// why the scenario was not run.
     pub(super) fn run(
         &mut self,
         Choice { scenario, round: chosen }: Choice,
@@ -126,7 +127,7 @@ impl Driver<'_> {
         Some(shell_words::join(words))
     }
 
-    /// Returns the case of a scenario that cannot be played.
+    /// Returns the case of a scenario that cannot be run.
     fn prevented(&mut self, scenario: &'static Scenario) -> Result<Option<Case>, DriveError> {
         let seed = self.seed;
         if self.setting.nodes < scenario.nodes_min {
@@ -303,8 +304,8 @@ impl Driver<'_> {
         self.folder.scenario(name, &names)
     }
 
-    /// Starts the members once, only to learn which features they claim. They get the groups of a
-    /// scenario, because a system may not support other groups.
+    /// Starts the members once, only to learn which features they claim. They receive the groups of
+    /// a scenario, because a system may not support other groups.
     fn ask(&mut self, scenario: &Scenario) -> Result<(), Ending> {
         let everyone: Vec<usize> = (0..self.setting.nodes).collect();
         let plan = Plan {
@@ -327,7 +328,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Returns those of these features that the implementation does not claim.
+    /// Returns the features that the implementation does not claim.
     fn lacking(&self, features: &[Feature]) -> Option<String> {
         let claims = self.claims();
         let lacking: Vec<&str> = features

@@ -52,7 +52,7 @@ features! {
     OutsideSenders => "outside-senders";
     /// A group has one leader at a time, which announces itself.
     Leaders => "leaders";
-    /// A killed member can come back without its storage, and takes over the state of its group.
+    /// A killed member can come back without its storage, and receives the state of its group.
     Rejoin => "rejoin";
     /// Members communicate over the addresses that they are given, and survive partitions.
     Network => "network";

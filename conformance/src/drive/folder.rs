@@ -1,7 +1,7 @@
 //! The folder of a run: histories, logs, and the members' storage.
 //!
-//! Invariant: nothing is ever removed from a folder that was not created by a run. A marker file
-//! shows that a run created it.
+//! Invariant: nothing is ever removed from a folder unless a run created it. A marker file shows
+//! that a run created a folder.
 
 use std::fs::{self, File};
 use std::io;
@@ -38,7 +38,7 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    /// Creates the folder, or takes over that of an earlier run and removes its scenarios.
+    /// Creates the folder, or reuses the folder of an earlier run and removes its scenarios.
     ///
     /// # Errors
     /// The folder belongs to something else, is in use, or cannot be created.

@@ -1,4 +1,4 @@
-//! Processes that hold namespaces: a namespace here has no name, and disappears with the last
+//! Processes that hold namespaces. A namespace here has no name, and disappears with the last
 //! process in it.
 //!
 //! # Nothing is left behind
@@ -7,7 +7,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
-/// The script of a holder: it reports that it is running, and waits for the end of its input.
+/// The script of a holder. It reports that it is running, then waits until its input is closed.
 const HOLD: &str = "echo here; read -r end";
 
 /// A process that holds a namespace.
@@ -16,7 +16,7 @@ pub(super) struct Holder(Child);
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // Both fail only if the process is already gone.
+        // Both calls fail only if the process has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,8 +1,8 @@
 //! The leaders of groups, as members report them, and the nodes that a plan chose by their role.
 //!
-//! A plan cannot know the leaders in advance, because the system decides. The plan therefore
-//! chooses a group's leader or follower while it is played, and its next steps apply to the chosen
-//! node.
+//! A plan cannot know the leaders in advance, because the system chooses them. So a step of the
+//! plan picks a group's leader or follower while the plan runs, and the following steps apply to
+//! this node.
 
 use std::time::Duration;
 

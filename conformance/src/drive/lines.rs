@@ -1,7 +1,7 @@
 //! The members' output lines, each with its arrival time.
 //!
 //! One thread reads each member's output. It holds at most one line, and its channel to the driver
-//! is short, so that a member that floods the driver delays only itself.
+//! is short, so a member that floods the driver delays only itself.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::SyncSender;
@@ -54,7 +54,7 @@ pub(super) enum What {
     End,
 }
 
-/// Reads a member's output to its end, or until the receiver is gone.
+/// Reads a member's output to its end, or until the receiver has been dropped.
 pub(super) fn read(
     output: impl Read,
     node: usize,
@@ -71,7 +71,7 @@ pub(super) fn read(
             return;
         }
         if cut {
-            // Sending fails only if the driver has gone.
+            // Sending fails only if the driver has dropped the receiver.
             let _ =
                 received.send(Received { node, inc, t_ns: clock.now_ns(), line, what: What::End });
         }

@@ -53,7 +53,7 @@ pub(super) struct Member {
     pub(super) stopping: bool,
     /// Whether the member was started into running groups.
     pub(super) joined: bool,
-    /// Whether its output has ended.
+    /// Whether the member's output has ended.
     pub(super) silent: bool,
     /// The time of its kill.
     pub(super) killed_ns: Option<u64>,

@@ -1,5 +1,5 @@
-//! The driver: starts a system's members through its adapter, makes them follow a scenario, and
-//! records the events as a history. It judges nothing and knows no implementation.
+//! The driver starts a system's members through its adapter, makes them follow a scenario, and
+//! records the events as a history. It does not judge, and knows no implementation.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Networks that can be partitioned: a network namespace for each node, and one with two bridges
-//! between them.
+//! Networks that can be partitioned: one network namespace per node, and one with two bridges that
+//! connect them.
 //!
 //! Every node has a port on the first bridge. A partition moves the ports of one side to the second
 //! bridge, which has no other connections; healing moves them back. No packet filter is needed.
@@ -185,7 +185,7 @@ impl Network {
         words.extend(program.iter().map(ToString::to_string));
         let mut child = spawn(&words)?;
         if let Some(mut stream) = child.stdin.take() {
-            // If the program does not read its input, its status shows it.
+            // If the program does not read its input, its exit status reveals this.
             let _ = stream.write_all(input.as_bytes());
         }
         let output = child.wait_with_output().map_err(|error| format!("{name}: {error}"))?;
@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// The variable that tells the test below what to try.
+    /// Environment variable with the address that the test below contacts.
     const VISIT: &str = "TRAMONTANE_TEST_VISIT";
 
     /// This is not a test, but the program that [`reaches`] runs inside a namespace: a datagram to

@@ -19,19 +19,19 @@ pub struct Options {
     pub scenarios: Vec<String>,
     /// The seed of the plans.
     pub seed: u64,
-    /// Number of seeds, from `seed` on, with which all scenarios are played.
+    /// Number of seeds, starting at `seed`, with which all scenarios run.
     pub repeat: u64,
-    /// The time for which the scenarios are played with new seeds, instead of `repeat`.
+    /// Time during which the scenarios run repeatedly with new seeds, instead of `repeat`.
     pub soak: Option<Duration>,
     /// Whether the first failure ends the run.
     pub until_failed: bool,
-    /// Limit of rounds played of a scenario that has several.
+    /// Maximum number of rounds of a scenario that has several.
     pub rounds_max: usize,
-    /// The required features: without them nothing is played.
+    /// The required features. If one of them is missing, no scenario runs.
     pub require: Vec<Feature>,
     /// The numbers of the random faults to inject; all if not given.
     pub faults: Option<Vec<usize>>,
-    /// Time limit for an answer, a delivery or an end.
+    /// Time limit for an answer, a delivery or a shutdown.
     pub deadline: Duration,
     /// Number of messages that a sender sends, if the scenario does not set it.
     pub messages: u64,
@@ -51,7 +51,7 @@ pub enum Progress {
         /// Number of scenarios.
         of: usize,
     },
-    /// Messages were sent in the scenario.
+    /// Messages that have been sent in the scenario.
     Sent {
         /// Number of messages sent so far.
         done: u64,

@@ -23,7 +23,7 @@ pub(super) struct Played<'p> {
     pub(super) history: PathBuf,
     /// The conditions that must have been reached.
     pub(super) reach: &'p [Reach],
-    /// Whether the plan was played to its end, or the reason why it was not.
+    /// Whether the plan ran to its end, or the reason why it did not.
     pub(super) outcome: Result<bool, Ending>,
     /// The features that the implementation claims, once reported.
     pub(super) claims: Vec<Feature>,
@@ -33,7 +33,7 @@ pub(super) struct Played<'p> {
     pub(super) took: Duration,
 }
 
-/// Returns the case of a scenario that was not played because a requirement is missing.
+/// Returns the case of a scenario that did not run because a requirement is missing.
 pub(super) fn unsupported(scenario: &Scenario, seed: u64, why: String) -> Case {
     Case {
         description: scenario.sentence.to_owned(),
@@ -133,8 +133,8 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
     Ok(())
 }
 
-/// Returns the case of a broken adapter. Its system gets no verdict, unless a promise was broken
-/// before.
+/// Returns the case of a broken adapter. Its system gets no verdict, unless it had already broken a
+/// promise.
 fn conclude_broken(
     case: &mut Case,
     played: &Played<'_>,

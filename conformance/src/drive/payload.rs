@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 /// Returns the digest of the message's payload: the first 16 hexadecimal digits of SHA-256 over its
-/// name and a space, repeated and cut to size. An empty message has none.
+/// name and a space, repeated and cut to size. For an empty message, returns `None`.
 pub(super) fn digest(message: &str, bytes: u64) -> Option<String> {
     if bytes == 0 {
         return None;

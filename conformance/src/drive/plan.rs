@@ -24,7 +24,7 @@ const BYTES_USUAL_MAX: u64 = 512;
 /// Number of rounds in which messages are sent when the load has to last.
 const PACED_ROUNDS: u64 = 10;
 
-/// Time between two of those rounds.
+/// Time between two paced rounds.
 const PACED_MS: u64 = 15;
 
 /// The plan of one run of a scenario. Nodes and groups are numbered from 0.
@@ -40,7 +40,7 @@ pub(super) struct Plan {
     pub(super) parts: bool,
     /// The kind of disk fault, if nodes need disks for it.
     pub(super) disks: Option<Trouble>,
-    /// The random faults, each with its number and whether it is left out.
+    /// The random faults, each with its number and whether it is omitted.
     pub(super) faults: Vec<PlannedFault>,
 }
 
@@ -86,7 +86,7 @@ pub(super) enum Step {
     Stop(usize),
     /// Resume a member's process.
     Continue(usize),
-    /// Kill members' processes one after the other, `gap_us` apart.
+    /// Kill members' processes in turn, `gap_us` apart.
     Kill { nodes: Vec<usize>, gap_us: u64 },
     /// Kill members' processes and cut the power of their disks: unsynced data is lost.
     CutPower(Vec<usize>),
@@ -127,8 +127,8 @@ pub(super) enum Step {
 pub(super) enum Part {
     /// The group's leader.
     Leader,
-    /// A running member that is not the leader: the one at this index of those, modulo their
-    /// number.
+    /// A running member that is not the leader: the member at this index in the list of such
+    /// members, modulo its length.
     Follower { place: usize },
 }
 
@@ -221,7 +221,7 @@ impl Draft {
         self.claims.contains(&feature)
     }
 
-    /// Returns the plan with its end, which is the same for all plans.
+    /// Appends the final steps, which are the same for all plans, and returns the plan.
     pub(super) fn finish(mut self) -> Plan {
         self.plan.steps.extend([Step::Settle, Step::StopAll]);
         self.plan
@@ -329,8 +329,8 @@ impl Draft {
     }
 
     /// Returns a number of messages so small that all messages of one member are in flight at once.
-    /// A member that will be killed must get few requests, so that their number is decided here and
-    /// not by timing.
+    /// A member that will be killed must receive few requests, so that their number is decided here
+    /// and not by timing.
     pub(super) fn few(&self) -> u64 {
         self.scale.min(WINDOW as u64 / 2)
     }

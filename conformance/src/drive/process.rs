@@ -42,7 +42,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 /// The environment variable that identifies the processes of a scenario.
 const MARK: &str = "TRAMONTANE_CONFORMANCE_SCENARIO";
 
-/// Limit of searches for marked processes: one process may start another meanwhile.
+/// Maximum number of searches for marked processes. More than one is needed because one process may
+/// start another meanwhile.
 const LOOKS_MAX: usize = 200;
 
 /// A mark on all processes of a scenario, both members and processes that they started. Dropping it
@@ -80,7 +81,7 @@ impl Drop for Mark {
                 return;
             }
             for process in processes {
-                // This fails only if the process is gone or belongs to another user.
+                // This fails only if the process has exited or belongs to another user.
                 let _ = kill_process(process, Signal::KILL);
             }
             std::thread::sleep(LOOK_INTERVAL);
@@ -95,7 +96,7 @@ pub(super) struct Process {
     group: Pid,
     /// Whether the leader has been reaped: its id may have been reused.
     reaped: bool,
-    /// The channel to the thread that writes commands: a member that does not read blocks only that
+    /// The channel to the thread that writes commands. A member that does not read blocks only that
     /// thread.
     commands: Option<Sender<String>>,
     log: Option<JoinHandle<()>>,
@@ -143,7 +144,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Sends a command. If the process no longer reads, its output shows that.
+    /// Sends a command. If the process no longer reads, this shows in its output.
     pub(super) fn send(&self, line: String) {
         if let Some(commands) = &self.commands {
             let _ = commands.send(line);
@@ -166,8 +167,8 @@ impl Process {
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 
-    /// Kills the process and its children, and waits until the process is gone. Returns how it
-    /// ended, if the system reports it.
+    /// Kills the process and its children, and waits until the process has exited. Returns its exit
+    /// status, if the system reports it.
     pub(super) fn kill(&mut self) -> Option<ExitStatus> {
         if !self.reaped {
             self.strike();
@@ -215,7 +216,7 @@ fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     let in_child = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If the parent has already ended, the signal would never be sent.
+        // If the parent has already exited, the signal would never be sent.
         if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
     };
     // SAFETY: between fork and exec the closure only makes two system calls: it takes no lock, and
@@ -249,7 +250,8 @@ fn keep(mut errors: impl Read, mut log: File) {
         }
         let part = &buffer[..count.min(usize::try_from(left).unwrap_or(usize::MAX))];
         left -= part.len() as u64;
-        // A log that cannot be written is lost; a full disk shows up when the history is written.
+        // If the log cannot be written, it is lost. A full disk is reported when the history is
+        // written.
         let written = log.write_all(part);
         if left == 0 || written.is_err() {
             let _ = log.write_all(LOG_CUT);

@@ -132,7 +132,7 @@ pub(super) enum Notice {
 /// A delivery to the application.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Delivery {
-    /// Null for an empty message, but never left out.
+    /// `null` for an empty message, but never omitted.
     #[serde(deserialize_with = "present")]
     pub(super) message: Option<String>,
     pub(super) sender: String,

@@ -1,8 +1,8 @@
 //! The conditions that a scenario must reach, checked in the history that it produced.
 //!
-//! A system that does nothing keeps every promise of order. If the history does not show the
-//! situation that the scenario is about, the scenario has proved nothing and its verdict is
-//! inconclusive.
+//! A system that does nothing keeps every promise of order. If the history does not contain the
+//! situation that the scenario is meant to test, the scenario has proved nothing, and its verdict
+//! is inconclusive.
 
 mod shards;
 #[cfg(test)]
@@ -22,7 +22,7 @@ const NS_PER_MS: u64 = 1_000_000;
 /// A condition that must be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// All addressees delivered their messages, at least `count` of them.
+    /// All addressees have delivered their messages, at least `count` of them.
     DeliveredByAll { count: u64 },
     /// Some node delivered at least `count` messages.
     Delivered { count: u64 },
@@ -44,7 +44,7 @@ pub(super) enum Reach {
     GroupsInterleave,
     /// All addressees delivered at least `count` messages that were addressed to several groups.
     AcrossGroups { count: u64 },
-    /// All addressees delivered at least `count` messages of the node.
+    /// All addressees delivered at least `count` messages from the node.
     From { node: usize, count: u64 },
     /// The node left, and messages were in flight when it was asked to leave.
     LeftUnderLoad { node: usize },
@@ -76,7 +76,7 @@ pub(super) enum Reach {
     KilledAcross { node: usize },
     /// At least `count` killed nodes came back and delivered something new.
     CameBack { count: usize },
-    /// All addressees delivered a message of a later incarnation of the node.
+    /// All addressees delivered a message from a later incarnation of the node.
     SentAgain { node: usize },
     /// Other nodes sent while the node was suspended.
     SentWhileStopped { node: usize },
@@ -170,7 +170,7 @@ impl Reach {
     }
 }
 
-/// Returns how many of the selected messages were delivered by all addressees.
+/// Returns the number of selected messages that all addressees delivered.
 fn delivered(recorded: &Recorded, meant: impl Fn(usize) -> bool) -> u64 {
     let messages = recorded.messages.iter().enumerate();
     messages.filter(|(place, message)| meant(*place) && recorded.delivered_by_all(message)).count()

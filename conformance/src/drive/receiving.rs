@@ -16,7 +16,7 @@ use crate::history::{EndReason, Event};
 /// The code with which an adapter reports a missing feature.
 const UNSUPPORTED: &str = "unsupported";
 
-/// Time limit for a process to end after its output has ended.
+/// Time limit for a process to exit after its output has ended.
 const EXIT_WAIT: Duration = Duration::from_secs(2);
 
 /// Number of characters shown of an invalid line.

@@ -198,8 +198,8 @@ impl Recorded {
         started.is_some_and(|start_ns| ended.max(killed).is_none_or(|end_ns| end_ns < start_ns))
     }
 
-    /// Returns whether a message was in flight at this time: sent, and not delivered by some node
-    /// that should and could deliver it.
+    /// Returns whether a message was in flight at the given time: it had been sent, but had not
+    /// been delivered by some node that should and could deliver it.
     pub(super) fn under_way(&self, message: &RecordedMessage, t_ns: u64) -> bool {
         let lacks = |node: usize| message.delivered.get(&node).is_none_or(|time| *time > t_ns);
         message.t_ns <= t_ns

@@ -13,8 +13,8 @@ use super::options::{Options, Progress};
 use super::stage::{Introduction, Setting};
 use crate::report::{CutShort, Run};
 
-/// Runs scenarios one after the other, and judges each history. Reports progress from this thread,
-/// many times a second.
+/// Runs scenarios in turn, and judges each history. Reports progress from this thread, many times
+/// per second.
 ///
 /// Must be called from the program's main thread or one that lives as long, because the members die
 /// with it.
@@ -87,8 +87,8 @@ pub fn drive(
 /// The result of driving.
 #[derive(Debug)]
 pub struct Driven {
-    /// The scenarios that were played to their end.
+    /// The scenarios that ran to their end.
     pub run: Run,
-    /// The error that ended the run before all scenarios were played.
+    /// The error that ended the run before all scenarios had run.
     pub cut_short: Option<DriveError>,
 }

@@ -29,8 +29,8 @@ impl Stage<'_> {
         open == 0 || open & !self.present(self.live()) == 0 && self.is_delivered()
     }
 
-    /// Returns the current members of a group, as far as they are known: all except those that its
-    /// highest view has removed.
+    /// Returns the known current members of a group: all except those that its highest view has
+    /// removed.
     fn members_now(&self, group: usize, live: NodeSet) -> NodeSet {
         let members = set(&self.plan.groups[group].members) & live;
         // A node that no view has named is still joining.
@@ -61,8 +61,8 @@ impl Stage<'_> {
         })
     }
 
-    /// Returns whether the highest view of each group contains all current members and no node that
-    /// is gone, and all its members have installed it.
+    /// Returns whether the highest view of each group contains all current members and no lost
+    /// node, and all its members have installed it.
     fn views_agree(&self, live: NodeSet) -> bool {
         self.highest.iter().enumerate().all(|(group, highest)| {
             let Some((_, view)) = highest else { return true };
@@ -121,7 +121,8 @@ impl Stage<'_> {
         silent.or_else(|| self.missing_view(live))
     }
 
-    /// Describes the messages that a member has not answered: the first one, and their number.
+    /// Describes the messages that a member has not answered: the first one, and the number of
+    /// them.
     fn unanswered(&self, node: usize) -> Option<String> {
         let member = &self.members[node];
         let oldest = *member.unanswered.iter().min()?;

@@ -1,16 +1,17 @@
 //! Shrinks a failing plan of random faults to the fewest faults that still fail.
 //!
-//! Faults are left out one by one, the last first. A fault stays out if the others still fail in
-//! one of [`TRIES`] plays. Each of the remaining faults is needed, as far as that number of plays
+//! Faults are omitted one by one, the last first. A fault stays omitted if the others still fail in
+//! one of [`TRIES`] runs. So each of the remaining faults is needed, as far as this number of runs
 //! can show.
 
-/// Number of plays without failure after which a smaller plan counts as passing.
+/// Number of runs without failure after which a smaller plan counts as passing.
 const TRIES: u32 = 2;
 
-/// Limit of plays while shrinking.
+/// Maximum number of runs while shrinking.
 const PLAYS_MAX: u32 = 40;
 
-/// Returns the fewest of these faults for which `fails` is still true, as it is for all of them.
+/// Returns a smallest subset of these faults for which `fails` is still true; it must be true for
+/// all of them together.
 pub(super) fn fewest<E>(
     faults: Vec<usize>,
     mut fails: impl FnMut(&[usize]) -> Result<bool, E>,

@@ -1,8 +1,8 @@
-//! A scenario while it is played: its members, the messages sent, and the history.
+//! A running scenario: its members, the messages sent, and the history.
 //!
-//! One thread makes all decisions: it sends commands within the window, and handles the members'
+//! One thread makes all decisions. It sends commands within the window, and handles the members'
 //! lines in order of arrival. It never waits for a particular member, only for lines, and never
-//! longer than a deadline; every wait ends when the driver is asked to end.
+//! longer than a deadline. Every wait ends when the driver is asked to stop.
 //!
 //! | file | contents |
 //! |---|---|
@@ -100,7 +100,7 @@ const WAIT_MAX: u32 = 20;
 pub(super) enum Goal<'p> {
     /// A condition of the plan is met.
     Met(&'p Condition),
-    /// Everything is delivered, and nothing more happens.
+    /// Everything has been delivered, and nothing more happens.
     Settled,
     /// All members have written their last line.
     Stopped,
@@ -132,7 +132,7 @@ pub(super) enum GoalState {
     Hopeless,
 }
 
-/// A scenario while it is played.
+/// A running scenario.
 pub(super) struct Stage<'s> {
     pub(super) setting: &'s Setting<'s>,
     pub(super) plan: &'s Plan,
@@ -271,7 +271,8 @@ impl<'s> Stage<'s> {
             if let Some(signal) = self.setting.interrupts.signal() {
                 return Err(DriveError::Interrupted(signal).into());
             }
-            // A fault that is planned at a count must happen there, and not some lines later.
+            // A fault that is planned for a count must happen at exactly that count, not some lines
+            // later.
             self.listen(left.min(TICK), if goal.is_count() { 1 } else { HEARD_AT_ONCE })?;
             self.show_progress();
         }

@@ -17,7 +17,7 @@ use super::protocol::{
 use super::stage::{Goal, GoalState, Stage};
 use crate::history::{EndReason, Event, FaultKind};
 
-/// Time that members get in addition to their deadline, for delays between them and the driver.
+/// Time in addition to a member's deadline, for delays between the member and the driver.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Time limit for reading the remaining output of a killed member.
@@ -26,12 +26,12 @@ const DRAIN_MAX: Duration = Duration::from_secs(2);
 /// Limit of other members' lines that are stored meanwhile.
 const STASH_MAX: usize = 100_000;
 
-/// Time limit for processes to end after their last line.
+/// Time limit for processes to exit after their last line.
 const EXIT_MAX: Duration = Duration::from_secs(2);
 
 impl Stage<'_> {
-    /// Plays the plan; returns true if it was played to its end. If a required condition does not
-    /// occur, the rest is left out, but faults are ended and members are stopped.
+    /// Runs the plan; returns true if it ran to its end. If a required condition does not occur,
+    /// the remaining steps are skipped, but faults are ended and members are stopped.
     pub(super) fn play(&mut self) -> Result<bool, Ending> {
         let plan = self.plan;
         for step in &plan.steps {
@@ -257,8 +257,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Kills members one after the other, then records what they had written before, followed by
-    /// the kills. Cuts their power too if requested.
+    /// Kills members in turn, then records the lines that they had written before, followed by the
+    /// kills. Also cuts their power if requested.
     pub(super) fn kill(
         &mut self,
         nodes: &[usize],
@@ -336,8 +336,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Waits until everything is delivered and quiet, at most until the deadline: the checker
-    /// judges what is missing then.
+    /// Waits until everything has been delivered and no lines arrive, but at most until the
+    /// deadline. If anything is missing then, the checker judges it.
     fn settle(&mut self) -> Result<(), Ending> {
         let state = self.wait_patiently(&Goal::Settled, self.setting.deadline)?;
         if state != GoalState::Reached

@@ -206,7 +206,7 @@ pub enum Event<'a> {
         t_ns: u64,
         /// The kind of fault.
         kind: FaultKind,
-        /// The affected nodes. For a partition, these are one side of it.
+        /// The affected nodes. For a partition, these are the nodes on one side.
         nodes: Vec<Cow<'a, str>>,
         /// A description for people, if the kind does not say everything.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,11 +235,12 @@ pub enum Event<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupOrder {
-    /// One order for all members, without cycles with the orders of other such groups. The default.
+    /// One order for all members, without cycles across all groups of this kind. This is the
+    /// default.
     #[default]
     Total,
-    /// One order for all its members, without a promise about other groups: for subgroups that
-    /// overlap and do not coordinate.
+    /// One order for all members of the group, without a promise about other groups. It is meant
+    /// for subgroups that overlap but do not coordinate.
     Group,
     /// Each sender's messages in the order in which it sent them, without an order between senders.
     Sender,
@@ -289,7 +290,7 @@ pub enum EndReason {
     Done,
     /// Left its groups on request.
     Left,
-    /// Gave up by itself and said so.
+    /// The node gave up by itself and reported this.
     Halted,
     /// Did not stop on request; the driver killed it.
     Hung,

@@ -5,7 +5,8 @@ use std::io::BufRead;
 use super::event::Event;
 use super::line;
 
-/// Length limit of a line in bytes. A longer line is an error: no record is nearly as long.
+/// Maximum length of a line in bytes. A longer line is an error, because no record is nearly as
+/// long.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// The problem with a line.

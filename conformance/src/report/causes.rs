@@ -1,8 +1,8 @@
-//! The broken promises of a run, by cause: one defect breaks the same promise in the same way in
-//! many cases, at other nodes and with other messages.
+//! The broken promises of a run, grouped by cause. One defect may break the same promise in the
+//! same way in many cases, on different nodes and with different messages.
 //!
-//! Two findings have one cause if the same check made them and their sentences differ only in
-//! names, which are words with a digit in them.
+//! Two findings have the same cause if they come from the same check, and their sentences differ
+//! only in names, that is, in words that contain a digit.
 
 use std::collections::HashMap;
 

@@ -47,7 +47,7 @@ impl Quotes {
         Self(quotes)
     }
 
-    /// Returns a line, without its line feed.
+    /// Returns a line, excluding its line feed.
     pub(super) fn line(&self, number: u64) -> Option<&str> {
         self.0.get(&number).map(String::as_str)
     }

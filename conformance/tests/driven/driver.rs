@@ -1,5 +1,5 @@
-//! The driver against adapters that misbehave, and against a correct one: whatever a member does, a
-//! run ends with a case that names the problem, and nothing of it remains running.
+//! The driver against adapters that misbehave, and against a correct one. Whatever a member does, a
+//! run ends with a case that names the problem, and no process of it keeps running.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -199,8 +199,8 @@ pub fn one_that_says_nothing_is_not_waited_for_longer_than_the_deadline() {
 
 pub fn too_much_is_not_taken() {
     assert_broken("endless-line", &["line 1", "longer than 1 MiB", "xxx"]);
-    // The flood shows a broken adapter, but the deliveries claimed before it already break a
-    // promise.
+    // The flood proves that the adapter is broken, but the deliveries claimed before it already
+    // break a promise.
     let case = bad_case("endless-lines");
     assert_eq!(case.status, CaseStatus::Failed);
     assert!(case.notes.iter().any(|note| note.contains("says more and more")), "{:?}", case.notes);

@@ -56,7 +56,7 @@ pub fn what_trusts_datagrams_is_wrong_only_where_some_are_lost() {
     assert!(is_well(&right), "{right:?}");
     let without_loss = played("--trust", &[]);
     assert!(is_well(&without_loss), "{without_loss:?}");
-    // On an overloaded machine a missing message may only be late, and does not count as broken.
+    // On an overloaded machine a missing message may only be late, so it does not count as broken.
     let wrong = played("--trust", &[0]);
     assert!(!matches!(wrong.status, CaseStatus::Passed), "{wrong:?}");
 }

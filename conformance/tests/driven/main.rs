@@ -1,7 +1,7 @@
 //! Adapters under the driver: correct ones, wrong ones, and one on an overloaded machine.
 //!
 //! Most of these tests wait for a deadline or for processes, so more of them run concurrently than
-//! there are processors. They therefore have their own program and list themselves.
+//! there are processors. For this, they have their own test program, which lists them itself.
 
 mod driver;
 mod example_adapter;

@@ -1,5 +1,5 @@
-//! The reference and its mutants under the driver: the correct program passes, and each defect is
-//! named by its own check and by no other.
+//! The reference and its mutants under the driver. The correct program passes, and each defect is
+//! detected by its own check and by no other.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::runs::{self, Results, Run};
 
 const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
 
-/// Number of nodes for the mutants: the fewest with which any two groups of a node have another
+/// Number of nodes for the mutants: the minimum for which any two groups of a node have another
 /// member in common in `across-groups`.
 const NODES: u32 = 4;
 
@@ -29,12 +29,13 @@ const SHARDS: &str = "shards";
 /// The scenarios in which nodes have separate disks.
 const WITH_DISKS: [&str; 3] = ["full-disk", "power-loss", "power-loss-1"];
 
-/// Limit of seeds until a mutant is wrong: the occasion can depend on chance. It is rarer on a busy
-/// machine: of sixteen runs with six busy threads, one had no occasion in six seeds.
+/// Maximum number of seeds until a mutant must misbehave, because the occasion can depend on
+/// chance. It is rarer on a busy machine: of sixteen runs with six busy threads, one had no
+/// occasion in six seeds.
 const SEEDS: u64 = 24;
 
-/// How long the driver waits for messages that a mutant has lost, on an idle machine; longer on a
-/// busy one. The correct program needs a hundredth of it.
+/// Time for which the driver waits for messages that a mutant has lost, on an idle machine; on a
+/// busy one it waits longer. The correct program needs a hundredth of this time.
 const DEADLINE_S: f64 = 3.0;
 
 /// A line of `--list-mutants`.
@@ -196,8 +197,8 @@ pub fn a_cycle_of_groups_that_overlap_is_found_where_order_across_groups_is_clai
 }
 
 impl Mutant {
-    /// Returns the node with the defect, if it matters. The seed decides which node a fault
-    /// affects, so it is the same for the correct program.
+    /// Returns the node with the defect, if the choice matters. The seed determines the node that a
+    /// fault affects, so this node is the same for the correct program.
     fn node(&self, folder: &Path, seed: u64) -> Option<String> {
         let is_meant: fn(&Value) -> bool = match self.at.as_str() {
             "any" => return None,

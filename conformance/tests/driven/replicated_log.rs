@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 const ADAPTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/adapters");
 
-/// One incarnation of a member, which delivers up to a position. It prints the position that
+/// One incarnation of a member, which delivers up to a given position. It prints the position that
 /// earlier incarnations reached.
 const START: &str = "
 import sys, types

@@ -16,7 +16,7 @@ pub struct Run<'a> {
     pub scenarios: &'a [&'a str],
     /// The seed of the plans.
     pub seed: u64,
-    /// How long the driver waits for anything.
+    /// The driver's time limit for each wait.
     pub deadline_s: f64,
 }
 
@@ -46,15 +46,15 @@ impl Run<'_> {
     }
 }
 
-/// Number of seeds that a scenario gets to reach its goal: whether messages of two senders
+/// Number of seeds with which a scenario may try to reach its goal. Whether messages of two senders
 /// alternate, or a kill finds a message in flight, depends on chance.
 const SEEDS: u64 = 6;
 
 /// The status of a scenario that is inconclusive because the machine was too slow.
 pub const STARVED: &str = "starved";
 
-/// Returns the result of each of these scenarios, or of all if none is named; nothing may be
-/// broken. A scenario that did not reach its goal gets more seeds.
+/// Returns the result of each of these scenarios, or of all if none is named. No case may be
+/// broken. A scenario that has not reached its goal is retried with more seeds.
 pub fn play(
     adapter: &str,
     nodes: u32,

@@ -1,4 +1,4 @@
-//! A run on an overloaded machine: a late message is not a lost one.
+//! A run on an overloaded machine: a late message does not count as lost.
 //!
 //! The driver and all its members are repeatedly stopped and continued, so that they run for a
 //! small part of the time.

@@ -139,7 +139,8 @@ fn invalid_history_is_refused_with_its_line() {
     ] {
         let (_folder, path) = history(&bytes);
         let told = check(&[], &[&path]);
-        // A last line without a line feed may be cut: then there is nothing to judge, and no error.
+        // A last line without a line feed may be cut. In this case there is nothing to judge, and
+        // no error.
         if bytes.ends_with(b"\n") || bytes.len() > 1 << 20 {
             assert_eq!(told.status, Some(3), "{}{}", told.out, told.error);
             assert_one_line(&told.error, parts);
@@ -411,7 +412,7 @@ fn interrupted_check_ends_at_once() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the program starts");
-        // The program reads, but no data arrives: the pipe stays open.
+        // The program reads, but no data arrives because the pipe stays open.
         let pipe = File::options().write(true).open(&path).expect("the other end opens");
         let told =
             Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();

@@ -1,5 +1,5 @@
-//! Histories that no driver would write: the judge returns a verdict or a refusal, never panics,
-//! and always ends.
+//! Histories that no driver would write. The judge returns a verdict or a refusal, never panics,
+//! and always terminates.
 
 use tramontane_conformance::history::LINE_BYTES_MAX;
 use tramontane_conformance::random::Random;
@@ -237,7 +237,7 @@ fn oversized_histories_are_judged() {
     assert!(fast(history.as_bytes()).is_ok());
 }
 
-/// The histories found by fuzzing and random tests: the judges must still agree on them.
+/// The judges must still agree on the histories found by fuzzing and random tests.
 #[test]
 fn judges_agree_on_earlier_findings() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/found");

@@ -6,7 +6,7 @@ use tramontane_conformance::check::CheckId;
 use crate::forgetting::{Kind, broken, judged, kinds};
 use crate::good_history::shards::{Shards, write};
 
-/// One replica of each group comes back in mid-stream with the state of its group.
+/// One replica of each group comes back in mid-stream with its group's state.
 const SHARDS: Shards = Shards {
     deliveries: 20_000,
     groups: 8,
@@ -84,7 +84,7 @@ fn order_contradicted_by_three_groups_is_found() {
 
 #[test]
 fn unobservable_exchange_is_not_reported() {
-    // There is no message between them, and no other group gets both.
+    // There is no message between these two, and no other group gets both.
     let exchanged = Some(pair(|one, other, between| one & other == 0 && between.is_empty()));
     let verdict = judged(&history(&Shards { exchanged, ..SHARDS }), usize::MAX);
     assert_eq!(broken(&verdict.expect("it keeps its rules")), []);

@@ -174,7 +174,7 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
     let third = scene.link([A, C])?;
     scene.grant(C, third, LOG)?;
     scene.ensure_lands((A, C), third, LOG, 1)?;
-    // No time passes between the posts, and no process takes the lists off.
+    // No time passes between the posts, and no process takes lists off the queue.
     let cells = [512, 1024, 4096];
     let list = cells.map(|offset| between(LOG, offset, 8, Kind::Guard));
     let set = |scene: &Scene<'_, T>, value: u64| {

@@ -43,7 +43,8 @@ fn post_numbers<T: RegionBench>(
     Ok(most)
 }
 
-/// Returns how many of them have landed in B's log: a prefix, if order is promised.
+/// Returns the number of posted writes that have landed in B's log, which are a prefix if order is
+/// promised.
 fn landed<T: RegionBench>(scene: &mut Scene<'_, T>, posted: u64) -> Result<u64, Breach> {
     let number = |at: u64| {
         let bytes = scene.look(B, LOG, 1024 + 8 * usize::try_from(at).unwrap_or(0), 8);

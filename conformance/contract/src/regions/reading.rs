@@ -82,9 +82,9 @@ fn while_written<T: RegionBench>(bench: &mut T) -> Outcome {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     let (theirs, own) = (scene.memory(B, LOG).clone(), scene.memory(A, LOG).clone());
-    // A cell that was read must belong to a round that had begun, and not be older than the last
-    // round that was complete when the read was posted. A cell may be torn, so its bytes are
-    // compared one by one.
+    // A cell that has been read must belong to a round that had begun, and must not be older than
+    // the last round that was complete when the read was posted. A cell may be torn, so its bytes
+    // are compared one by one.
     let (begun, whole, reads) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let byte_of = |round: u64| u8::try_from(round % 256).unwrap_or(0);
     let mut write = |fabric: &mut T::Fabric| -> Result<Next, Breach> {

@@ -1,4 +1,4 @@
-//! Write permissions of a region: none at first, then exactly those that the owner grants.
+//! Write permissions for a region: none at first, then exactly those that the owner grants.
 
 use tramontane_core::fabric::{ErrorKind, Kind, PermissionEvent, Region, Write};
 

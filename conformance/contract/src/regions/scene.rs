@@ -22,7 +22,7 @@ pub(super) const ALL: [Process; PROCESSES] = [A, B, C];
 pub(super) const LOG: Region = Region(1);
 pub(super) const OTHER: Region = Region(2);
 
-/// Length of each process's regions in bytes: each process chooses its own.
+/// Length in bytes of each process's regions. Each process chooses its own.
 pub(super) const LOG_BYTES: [usize; PROCESSES] = [65_536, 32_768, 49_152];
 pub(super) const OTHER_BYTES: usize = 8192;
 
@@ -137,7 +137,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// Opens a view of two processes, and waits until it is ready at both.
+    /// Opens a view of two processes, and waits until both are ready.
     pub(super) fn link(&mut self, members: [Process; 2]) -> Result<Link, Breach> {
         let link = self.fresh_link(members);
         members.into_iter().try_for_each(|member| self.open(member, link))?;

@@ -1,5 +1,4 @@
-//! The interface that a fabric provides to be judged by the clauses about regions: a few processes,
-//! and time.
+//! The interface through which the clauses about regions judge a fabric: a few processes, and time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -32,7 +31,7 @@ pub trait RegionTestbed {
     fn with(&self, scene: impl FnOnce(&mut Self::Bench<'_>));
 }
 
-/// Processes of one fabric that can reach each other. None of them has made a region or opened a
+/// Processes of one fabric that can reach each other. None of them has created a region or opened a
 /// view.
 pub trait RegionBench {
     /// The fabric under test.
@@ -44,8 +43,9 @@ pub trait RegionBench {
     /// A process's fabric.
     fn fabric(&mut self, process: Process) -> &mut Self::Fabric;
 
-    /// Lets a little time pass, and does what hosts do in addition to polling (a timer that looks
-    /// for peers). It does not poll: the clause decides which processes poll.
+    /// Lets a little time pass, and does what hosts do in addition to polling, such as running a
+    /// timer that looks for peers. It does not poll, because the clause decides which processes
+    /// poll.
     fn pass(&mut self);
 
     /// Number of passes, with polls between them, after which all writes in flight have landed.
@@ -65,7 +65,7 @@ pub trait RegionBench {
         200_000
     }
 
-    /// Number of views that a clause tries to open at each process.
+    /// Number of views that a clause tries to open on each process.
     fn views_tried(&self) -> usize {
         48
     }
@@ -84,13 +84,13 @@ pub type Turns<'t, F> = &'t mut (dyn FnMut(&mut F) -> Result<Next, Breach> + Sen
 /// Limit of turns in an interleaved race; after that it counts as endless.
 const TURNS_MAX: u64 = 20_000_000;
 
-/// Time limit of a race in threads.
+/// Time limit for a race between threads.
 const RACE_MAX: Duration = Duration::from_secs(120);
 
 /// Number of turns before a thread yields the processor.
 const TURNS_PER_LOOK: u32 = 256;
 
-/// Runs a race without threads: each actor has a turn, then a little time passes.
+/// Runs a race without threads: the actors take turns, and a little time passes after each turn.
 ///
 /// # Errors
 /// See [`RegionBench::race`].

@@ -20,7 +20,7 @@ clauses! { pub(super) RegionBench
 /// Each pair of processes, used in turn.
 const PAIRS: [[Process; 2]; 3] = [[A, B], [C, A], [B, C]];
 
-/// Opens as many views at each process as the bench tries and the fabric allows.
+/// Opens as many views on each process as the bench tries and the fabric allows.
 fn open_many<T: RegionBench>(scene: &mut Scene<'_, T>) -> Result<Vec<Link>, Breach> {
     let tried = scene.bench.views_tried();
     let each = ALL.map(|process| scene.fabric(process).views_max().min(tried));
@@ -101,8 +101,8 @@ fn shown_by_all<T: RegionBench>(bench: &mut T) -> Outcome {
     }
     scene.ensure_lands((C, B), links[1], OTHER, 77)?;
     ensure!(scene.look(B, LOG, 256, 64) == [6; 64], "a write to {OTHER:?} changes {LOG:?}");
-    // A view that is opened later shows the region too, and the end of one view does not remove it
-    // from another.
+    // A view that is opened later also provides access to the region, and the end of one view does
+    // not remove the region from another.
     scene.retire(B, links[0])?;
     scene.retire(A, links[0])?;
     scene.ensure_lands((A, B), links[2], LOG, 78)?;

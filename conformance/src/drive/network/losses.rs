@@ -12,14 +12,14 @@ use super::Network;
 /// The share of packets that goes through the slow queue, in percent.
 const QUEUED_PERCENT: u64 = 20;
 
-/// The number of bits that the slow queue passes during the delay. A packet of this size makes the
-/// next one wait for the whole delay.
+/// Number of bits that the slow queue passes during the delay. After a packet of this size, the
+/// next packet waits for the whole delay.
 const QUEUED_BITS: u64 = 8 * 250;
 
 /// The way in which packets are delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::drive) enum Slowness {
-    /// All packets, by netem.
+    /// Delays all packets, with netem.
     Netem,
     /// A share of the packets, by a slow queue.
     Queue,
@@ -183,8 +183,8 @@ mod tests {
         command.spawn().expect("nsenter was there before")
     }
 
-    /// Returns how many datagrams arrive from the first node at the second, and how many of those
-    /// arrive after one that was sent later.
+    /// Returns the number of datagrams that arrive from the first node at the second, and the
+    /// number of these that arrive after a later one.
     fn passed(network: &Network) -> (u32, u32) {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("count");

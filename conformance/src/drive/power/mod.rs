@@ -1,12 +1,12 @@
 //! A disk that can lose power: afterwards it contains exactly what was synced.
 //!
 //! The disk is a file system in user space for a node's storage folder, served by a thread of the
-//! driver. It therefore sees every write of a program: through the kernel's cache or past it
-//! (`O_DIRECT`), by mapped memory, by `io_uring`, or from a static binary. A preloaded library
-//! would miss all of these. It does not see `sync` and `syncfs`, which the kernel does not pass on,
-//! so they make nothing durable; nor does it see files outside the storage folder.
+//! driver. So it sees every write of a program: through the kernel's cache or past it (`O_DIRECT`),
+//! by mapped memory, by `io_uring`, or from a static binary. A preloaded library would miss all of
+//! these. The disk does not see `sync` and `syncfs`, which the kernel does not forward, so they
+//! make nothing durable. Nor does it see files outside the storage folder.
 //!
-//! It needs `/dev/fuse` and the right to mount.
+//! The disk needs `/dev/fuse` and the permission to mount.
 
 mod requests;
 mod tree;

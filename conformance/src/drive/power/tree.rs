@@ -2,8 +2,8 @@
 //!
 //! Data is lost per file, in blocks: each file returns to its last synced state. Names are lost for
 //! the whole disk at once: each sync makes all earlier names durable, as on a file system with a
-//! single journal (ext4, XFS). The disk is therefore never stricter than such a file system, and no
-//! system is blamed for relying on one.
+//! single journal (ext4, XFS). So the disk is never stricter than such a file system, and no system
+//! is blamed for relying on one.
 //!
 //! Invariants: `unsynced` holds the blocks that differ from the last sync, in their earlier state;
 //! an inode is never removed, because a name that comes back may refer to it.

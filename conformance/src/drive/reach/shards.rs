@@ -92,7 +92,7 @@ pub(super) fn went_on_while_parted(recorded: &Recorded, side: &[usize]) -> bool 
     recorded.members.iter().all(|(group, members)| !cut(members) || went_on(group, members))
 }
 
-/// Returns how many killed nodes came back and delivered something other than a replay.
+/// Returns the number of killed nodes that came back and delivered a new message.
 pub(super) fn came_back(recorded: &Recorded) -> usize {
     let again = recorded.deliveries.iter().filter(|one| one.inc > 1 && !one.replayed);
     let killed = again.map(|one| one.node).filter(|node| recorded.kill_ns(*node).is_some());
@@ -108,7 +108,7 @@ fn kills<'r>(recorded: &'r Recorded, group: &'r str) -> impl Iterator<Item = (us
     })
 }
 
-/// Returns whether the node led the group at a time: it was the last to report so, or had the
+/// Returns whether the node led the group at the given time: its report was the latest, or had the
 /// highest term.
 fn leads_at(recorded: &Recorded, group: &str, node: usize, t_ns: u64) -> bool {
     let mut leader: Option<&Lead> = None;

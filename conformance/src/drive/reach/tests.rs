@@ -153,7 +153,7 @@ fn kill_with_messages_in_flight_is_recognised() {
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     assert!(Reach::KilledMidway { node: 2 }.is_reached(&recorded(&others)));
     assert!(!Reach::KilledSending { node: 2 }.is_reached(&recorded(&others)), "it was not its own");
-    // The node that lacks the message had been killed before, and no message waits for it.
+    // The node that lacks the message had already been killed, and no message waits for it.
     let late = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "f 3 kill n2", "f 5 kill n0"];
     assert!(!Reach::KilledMidway { node: 0 }.is_reached(&recorded(&late)));
 }

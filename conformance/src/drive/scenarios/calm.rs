@@ -17,7 +17,7 @@ const BACKLOG_MIN: usize = 8;
 /// Number of bursts.
 const BURSTS: usize = 5;
 
-/// The duration of a silence: the time that the check requires, and some more to notice it.
+/// Duration of a silence: the time that the check requires, plus a margin.
 const QUIET_MS: u64 = 600;
 
 /// Number of messages per sender of a long stream: counters of twelve bits wrap, and a loss that

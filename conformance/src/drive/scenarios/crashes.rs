@@ -25,9 +25,9 @@ pub(super) fn kill_sender(draft: &mut Draft) {
     let (count, few) = (draft.scale, draft.few());
     draft.send(&[victim], few);
     draft.then(Step::Await(Condition::Answered { node: victim, count: few }));
-    // All remaining commands are now given to the victim at once, and it is killed when it has
-    // answered a few of them. The number of commands is decided here and not by timing, and most of
-    // the messages are in flight at the kill.
+    // The victim now receives all remaining commands at once, and is killed when it has answered a
+    // few of them. The number of commands is decided here and not by timing, and most of the
+    // messages are in flight at the kill.
     let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
     // The other nodes send fewer messages, so that their output does not delay the victim's
     // answers.
@@ -162,7 +162,7 @@ pub(super) fn restart_all(draft: &mut Draft) {
         draft.then(Step::Await(Condition::Answered { node, count }));
         draft.await_delivered(node, count / 2 * draft.nodes as u64);
     }
-    // These commands are given at once, and only the first messages are delivered when all
+    // These commands are sent at once, and only the first messages have been delivered when all
     // nodes are killed.
     draft.send(&everyone, WINDOW as u64);
     let ms = draft.chance.between(0, 2);
@@ -197,7 +197,7 @@ pub(super) fn power_loss(draft: &mut Draft) {
     draft.then(Step::Await(Condition::AllDelivered));
     draft.then(Step::Wait { ms: SYNC_MS });
     draft.send(&everyone, WINDOW as u64);
-    // Most of the messages that it was asked to send are then in flight.
+    // Most of the messages that the node was asked to send are then in flight.
     let answered = count + draft.chance.between(1, WINDOW as u64 / 4);
     draft.then(Step::Await(Condition::Answered { node: victims[0], count: answered }));
     draft.then(Step::CutPower(victims.clone()));
@@ -210,8 +210,8 @@ pub(super) fn power_loss(draft: &mut Draft) {
 /// Number of times that all nodes are killed.
 const RESTARTS: usize = 2;
 
-/// The second time the nodes are killed one after the other, so that the last one may have messages
-/// that no other node has.
+/// The second time the nodes are killed in turn, so that the last one may have messages that no
+/// other node has.
 pub(super) fn restart_all_again(draft: &mut Draft) {
     draft.one_group();
     let everyone = draft.everyone();

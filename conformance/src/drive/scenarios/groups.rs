@@ -29,9 +29,9 @@ pub(super) fn overlapping(draft: &mut Draft) {
     draft.must_reach(Reach::GroupsInterleave);
 }
 
-/// Three groups in a ring: each has a member that it shares with one neighbour and one that it
-/// shares with the other. This is the smallest shape in which the orders of three groups can
-/// contradict each other. Further nodes are members of two groups.
+/// Three groups form a ring: each group shares one member with each of its two neighbours. This is
+/// the smallest shape in which the orders of three groups can contradict each other. Further nodes
+/// are members of two groups.
 pub(super) fn across(draft: &mut Draft) {
     let ring = Ring::begin(draft);
     let everyone = draft.everyone();

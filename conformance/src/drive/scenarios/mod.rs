@@ -51,7 +51,7 @@ impl Scenario {
     /// Returns the plan for these terms.
     pub(super) fn plan(&self, terms: Terms<'_>) -> Plan {
         // Each scenario has its own stream of random numbers, so that its plan does not change when
-        // other scenarios are added or left out.
+        // other scenarios are added or removed.
         let mut draft = Draft::new(Random::stream(terms.seed, self.name), terms);
         (self.draft)(&mut draft);
         draft.finish()
@@ -229,7 +229,7 @@ scenarios! {
         "clients on both sides sent during the partition, and the groups continued without the members that were cut off";
 }
 
-/// The scenario of random faults, which is played only if it is named.
+/// The scenario with random faults, which runs only if it is named.
 pub(super) const RANDOM: &str = "random-faults";
 
 /// Returns the scenario of this name.

@@ -51,7 +51,7 @@ enum Fault {
 
 /// The faults that may still be drawn.
 struct Budget {
-    /// Nodes without a fault that may cost them their membership.
+    /// Nodes without a fault that may end their membership.
     whole: Vec<usize>,
     /// Number of nodes that may still lose their membership.
     losses: usize,

@@ -5,13 +5,13 @@ use crate::drive::plan::{Condition, Deed, Draft, Part, Sending, Step};
 use crate::drive::protocol::WINDOW;
 use crate::drive::reach::Reach;
 
-/// Number of replicas per group: the fewest that tolerate the loss of one.
+/// Number of replicas per group: the minimum that tolerates the loss of one.
 const REPLICAS: usize = 3;
 
 /// The shortest suspension of a leader.
 const SUSPENDED_MS: u64 = 400;
 
-/// Time limit for a group to get another leader; after that the plan continues anyway.
+/// Time limit for a group to get a new leader; after that the plan continues anyway.
 const OTHER_LEADER_MS_MAX: u64 = 4000;
 
 /// The duration of a partition: long enough for the other replicas to elect leaders and continue.
@@ -20,7 +20,7 @@ const PARTED_MS: u64 = 1500;
 /// Number of rounds in which messages are sent when the load has to last.
 const PACED_ROUNDS: u64 = 10;
 
-/// Time between two of those rounds.
+/// Time between two paced rounds.
 const PACED_MS: u64 = 15;
 
 /// The number of groups that a message is addressed to.
@@ -28,7 +28,7 @@ const PACED_MS: u64 = 15;
 enum Mix {
     /// Two groups or more.
     Several,
-    /// One or more.
+    /// One or more nodes.
     Any,
 }
 
@@ -148,7 +148,7 @@ fn kill_one(draft: &mut Draft, part: Part) -> (Shards, usize) {
     (shards, group)
 }
 
-/// Chooses nodes that have delivered some of the `sent` messages of each client.
+/// Chooses nodes that have delivered some of the `sent` messages from each client.
 fn choose(draft: &mut Draft, part: Part, groups: Vec<usize>, sent: u64) {
     draft.then(Step::Choose { part, groups });
     let condition = Condition::ChosenDelivered { count: sent / 4 };

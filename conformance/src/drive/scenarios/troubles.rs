@@ -9,8 +9,8 @@ const SUSPENDED_MS: u64 = 400;
 /// The shortest duration of a partition, so that both sides act on their own.
 const PARTED_MS: u64 = 500;
 
-/// Time limit for the majority to remove suspended or partitioned nodes; after that they come back
-/// anyway.
+/// Time limit for the majority to remove suspended or partitioned nodes; after that these nodes
+/// come back anyway.
 const REMOVED_MS_MAX: u64 = 4000;
 
 /// Number of messages of usual sizes: more than the remaining pages of the disk can hold.

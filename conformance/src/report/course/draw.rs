@@ -119,7 +119,7 @@ fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
         let colour = if fault.is_end { FAULT_END } else { FAULT };
         let text = printable(&fault.what, NAME_CHARACTERS_MAX);
         let style = ("sans-serif", 11).into_font().color(&colour);
-        // The last labels end at their line, because they would not fit to the right of it.
+        // The last labels end at their line, because they would not fit to its right.
         let width = i32::try_from(text.chars().count()).unwrap_or(0) * 6;
         let room = i32::try_from(WIDTH).unwrap_or(0) - x;
         let left = if width > room { x - width - 2 } else { x + 2 };

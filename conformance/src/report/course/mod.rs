@@ -30,7 +30,7 @@ const SENT_MAX: usize = 1 << 20;
 /// Limit of faults marked in the chart.
 const FAULTS_MAX: usize = 60;
 
-/// Bytes per read.
+/// Size in bytes of each read.
 const READ_BYTES: usize = 1 << 18;
 
 /// The course of a history.

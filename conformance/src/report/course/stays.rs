@@ -54,7 +54,7 @@ impl Stays {
         });
     }
 
-    /// Notes that a node is gone.
+    /// Records that a node has exited.
     pub(super) fn gone(&mut self, t_ns: u64, node: &str) {
         self.close(t_ns, |stay| stay.node == node);
     }

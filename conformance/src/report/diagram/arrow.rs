@@ -8,7 +8,7 @@ use super::scene::{ABSENCE_WIDTH, Column, Scene};
 use crate::history::Event;
 
 /// Returns the arrow that ends at a delivery. A delivery without a multicast gets a short arrow
-/// with a label that says so. The records next to witnesses get no arrows: they show the
+/// with a label that says so. The records next to witnesses get no arrows, because they show the
 /// surroundings, not the path of the message.
 pub(super) fn arrow(scene: &Scene<'_>, column: &Column<'_>) -> Markup {
     let Event::Deliver { msg: Some(name), replayed, .. } = &column.event else {

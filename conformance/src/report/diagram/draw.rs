@@ -13,7 +13,7 @@ use crate::history::{Event, FaultKind};
 
 /// Number of message colours in the style sheet.
 const COLOURS: usize = 6;
-/// Length limit of a record that a tooltip shows whole.
+/// Maximum length of a record that a tooltip shows in full.
 const TITLE_CHARACTERS_MAX: usize = 600;
 
 /// Draws the scene in two parts: the node names, which stay in place, and the picture, which

@@ -1,4 +1,4 @@
-//! The overview: a row for each case and a column for each check.
+//! The overview, with a row per case and a column per check.
 
 use maud::{Markup, html};
 

@@ -28,7 +28,7 @@ fn printable(text: &str, characters_max: usize) -> String {
     super::printable::printable(&without_folders(text), characters_max)
 }
 
-/// Makes text safe to display, with its middle left out.
+/// Makes text safe to display, and shortens it by omitting its middle.
 fn shortened(text: &str, characters_max: usize) -> String {
     super::printable::shortened(&without_folders(text), characters_max)
 }

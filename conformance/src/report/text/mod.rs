@@ -51,7 +51,7 @@ pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
 /// The causes that were shown with their witnesses, each with the name of the case.
 type Shown<'r> = HashMap<Pattern, &'r str>;
 
-/// Writes one line per cause, however many cases show it.
+/// Writes one line per cause, regardless of the number of cases with this cause.
 fn by_cause(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let causes = causes(run);
     if causes.iter().all(|cause| cause.cases.len() == 1) {
@@ -219,7 +219,7 @@ fn judged<'r>(
                     }
                 }
             }
-            // If this is also the case's own reason, it was already written.
+            // If this is also the case's own reason, it has already been written.
             Outcome::Inconclusive(why)
                 if case.status.reason() != Some(&*format!("{}: {why}", check.name)) =>
             {

@@ -21,8 +21,8 @@ pub fn fast(history: &[u8]) -> Said {
     check::judge(history).map(|verdict| kinds(&verdict)).map_err(|error| error.line)
 }
 
-/// Returns the result of a judge that forgets from the first messages on; by default it forgets
-/// only after thousands.
+/// Returns the result of a judge that forgets messages from the start; by default it forgets only
+/// after thousands.
 pub fn forgetful(history: &[u8], messages: usize) -> Said {
     let mut judge = Judge::holding(messages);
     let mut reader = Reader::new(history);
@@ -113,7 +113,7 @@ fn is_refused_late(history: &[u8]) -> bool {
     false
 }
 
-/// Removes the lines that are not needed to show the fault.
+/// Removes the lines that are not needed to reproduce the fault.
 pub fn shrunk(history: &[u8], is_wrong: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = history.split_inclusive(|byte| *byte == b'\n').collect();
     loop {
@@ -132,7 +132,7 @@ pub fn shrunk(history: &[u8], is_wrong: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     }
 }
 
-/// Fails with the smallest history that shows the difference, if the two judges differ.
+/// If the two judges differ, fails with the smallest history that shows the difference.
 pub fn assert_agreed(which: &str, history: &[u8]) {
     let Some(difference) = difference(history) else { return };
     let history = shrunk(history, |history| self::difference(history).is_some());

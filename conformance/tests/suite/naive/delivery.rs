@@ -1,10 +1,10 @@
-//! Which nodes deliver, written as the definitions read.
+//! The checks of which nodes deliver, written exactly as they are defined.
 
 use super::Found;
 use super::progress;
 use super::terms::{Fate, Message, Start, World};
 
-/// The unit in which a message is judged once: a group with views, or all its groups without views.
+/// The unit in which a message is judged: one group with views, or all its groups without views.
 pub enum Unit<'m> {
     Viewed(&'m str),
     Plain(Vec<&'m str>),

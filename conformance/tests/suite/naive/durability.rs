@@ -37,7 +37,7 @@ fn places<'w, 'h>(
     world.recorded.iter().filter(here).collect()
 }
 
-/// Returns how many of them come before a line.
+/// Returns the number of these deliveries before a line.
 fn before(places: &[&Delivery<'_>], line: u64) -> usize {
     places.iter().filter(|delivery| delivery.line < line).count()
 }

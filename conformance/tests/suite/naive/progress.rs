@@ -100,7 +100,7 @@ pub fn faults_ended(world: &World<'_>) -> bool {
     })
 }
 
-/// Returns whether `liveness` judges the loss of this message, and not `validity`.
+/// Returns whether `liveness`, rather than `validity`, judges the loss of this message.
 pub fn is_of_liveness(world: &World<'_>, message: &Message<'_>) -> bool {
     let last = faults(world).iter().map(|(t_ns, ..)| *t_ns).max();
     last.is_some_and(|last| message.t_ns >= last)

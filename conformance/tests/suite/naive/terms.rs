@@ -39,7 +39,7 @@ pub struct Message<'h> {
     pub groups: Vec<&'h str>,
     pub bytes: Option<u64>,
     pub digest: Option<&'h str>,
-    /// Whether its sender accepted it.
+    /// Whether the sender accepted the message.
     pub accepted: bool,
     /// Nothing if it was not refused; otherwise whether definitely.
     pub refused: Option<bool>,

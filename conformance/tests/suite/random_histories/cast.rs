@@ -11,7 +11,7 @@ pub struct Group {
     pub senders: Vec<usize>,
     pub order: GroupOrder,
     pub viewed: bool,
-    /// Its latest view, which members may not have installed yet.
+    /// The group's latest view, which members may not have installed yet.
     pub view: Option<(u64, Vec<usize>)>,
 }
 
@@ -32,7 +32,7 @@ pub struct Node {
     pub muted: bool,
     /// Whether the node started and then became silent.
     pub stuck: bool,
-    /// Messages that it multicast and that have no position in the order yet.
+    /// Messages that the node has multicast, but that have no position in the order yet.
     pub queue: Vec<usize>,
     /// The node's position in the order.
     pub at: usize,

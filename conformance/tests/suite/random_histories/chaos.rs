@@ -1,4 +1,4 @@
-//! Nodes that deliver in any order, for cases that no model of a group reaches, such as a ring of
+//! Nodes that deliver in any order, for cases that no group model reaches, such as a ring of
 //! orders.
 
 use std::borrow::Cow;

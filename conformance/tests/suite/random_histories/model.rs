@@ -197,11 +197,9 @@ impl<C: Chance> Model<'_, C> {
         self.records.push(event);
     }
 
-    /// Handles a message at its position: the node delivers it, or holds it back if that is
-    /// allowed.
+    /// Handles a message at its position: the node delivers it, or delays it if that is allowed.
     fn meet(&mut self, node: usize, message: usize) {
-        // Messages with an order of their own, or none, may come later than messages for other
-        // groups.
+        // Messages with a separate order, or none, may come later than messages for other groups.
         let free = self.messages[message]
             .groups
             .iter()

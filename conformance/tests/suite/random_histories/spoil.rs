@@ -80,7 +80,7 @@ fn victim(chance: &mut impl Chance, records: &Records) -> usize {
     if bears && chance.percent(85) { chance.index(records.len()) } else { place }
 }
 
-/// Removes one message's deliveries at all nodes except one.
+/// Removes one message's deliveries on all nodes except one.
 fn hush(chance: &mut impl Chance, records: &mut Records) {
     let victim = message_name(chance, records);
     let keeper = node_name(chance);

@@ -215,7 +215,7 @@ impl<C: Chance> Model<'_, C> {
                 node: self.nodes[node].name.clone().into(),
                 inc: self.nodes[node].inc,
             });
-            // Its accepted messages are sent before it leaves.
+            // The node's accepted messages are sent before it leaves.
             while !self.nodes[node].muted && !self.nodes[node].queue.is_empty() {
                 self.order_message(node);
             }
@@ -269,7 +269,7 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// Starts a node, possibly again: it replays its stored deliveries, and joins its groups.
+    /// Starts or restarts a node, which replays its stored deliveries and joins its groups.
     fn start(&mut self, node: usize) {
         if self.nodes[node].stuck {
             return;
