@@ -230,8 +230,8 @@ impl SharedMemory {
         if let Some(token) = self.completed.pop_front() {
             return Some(Event::Completed(token));
         }
-        // A member that is about to sleep is woken by an applied list, because it may have checked
-        // for data before it polled.
+        // An applied list wakes a member that is about to sleep, because the member may have
+        // checked for data before it polled.
         (has_applied && self.is_armed).then_some(Event::Woken)
     }
 
@@ -239,7 +239,7 @@ impl SharedMemory {
         self.views.get(id)
     }
 
-    /// Takes the memory with which a view is opened, if it was made for that view.
+    /// Takes the memory with which a view is opened, if it was allocated for that view.
     fn take_made(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Arc<Membership>> {
         let is_it =
             |made: &Arc<Membership>| made.is(memory) && made.view() == view && !made.is_over();
@@ -252,8 +252,8 @@ impl SharedMemory {
     }
 }
 
-/// Returns whether source and target of a write are the same range of the row. Anything else would
-/// have to move bytes.
+/// Returns whether the source and target of a write are the same range of the row. Anything else
+/// would have to move bytes.
 #[inline]
 fn is_carried(write: &Write, row_bytes: usize) -> bool {
     let fits = write.source.offset.checked_add(write.length).is_some_and(|end| end <= row_bytes);
@@ -261,7 +261,7 @@ fn is_carried(write: &Write, row_bytes: usize) -> bool {
 }
 
 impl SharedMemory {
-    /// Posts a list to a peer's region. It is copied, not shared: see `permissions`.
+    /// Posts a list to a peer's region. The list is copied, not shared: see `permissions`.
     fn post_to_region(
         &mut self,
         (view, to): (ViewId, Rank),
@@ -313,7 +313,8 @@ impl Fabric for SharedMemory {
         self.view(view).is_some_and(|view| view.target(peer).is_ok())
     }
 
-    /// Ends all traffic with that node in every open view, and with its process in future views.
+    /// Ends all traffic with that node in every open view, and with the node's process in future
+    /// views.
     fn cut(&mut self, view: ViewId, peer: Rank) {
         let Some(node) = self.view(view).and_then(|view| view.node_at(peer)) else { return };
         for view in self.views.iter_mut() {
@@ -336,8 +337,8 @@ impl Fabric for SharedMemory {
             self.with_queues.retain(|of| *of != view);
             self.residence.forget_what_is_over();
         }
-        // Nothing is ever in flight: peers read, and the memory that they read stays mapped at
-        // their side. A block that they are just copying is not reported.
+        // Nothing is ever in flight, because peers read, and the memory that they read stays mapped
+        // on their side. A block that a peer is just copying is not reported.
         true
     }
 
@@ -428,7 +429,7 @@ impl HostFabric for SharedMemory {
     type Rows = Mappings;
     type MemoryError = Error;
 
-    /// Makes fresh memory: see [`Residence::rows`].
+    /// Allocates fresh memory. See [`Residence::rows`].
     fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Mappings, Error> {
         self.has_made_rows = true;
         let rows = self.residence.rows(plan)?;
@@ -441,17 +442,17 @@ impl HostFabric for SharedMemory {
         self.bell.clone()
     }
 
-    /// May end early, and then returns that no ring arrived: because of a signal, or the late half
-    /// of an earlier ring, whose kernel call was overtaken by this member's next sleep.
+    /// May end early, and then returns that no ring has arrived. The cause is a signal, or the late
+    /// half of an earlier ring whose system call was overtaken by this member's next sleep.
     fn sleep(&mut self, timeout: Duration) -> bool {
         self.bell.doorbell().sleep(timeout)
     }
 
     /// Also finds newly arrived peers.
     ///
-    /// Takes three system calls per peer and one more, each less than a microsecond. Meant for a
-    /// timer, some ten times per second, and for [`Event::Woken`]: a peer rings if it leaves, or if
-    /// it fails while its process continues. A killed peer does not ring.
+    /// Takes three system calls per peer and one more, each taking less than a microsecond.
+    /// Intended for a timer that runs about ten times per second, and for [`Event::Woken`]: a peer
+    /// rings if it leaves, or if it fails while its process continues. A killed peer does not ring.
     fn check_peers(&mut self) -> bool {
         let mut is_news = false;
         for view in self.views.iter_mut() {

@@ -1,4 +1,4 @@
-//! A member's files in the group's folder: how they are made and removed.
+//! A member's files in the group's folder: their creation and removal.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
@@ -21,14 +21,14 @@ const CREATE_FLAGS: OFlags = OFlags::RDWR
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Names of a member's files in the folder.
+/// The names of a member's files in the folder.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
-    /// The member file, whose lock shows that the member lives.
+    /// The member file, whose lock shows that the member is alive.
     pub(super) member: CString,
     /// The socket that receives its peers' descriptors.
     pub(super) memory: CString,
-    /// The member's control socket, which another component makes.
+    /// The member's control socket, which is created by another component.
     pub(super) door: CString,
     making: CString,
 }
@@ -46,16 +46,16 @@ impl Names {
     }
 }
 
-/// Largest number of unnamed files and sockets that a member keeps. Peers find the new ones within
-/// a heartbeat.
+/// The maximum number of files and sockets that a member keeps after they have lost their names.
+/// Peers find the new ones within a heartbeat.
 const FORMER_MAX: usize = 8;
 
-/// A member's file, whose lock shows that it lives, and its socket.
+/// A member's file, whose lock shows that the member is alive, and its socket.
 #[derive(Debug)]
 struct Made {
     member: MemberFile,
     socket: DescriptorSocket,
-    /// Device and inode numbers of both.
+    /// The device and inode numbers of both.
     identities: [(u64, u64); 2],
 }
 
@@ -69,21 +69,21 @@ impl Made {
     }
 }
 
-/// A member's files in the folder, and its rows. The names are removed on drop.
+/// A member's files in the folder, and its rows. The names are removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct OwnFiles {
     folder: Arc<Folder>,
     names: Names,
     now: Made,
-    /// Files that lost their names. Peers know this member by them until they find the new ones.
-    /// The newest is last.
+    /// Files that have lost their names. Peers know this member by them until they find the new
+    /// ones. The newest is last.
     former: VecDeque<Made>,
     /// Views that have not ended, each with the digest of its rows. The newest is last.
     rows: Vec<(ViewId, u64)>,
 }
 
 impl OwnFiles {
-    /// Takes the member's place in the group: makes and locks its file, and makes its socket.
+    /// Takes the member's place in the group: creates and locks its file, and creates its socket.
     pub(super) fn claim(
         root: &Root,
         group: &GroupName,
@@ -96,13 +96,13 @@ impl OwnFiles {
         Ok(Self { folder: Arc::new(folder), names, now, former: VecDeque::new(), rows: Vec::new() })
     }
 
-    /// Returns whether both have their names, in a folder that has its own.
+    /// Returns whether both files have their names, in a folder that also has its own.
     pub(super) fn are_in_place(&self) -> bool {
         self.folder.is_in_place()
             && self.now.names_in(&self.folder, &self.names).iter().all(Option::is_some)
     }
 
-    /// Takes the place again, in the folder that has the group's name now. Peers that know the
+    /// Takes the place again, in the folder that now has the group's name. Peers that know the
     /// former files keep them.
     pub(super) fn make_again(
         &mut self,
@@ -112,7 +112,7 @@ impl OwnFiles {
         patience: &Patience<'_>,
     ) -> Result<(), Error> {
         let take = |folder: &Folder| {
-            // One of the two names may be left.
+            // One of the two names may still exist.
             let own = self.now.names_in(folder, &self.names);
             own.into_iter().flatten().for_each(|name| {
                 folder.remove(name);
@@ -131,7 +131,7 @@ impl OwnFiles {
         Ok(())
     }
 
-    /// Returns the folder that has the names.
+    /// Returns the folder that contains the names.
     pub(super) const fn folder(&self) -> &Arc<Folder> {
         &self.folder
     }
@@ -173,8 +173,9 @@ impl OwnFiles {
 
 impl Drop for OwnFiles {
     fn drop(&mut self) {
-        // The names are this member's as long as it holds the lock, because no process removes a
-        // live member's files. If one did, another process may have the place.
+        // The names belong to this member as long as it holds the lock, because no process removes
+        // a live member's files. If one has removed them anyway, another process may have the
+        // place.
         let [member, memory] = self.now.names_in(&self.folder, &self.names);
         let door = member.map(|_| self.names.door.as_c_str());
         [door, memory, member].into_iter().flatten().for_each(|name| {
@@ -185,8 +186,8 @@ impl Drop for OwnFiles {
     }
 }
 
-/// Removes dead members' files, refuses a duplicate, and makes file and socket. The folder's lock
-/// must be held.
+/// Removes dead members' files, refuses a duplicate, and creates the file and the socket. The
+/// folder's lock must be held.
 fn take_place(folder: &Folder, names: &Names, identity: &Identity) -> Result<Made, Error> {
     let path = folder.path();
     let failed = |action| move |errno| Error::from_errno(action, path, errno);
@@ -213,8 +214,8 @@ fn take_place(folder: &Folder, names: &Names, identity: &Identity) -> Result<Mad
 
 fn make(folder: &Folder, names: &Names, identity: &Identity) -> std::io::Result<Made> {
     let socket = DescriptorSocket::bind(folder, &names.memory)?;
-    // The file has another name until it is locked: a peer that looks for it without the folder's
-    // lock must never find it without its owner's lock.
+    // The file has a different name until it is locked, because a peer that looks for it without
+    // the folder's lock must never find it without its owner's lock.
     let file: OwnedFd =
         openat(folder.as_fd(), &names.making, CREATE_FLAGS, Mode::RUSR | Mode::WUSR)?;
     flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive)?;

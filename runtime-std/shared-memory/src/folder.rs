@@ -1,9 +1,10 @@
-//! One group's folder: its lock, the processes that use it, and the files that dead ones left.
+//! One group's folder: its lock, the processes that use it, and the files that dead processes have
+//! left behind.
 //!
 //! The lock is a `flock` on the folder itself, so there is no lock file to leave behind. It is held
 //! for a few system calls at a time, never while memory is allocated, and is taken without
-//! blocking. If its holder is stopped, the others get an error after their time limit, and do not
-//! hang.
+//! blocking. If its holder has been stopped, the other processes do not hang, but get an error
+//! after their time limit.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,10 +20,11 @@ use rustix::io::Errno;
 use super::error::Error;
 use super::root::{FOLDER_FLAGS, GroupName, Root, check_owner, entries};
 
-/// Pause between two attempts to take the lock.
+/// The pause between two attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// Time that a leaving member waits for the lock, to remove what crashed peers left.
+/// The time for which a leaving member waits for the lock, to remove what crashed peers have left
+/// behind.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// The limits of a wait: a deadline, and a flag that ends it earlier.
@@ -35,7 +37,7 @@ pub(super) struct Patience<'c> {
 }
 
 impl Patience<'_> {
-    /// Fails if the wait was cancelled.
+    /// Fails if the wait has been cancelled.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
     }
@@ -46,10 +48,11 @@ impl Patience<'_> {
     }
 }
 
-/// Returns whether the owner of a member file lives: it holds the exclusive lock as long as it
-/// does.
+/// Returns whether the owner of a member file is alive. A live owner always holds the exclusive
+/// lock.
 ///
-/// The probe takes a *shared* lock, so that probes do not see each other, and releases it at once.
+/// The probe takes a *shared* lock, so that probes do not affect each other, and releases it at
+/// once.
 pub(super) fn is_live(file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
@@ -62,7 +65,7 @@ pub(super) fn is_live(file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
 }
 
 /// Returns the member file that a name belongs to, which may be that file itself. Sockets have no
-/// lock: they live as long as their member file.
+/// lock; they are alive as long as their member file is.
 fn member_of(name: &CStr) -> Option<CString> {
     let name = name.to_bytes();
     let id = [&b"member-"[..], b"memory-", b"door-"]
@@ -74,9 +77,9 @@ fn member_of(name: &CStr) -> Option<CString> {
 /// The owners of the files found in a folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Census {
-    /// Number of live members.
+    /// The number of live members.
     pub(super) living: usize,
-    /// Number of removed files of dead members.
+    /// The number of removed files of dead members.
     pub(super) removed: usize,
 }
 
@@ -117,7 +120,7 @@ impl Folder {
             patience.check()?;
             let within = root.open_or_make()?;
             match mkdirat(&within, name.as_str(), Mode::RWXU) {
-                // The root is gone: it was removed after it was opened, because it was empty.
+                // The root has been removed after it was opened, because it was empty.
                 Ok(()) | Err(Errno::EXIST | Errno::NOENT) => {}
                 Err(errno) => {
                     let path = root.path().join(name.as_str());
@@ -126,11 +129,11 @@ impl Folder {
             }
             let Some(folder) = Self::open(root, within.as_fd(), name)? else { continue };
             folder.lock(patience)?;
-            // A process that removes a folder holds its lock, so a folder that is there now stays.
+            // A process that removes a folder holds its lock, so a folder that exists now stays.
             if folder.is_in_place() {
                 let outcome = act(&folder);
                 if outcome.is_err() && !folder.is_in_place() && !patience.is_over() {
-                    // A process without the lock removed it.
+                    // A process without the lock has removed it.
                     continue;
                 }
                 if outcome.is_err() {
@@ -170,7 +173,7 @@ impl Folder {
         }
     }
 
-    /// Removes a file of this folder. Returns true if it was there: a member that is just leaving
+    /// Removes a file from this folder. Returns true if it existed: a member that is just leaving
     /// may be faster.
     pub(super) fn remove(&self, name: &CStr) -> bool {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
@@ -185,8 +188,8 @@ impl Folder {
 
     /// Removes every file whose owner is dead. The folder's lock must be held.
     ///
-    /// A file that is being made has no owner yet, but its maker holds the folder's lock until it
-    /// has one.
+    /// A file that is being created has no owner yet, but its creator holds the folder's lock until
+    /// it has one.
     pub(super) fn remove_the_dead(&self) -> rustix::io::Result<Census> {
         let mut census = Census::default();
         for name in entries(self.as_fd())? {
@@ -212,8 +215,8 @@ impl Folder {
         Ok(census)
     }
 
-    /// Removes the folder and its contents, if no live process uses it, is joining or is leaving.
-    /// Returns true if there were files of dead members.
+    /// Removes the folder and its contents if no live process is using, joining or leaving the
+    /// group. Returns true if there were files of dead members.
     pub(super) fn remove_if_dead(&self) -> bool {
         if !self.try_lock() {
             return false;
@@ -224,8 +227,8 @@ impl Folder {
         gone && census.removed > 0
     }
 
-    /// Removes files that crashed peers left, and the folder with the last of them. Called by a
-    /// member that left.
+    /// Removes files left behind by crashed peers, and the folder with the last of them. Called by
+    /// a member that has left.
     pub(super) fn clear(&self) {
         let never = AtomicBool::new(false);
         if self.lock(&Patience { until: Instant::now() + LEAVE_PATIENCE, cancel: &never }).is_ok() {
@@ -241,8 +244,8 @@ impl Folder {
     /// Removes the folder if it is empty, and returns whether it did. The folder's lock must be
     /// held.
     ///
-    /// Applies only if the name still refers to the locked folder. It may refer to another folder
-    /// by now, in which a process that holds *its* lock is about to create the first file.
+    /// Has an effect only if the name still refers to the locked folder. It may by now refer to
+    /// another folder, in which a process that holds *its* lock is about to create the first file.
     fn remove_if_empty(&self) -> bool {
         self.is_in_place() && unlinkat(CWD, &self.path, AtFlags::REMOVEDIR).is_ok()
     }

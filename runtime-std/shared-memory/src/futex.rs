@@ -1,15 +1,16 @@
-//! The doorbell's machine on Linux: a futex, and the choice of the side that pays for the fences.
+//! The doorbell's machine on Linux: a futex, and a choice of which side pays for the fences.
 //!
 //! The argument in [`doorbell`](super::doorbell) needs a full fence on both sides. The ringer's
 //! fence is on the path of every message, where it waits until the guard's store has reached the
-//! cache. The sleeper's comes after an idle time. `membarrier` moves the cost to the sleeper: it
-//! asks the kernel for a full barrier on every processor that runs a registered process, and the
-//! ringer's fence shrinks to one that only the compiler must keep.
+//! cache. The sleeper's fence comes only after an idle time. `membarrier` moves the cost to the
+//! sleeper: it asks the kernel for a full barrier on every processor that runs a registered
+//! process, and the ringer's fence then only has to restrain the compiler.
 //!
-//! This is equivalent: in each ringer, the kernel's barrier falls between two instructions. If it
-//! falls before the ringer's load of the word, that load sees `ASLEEP`, which was stored before the
-//! barrier was requested. If it falls after the load, it also falls after the data's store, which
-//! comes first in the program. The data is then visible before the sleeper checks.
+//! This is equivalent, because the kernel's barrier falls between two instructions of each ringer.
+//! If it falls before the ringer's load of the word, that load sees `ASLEEP`, which was stored
+//! before the barrier was requested. If it falls after the load, it also falls after the data's
+//! store, which precedes the load in the program. The data is then visible before the sleeper
+//! checks.
 //!
 //! A ringer omits its fence only if its own process is registered *and* the sleeper has declared in
 //! its header that it requests the barrier at every sleep. Otherwise both fences are full ones.
@@ -32,7 +33,7 @@ pub enum Fences {
     /// load.
     #[default]
     Sleeper,
-    /// Both sides, for a machine where interrupting other processors costs more than a fence per
+    /// Both sides, for a machine on which interrupting other processors costs more than a fence per
     /// post.
     Both,
 }
@@ -44,18 +45,18 @@ impl Fences {
     }
 }
 
-/// Registers this process for others' barriers, once. Returns false if the kernel does not support
-/// it.
+/// Registers this process for other processes' barriers, once. Returns false if the kernel does not
+/// support it.
 fn process_is_registered() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok())
 }
 
-/// Prepares the barrier by which sleepers pay for their wakeup, if the kernel supports it. It is
-/// prepared anyway when it is first needed, but a process that does so before it starts a thread
-/// need not wait. Later, the kernel waits until every processor has been through its scheduler, and
-/// so has every task that was preempted at a wrong moment: this takes milliseconds, and on a
-/// heavily overloaded machine more than half a minute.
+/// Prepares the barrier by which sleepers pay for their wakeup, if the kernel supports it. The
+/// barrier is otherwise prepared when it is first needed, but a process that prepares it before
+/// starting a thread need not wait. Later, the kernel waits until every processor has been through
+/// its scheduler, and so has every task that was preempted at the wrong moment. This takes
+/// milliseconds, and on a heavily overloaded machine more than half a minute.
 pub fn register_barrier() {
     let _ = process_is_registered();
 }
@@ -100,12 +101,12 @@ impl Machine for Linux {
     fn wait(&self, word: &AtomicU32, value: u32, timeout: Duration) {
         let timeout = Timespec::try_from(timeout)
             .unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
-        // Woken, already rung, interrupted or timed out: the caller checks the word in any case.
+        // Woken, already rung, interrupted or timed out. The caller checks the word in any case.
         let _ = futex::wait(word, futex::Flags::empty(), value, Some(&timeout));
     }
 
     fn wake(&self, word: &AtomicU32) {
-        // The call can fail only on an unmapped address, and this one is mapped.
+        // The call can fail only for an unmapped address, and this one is mapped.
         let _ = futex::wake(word, futex::Flags::empty(), 1);
     }
 }
@@ -128,27 +129,27 @@ impl Bell {
         Self { map, machine: Linux { sleeper_pays: sleeper_pays && process_is_registered() } }
     }
 
-    /// Wakes the member if it sleeps, after something was stored for it. Costs a load, or a fence
-    /// and a load, if it is awake, and one system call if it sleeps.
+    /// Wakes the member, if it is asleep, after something has been stored for it. This costs a
+    /// load, or a fence and a load, if the member is awake, and one system call if it is asleep.
     #[inline]
     pub fn ring_if_asleep(&self) {
         self.doorbell().ring_if_asleep();
     }
 
-    /// Rings, whether the member sleeps or not: its next `arm` fails, and its next `poll` returns
-    /// `Woken`.
+    /// Rings, whether or not the member is asleep: its next `arm` fails, and its next `poll`
+    /// returns `Woken`.
     pub fn ring(&self) {
         self.doorbell().ring();
     }
 
-    /// Rings, and notes that there is news: memory that was sent, or a right that was granted. A
-    /// check goes through all views, so a plain ring does not cause one.
+    /// Rings, and notes that there is news: memory that has been sent, or a right that has been
+    /// granted. A check goes through all views, so a plain ring does not cause one.
     pub(super) fn ring_for_news(&self) {
         self.news().store(1, Ordering::Release);
         self.ring();
     }
 
-    /// Returns whether there is news. Called by the member that was rung.
+    /// Returns whether there is news. Called by the member that has been rung.
     pub(super) fn take_news(&self) -> bool {
         self.news().swap(0, Ordering::AcqRel) != 0
     }

@@ -1,11 +1,10 @@
-//! The shared-memory fabric: members of one group on one machine.
+//! The shared-memory fabric, for members of one group on one machine.
 //!
-//! Each member keeps its row in memory of its own, which the owner maps writable and its peers map
-//! read-only: the release store of a guard *is* the write, and the MMU keeps a faulty process out
-//! of its peers' rows. Rows and block memory are memfds, fully allocated, and sealed against
-//! shrinking, growing and writing by others. Each member's doorbell is a memfd too, which every
-//! member may ring. The descriptors are exchanged through sockets in a folder, where members find
-//! each other:
+//! Each member keeps its row in memory that its owner maps writable and its peers map read-only:
+//! the release store of a guard *is* the write, and the MMU keeps a faulty process out of its
+//! peers' rows. Rows and block memory are memfds, fully allocated, and sealed against shrinking,
+//! growing and writing by others. Each member's doorbell is also a memfd, and every member may ring
+//! it. The descriptors are exchanged through sockets in a folder, in which members find each other:
 //!
 //! ```text
 //! /dev/shm/tramontane-<uid>/      private (mode 0700), made and removed as needed
@@ -15,46 +14,46 @@
 //!     door-<node id>              the node's control socket, made by another component
 //! ```
 //!
-//! If blocks are exchanged between the members, each row is followed by block queues
-//! ([`ViewPlan::with_blocks`](tramontane_core::fabric::ViewPlan::with_blocks)), in which its owner
-//! lists the blocks that it offers and those that it took. A block's receiver copies it once, from
-//! the sender's memory into its own.
+//! If members exchange blocks, each row is followed by block queues
+//! ([`ViewPlan::with_blocks`](tramontane_core::fabric::ViewPlan::with_blocks)), in which the row's
+//! owner lists the blocks that it offers and those that it has taken. A block's receiver copies the
+//! block once, from the sender's memory into its own.
 //!
 //! # Invariants
-//! - **A lock shows life.** The owner holds an exclusive `flock` on its member file from before the
-//!   file has its name until it leaves. The kernel releases the lock when the process ends in any
-//!   way. If a process can take a shared lock, the member is dead. Nothing is inferred from process
-//!   ids, which are reused.
+//! - **A lock shows that a member is alive.** The owner holds an exclusive `flock` on its member
+//!   file from before the file has its name until the owner leaves. The kernel releases the lock
+//!   when the process ends in any way. If a process can take a shared lock, the member is dead.
+//!   Nothing is inferred from process ids, because they are reused.
 //! - **Nothing in the folder is mapped.** Its files may be truncated, changed or removed without
-//!   killing any member (see `docs/security.md` for the effects). Mapped memory is sealed: nobody
-//!   can change its length, not even the owner.
+//!   killing any member (see `docs/security.md` for the effects). Mapped memory is sealed, so
+//!   nobody can change its length, not even the owner.
 //! - **Members that have met need no names.** Each holds the other's file and a connection to its
-//!   socket. The names are for later members. If a process's names are removed, it makes them
-//!   again.
+//!   socket. The names are for later members. If a process's names are removed, the process creates
+//!   them again.
 //! - **A peer's descriptor is not trusted.** It is mapped only if its memory is sealed, fully
 //!   allocated, of the agreed length, and signed by the live process that sent it.
 //! - **No memory is used twice** (VIE-11). Each view's row is a new memfd. A process that was
-//!   stopped and wakes in a later view can write only to the old memory.
+//!   stopped, and wakes in a later view, can write only to the old memory.
 //! - **A view's row belongs to its process.** It is accepted only while that process lives, and
 //!   only if its header names the layout and the incarnation in the member file.
 //! - **Addresses are never unmapped early.** A peer's row has its addresses before its memory
-//!   arrives: they read as zeros, which the memory replaces in one step.
-//! - **Memory is allocated before it is passed on**: a full machine causes an error, never a
+//!   arrives. Until then they read as zeros, which the memory replaces in one step.
+//! - **Memory is allocated before it is passed on**, so a full machine causes an error, never a
 //!   SIGBUS.
-//! - **Memory ends with its processes.** It has no name, so a killed member leaves none behind. Its
-//!   files are removed by the next member that starts or leaves.
-//! - **No member writes into another's memory**: rows, regions or blocks. A region's owner applies
-//!   the writes that peers post to it, under the right that each peer has at that moment. A peer's
-//!   statements about a block are checked against the limits before a byte is read. If the sender
-//!   gave a block up while it was being read, the block is not reported (`block_queues`).
+//! - **Memory ends with its processes.** It has no name, so a killed member leaves none behind. A
+//!   killed member's files are removed by the next member that starts or leaves.
+//! - **No member writes into another's memory**, be it rows, regions or blocks. A region's owner
+//!   applies the writes that peers post to it, under the right that each peer has at that moment. A
+//!   peer's claims about a block are checked against the limits before a byte is read. If the
+//!   sender gave up a block while it was being read, the block is not reported (`block_queues`).
 //! - **Names change only under the folder's lock** (a `flock` on the folder itself), except that a
-//!   member unlinks its own files. A group's folder is removed under its own lock. If a process
-//!   took the lock of a folder that is gone in the meantime, it notices and starts again; the same
-//!   applies if the root is gone.
-//! - **No wake-up is lost**: see [`doorbell`].
+//!   member unlinks its own files. A group's folder is removed under its own lock. If a process has
+//!   taken the lock of a folder that has since been removed, it notices this and starts over; the
+//!   same applies if the root has been removed.
+//! - **No wakeup is lost**: see [`doorbell`].
 //!
-//! A process takes its place in a group with [`Residence::claim`]. [`Residence::rows`] makes the
-//! memory of each view, and [`SharedMemory`] is the `Fabric` over it.
+//! A process takes its place in a group with [`Residence::claim`]. [`Residence::rows`] allocates
+//! the memory of each view, and [`SharedMemory`] is the `Fabric` over it.
 //!
 //! | module | subject |
 //! |---|---|
@@ -79,8 +78,9 @@
 //! | `exchange`, `blocks` | the blocks of a view, and the fabric's interface to them |
 //! | `doorbell`, `futex` | sleep |
 //!
-//! Limits: all members run as one user and see one file system. A process that forks without `exec`
-//! passes the lock on to its children, which then keep the member alive too.
+//! Limits: all members run as the same user and see the same file system. A process that forks
+//! without `exec` passes the lock on to its children, so that the member still counts as alive
+//! while they run.
 
 mod block_memory;
 mod block_queues;

@@ -9,8 +9,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 /// A shared mapping from the start of a file, or a range of zeros that a file replaces later.
 ///
 /// The file was allocated to at least that length before it was touched, and no file here is ever
-/// truncated. So every byte of the mapping can be accessed while it lives, even if the file loses
-/// its name. The range never has a gap, even while a file replaces its content.
+/// truncated. So every byte of the mapping can be accessed as long as the mapping exists, even if
+/// the file loses its name. The range never has a gap, even while a file replaces its content.
 #[derive(Debug)]
 pub(super) struct Map {
     base: NonNull<u8>,
@@ -47,9 +47,9 @@ impl Map {
         Self::of_file(file, bytes, protection, MapFlags::SHARED | MapFlags::POPULATE)
     }
 
-    /// Maps memory that may be very large: in huge pages, if the system provides them on request. A
-    /// file that is not allocated yet gets its pages here, as far as there are any. The caller must
-    /// allocate the rest before it touches a page.
+    /// Maps memory that may be very large, in huge pages if the system provides them on request. A
+    /// file that has not been allocated yet gets its pages here, as far as pages are available. The
+    /// caller must allocate the rest before it touches a page.
     pub(super) fn new_large(
         file: BorrowedFd<'_>,
         bytes: usize,
@@ -64,14 +64,15 @@ impl Map {
             // SAFETY: exactly the mapped range; no advice changes its content. Requesting pages in
             // this way reports their absence, and does not kill the process.
             if let Err(error) = unsafe { madvise(map.base.as_ptr().cast(), bytes, advice) } {
-                // An older kernel, or one without huge pages: missing pages cause faults later.
+                // An older kernel, or one without huge pages. Missing pages cause faults later.
                 tracing::debug!(%error, ?advice, "not for this mapping");
             }
         }
         Ok(map)
     }
 
-    /// Maps memory that may be very large and is rarely read: its pages arrive as they are read.
+    /// Maps memory that may be very large and is rarely read. Its pages are allocated as they are
+    /// read.
     pub(super) fn new_sparse(file: BorrowedFd<'_>, bytes: usize) -> rustix::io::Result<Self> {
         Self::of_file(file, bytes, ProtFlags::READ, MapFlags::SHARED)
     }
@@ -99,7 +100,8 @@ impl Map {
     }
 
     /// Maps a file of at least this length over the range, read-only. A concurrent reader sees
-    /// either the old content or the new: a fault waits until the kernel has exchanged them.
+    /// either the old content or the new, because a fault waits until the kernel has exchanged
+    /// them.
     pub(super) fn replace(&self, file: BorrowedFd<'_>) -> rustix::io::Result<()> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE | MapFlags::FIXED;
         // SAFETY: exactly the range that `self` owns. No reference promises that its bytes stay the
@@ -115,8 +117,8 @@ impl Map {
         }
     }
 
-    /// Called after a failed exchange: the kernel may have removed the old mapping, and the next
-    /// reader would fault.
+    /// Called after a failed exchange, because the kernel may have removed the old mapping, and the
+    /// next reader would fault.
     fn close_gap(&self) {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
         // SAFETY: as in `replace`.
@@ -180,7 +182,7 @@ mod tests {
         assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0);
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(&[1; BYTES]).expect("content");
-        // An unreadable file cannot be mapped there, and the range keeps its content.
+        // An unreadable file cannot be mapped there, so the range keeps its content.
         let unreadable = std::fs::OpenOptions::new().write(true).open(file.path()).expect("opened");
         assert!(place.replace(unreadable.as_fd()).is_err());
         assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0);

@@ -16,19 +16,19 @@ use super::residence::Residence;
 use super::row_plan::RowPlan;
 use super::view_rows::OwnRow;
 
-/// The memory of one view: shared by [`Mappings`] and the fabric over it.
+/// The memory of one view, shared by [`Mappings`] and the fabric over it.
 #[derive(Debug)]
 pub(super) struct Membership {
     own: Rank,
     plan: RowPlan,
-    /// Mappings by rank: header, row, block queues, and lanes about regions. Only the local one is
-    /// writable. A peer's may still be zeros.
+    /// The mappings by rank: header, row, block queues, and region lanes. Only the local mapping is
+    /// writable. A peer's mapping may still read as zeros.
     rows: Vec<Arc<Map>>,
     view: ViewId,
     /// The local row in the form that is sent to peers, until it is given up.
     own_row: Mutex<Option<OwnRow>>,
     residence: Arc<Residence>,
-    /// The rows, which live as long as their mappings.
+    /// The rows, which remain valid as long as their mappings.
     views: Vec<Row<'static>>,
 }
 
@@ -92,7 +92,7 @@ impl Membership {
         Some(BlockQueues::new(self.row_map(rank)?, self.plan.queues_at(rank)?))
     }
 
-    /// Returns the lane from an owner of regions to another member.
+    /// Returns the lane from a region owner to another member.
     #[inline]
     pub(super) fn lane(&self, owner: Rank, of: Rank) -> Option<RegionLane<'_>> {
         let is_member = of.index() < self.rows.len();
@@ -128,14 +128,14 @@ impl Membership {
         self.own_row().as_ref().map_or(Ok(false), |row| row.send_to(peer))
     }
 
-    /// Maps a peer's row, if this process has received it. Returns true if it had.
+    /// Maps a peer's row, if this process has received it. Returns true if it has.
     pub(super) fn put_row(&self, rank: Rank, peer: &Peer) -> rustix::io::Result<bool> {
         let Some(place) = self.row_map(rank) else { return Ok(false) };
         peer.put_row(self.view, self.plan.digest(), place)
     }
 
-    /// Returns whether the owner has given up the mapped row: a view's list changed before it was
-    /// decided, and its memory is made anew, perhaps for the same list.
+    /// Returns whether the owner has given up the mapped row. This happens if a view's list changes
+    /// before the view is decided, and its memory is allocated anew, perhaps for the same list.
     pub(super) fn is_given_up(&self, rank: Rank) -> bool {
         self.row_map(rank).is_some_and(|row| Header::new(row).is_over())
     }
@@ -147,7 +147,7 @@ impl Membership {
         }
     }
 
-    /// Returns whether the local row was given up.
+    /// Returns whether the local row has been given up.
     pub(super) fn is_over(&self) -> bool {
         self.own_row().is_none()
     }
@@ -163,12 +163,12 @@ impl Drop for Membership {
     }
 }
 
-/// The memory of one view at one process: every member's row, of which only the local one is
-/// writable ([`Residence::rows`]).
+/// The memory of one view in one process. It contains every member's row, of which only the local
+/// one is writable ([`Residence::rows`]).
 ///
-/// Rows are borrowed from it. The memory is unmapped when both this value and the
-/// [`SharedMemory`](super::SharedMemory) over it are dropped. Peers keep their own mappings until
-/// they unmap them.
+/// Rows are borrowed from this value. The memory is unmapped when both this value and the
+/// [`SharedMemory`](super::SharedMemory) over it have been dropped. Peers keep their own mappings
+/// until they unmap them.
 #[derive(Clone, Debug)]
 pub struct Mappings {
     membership: Arc<Membership>,
@@ -195,7 +195,7 @@ impl Mappings {
         self.membership.residence.bell()
     }
 
-    /// Leaves the group on purpose, with all views: see [`Residence::leave`].
+    /// Deliberately leaves the group, with all views. See [`Residence::leave`].
     pub fn leave(&self) {
         self.membership.residence.leave();
     }
@@ -217,7 +217,7 @@ impl ViewRows for Mappings {
         unsafe { RowWriter::from_raw(row.base(), row.bytes()) }
     }
 
-    /// A row that is not there yet is zeros.
+    /// A row that is still missing reads as zeros.
     fn rows(&self) -> &[Row<'_>] {
         &self.membership.views
     }

@@ -1,9 +1,9 @@
-//! A member's file in the group's folder: the lock that shows that the member lives, and its
-//! statements about itself.
+//! A member's file in the group's folder, with the lock that shows that the member is alive, and
+//! the information that the member publishes about itself.
 //!
 //! The file is written and read, but never mapped, so truncating or removing it kills no process.
-//! Its owner writes its identity before the file has its name, so others find it complete or not at
-//! all. Values that change later (the owner's state, its newest row) have their own words.
+//! Its owner writes its identity before the file has its name, so others find it either complete or
+//! not at all. Values that change later (the owner's state, its newest row) have their own words.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,7 +17,7 @@ use super::folder::{Folder, is_live};
 const MAGIC: u64 = u64::from_le_bytes(*b"tramemb\x01");
 const FORMAT: u64 = 1;
 
-/// Number of words in the file, each 8 bytes.
+/// The number of words in the file, each of 8 bytes.
 const WORDS: usize = 9;
 const STATE_AT: u64 = 7 * 8;
 const ROW_AT: u64 = 8 * 8;
@@ -28,11 +28,11 @@ const ROW_AT: u64 = 8 * 8;
 pub(super) enum State {
     /// The member has its place in the group.
     Running = 1,
-    /// The member left on purpose.
+    /// The member has left deliberately.
     Left = 2,
-    /// The member ended without leaving: by an error or a panic.
+    /// The member has ended without leaving, by an error or a panic.
     Failed = 3,
-    /// The member runs, and has another file by now, because this one was removed.
+    /// The member is running, but by now has a different file, because this one was removed.
     MadeAgain = 4,
 }
 
@@ -63,11 +63,11 @@ pub(super) struct Statement {
     pub(super) identity: Identity,
     /// Whether the file has the format that this program knows.
     pub(super) is_of_this_format: bool,
-    /// Process id, for people only: nothing is decided by it.
+    /// The process id, for people only. No decision is based on it.
     pub(super) pid: u64,
-    /// The member's state. An impossible value counts as failure.
+    /// The member's state. An invalid value counts as failure.
     pub(super) state: State,
-    /// The digest of the member's newest row; zero if it has none.
+    /// The digest of the member's newest row, or zero if it has none.
     pub(super) row: u64,
 }
 
@@ -88,7 +88,7 @@ impl MemberFile {
         Ok(Self(file))
     }
 
-    /// Opens the file of a node for reading, if it exists and its owner lives.
+    /// Opens the file of a node for reading, if it exists and its owner is alive.
     pub(super) fn find(folder: &Folder, node: NodeId) -> rustix::io::Result<Option<Self>> {
         let file = folder.open_file(&Names::of(node).member)?.map(|file| Self(file.into()));
         match file {
@@ -102,7 +102,7 @@ impl MemberFile {
         Self(file.into())
     }
 
-    /// Reads the file. Returns `None` if it is not a member's, or is damaged.
+    /// Reads the file. Returns `None` if it is not a member's file, or is damaged.
     pub(super) fn read(&self) -> Option<Statement> {
         let mut bytes = [[0; 8]; WORDS];
         self.0.read_exact_at(bytes.as_flattened_mut(), 0).ok()?;
@@ -120,7 +120,7 @@ impl MemberFile {
         (magic == MAGIC).then_some(Statement { identity, is_of_this_format, pid, state, row })
     }
 
-    /// Returns whether its owner holds its lock, and so lives.
+    /// Returns whether the owner holds the file's lock, and is therefore alive.
     pub(super) fn is_locked(&self) -> rustix::io::Result<bool> {
         is_live(self.0.as_fd())
     }
@@ -136,15 +136,15 @@ impl MemberFile {
     }
 
     fn set(&self, offset: u64, value: u64) {
-        // The words are allocated. If the file was truncated on a full file system, its lock still
-        // shows that this member lives.
+        // The words are allocated. If the file has been truncated on a full file system, its lock
+        // still shows that this member is alive.
         if let Err(error) = self.0.write_all_at(&value.to_le_bytes(), offset) {
             tracing::warn!(%error, "cannot write to the member's file");
         }
     }
 
-    /// Releases the lock. Otherwise, a child that was forked in the meantime would keep it, and
-    /// this member would seem to live.
+    /// Releases the lock. Otherwise, a child forked in the meantime would keep it, and this member
+    /// would seem to be alive.
     pub(super) fn unlock(&self) {
         if let Err(error) = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock) {
             tracing::warn!(%error, "cannot unlock the member's file");

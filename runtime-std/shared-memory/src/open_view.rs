@@ -1,4 +1,4 @@
-//! An open view, and the fabric's knowledge of each of its members.
+//! An open view, and what the fabric knows about each of its members.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use super::residence::Residence;
 /// One member of one view.
 #[derive(Debug, Default)]
 pub(super) struct Seat {
-    /// The member's bell while it may be posted to: its row is here, and it is neither cut off nor
-    /// lost.
+    /// The member's bell, as long as the member may be posted to: its row has arrived, and it is
+    /// neither cut off nor lost.
     pub(super) way: Option<Bell>,
-    /// The process that has this place in the view. A later process of the same node does not get
-    /// it.
+    /// The process that has this place in the view. A later process of the same node does not
+    /// receive it.
     pub(super) peer: Option<Arc<Peer>>,
     /// The member's access to the local regions.
     pub(super) inlet: Inlet,
     /// The posts to the member's regions.
     pub(super) outlet: Outlet,
     has_row: bool,
-    /// Whether the member was sent the local row.
+    /// Whether the local row has been sent to the member.
     is_told: bool,
     is_cut: bool,
     loss: Option<LossCause>,
@@ -48,7 +48,7 @@ impl Seat {
         self.is_cut || self.loss.is_some()
     }
 
-    /// Permits posts to the member, if its row is there.
+    /// Permits posts to the member if its row has arrived.
     fn admit(&mut self) {
         if let Some(peer) = self.peer.as_ref().filter(|_| !self.is_gone() && self.has_row) {
             self.way = peer.bell().cloned();
@@ -57,7 +57,7 @@ impl Seat {
     }
 }
 
-/// A view that is open here.
+/// An open view of this process.
 #[derive(Debug)]
 pub(super) struct OpenView {
     pub(super) id: ViewId,
@@ -71,7 +71,7 @@ pub(super) struct OpenView {
 }
 
 impl OpenView {
-    /// Creates a view whose peers are not found yet.
+    /// Creates a view whose peers have not been found yet.
     pub(super) fn new(id: ViewId, membership: Arc<Membership>) -> Self {
         let (own, row_bytes) = (membership.own(), membership.row_bytes());
         let seats = membership.ids().iter().map(|_| Seat::default()).collect();
@@ -103,8 +103,8 @@ impl OpenView {
         self.membership.node_at(rank)
     }
 
-    /// Returns whether a member that may still appear lacks the local row, or its row is missing
-    /// here.
+    /// Returns whether a row is missing that may still arrive: the local row at a member, or a
+    /// member's row here.
     pub(super) fn is_awaiting(&self) -> bool {
         let is_awaited = |(rank, seat): (Rank, &Seat)| {
             rank != self.own && !seat.is_gone() && !(seat.has_row && seat.is_told)
@@ -131,7 +131,7 @@ impl OpenView {
     }
 
     /// Searches for the processes of peers, and sends them the local row. Returns true if a row is
-    /// missing here, or is made anew.
+    /// missing here, or is being allocated anew.
     pub(super) fn send_rows(&mut self, residence: &Residence) -> bool {
         let Self { id, membership, seats, own, .. } = self;
         let mut is_missing = false;
@@ -139,7 +139,8 @@ impl OpenView {
             if rank == *own || seat.is_gone() {
                 continue;
             }
-            // A send that fails now, perhaps for too many open files, is retried at the next check.
+            // A send that fails now, perhaps because too many files are open, is retried at the
+            // next check.
             if !seat.is_told
                 && let Err(error) = send_row(membership, residence, rank, seat)
             {
@@ -150,7 +151,7 @@ impl OpenView {
         is_missing
     }
 
-    /// Maps rows that have arrived. Adds the peers that are ready now to `events`, and rings them,
+    /// Maps rows that have arrived. Adds the peers that are now ready to `events`, and rings them,
     /// because they may be waiting for the local row.
     pub(super) fn put_rows(&mut self, events: &mut VecDeque<Event>) {
         let Self { id, membership, seats, own, .. } = self;
@@ -159,7 +160,7 @@ impl OpenView {
             if rank == *own || seat.is_gone() || is_settled {
                 continue;
             }
-            // A dead process's row is not accepted: its owner must live at that moment.
+            // A dead process's row is not accepted, so its owner must be alive at that moment.
             let Some(peer) = seat.peer.clone().filter(|peer| peer.loss().is_none()) else {
                 continue;
             };
@@ -179,8 +180,8 @@ impl OpenView {
         }
     }
 
-    /// Checks which peers' processes have ended, and adds each to `events` once. Returns true if
-    /// there is news.
+    /// Checks which peers' processes have ended, and adds each of them to `events` once. Returns
+    /// true if there is news.
     pub(super) fn check(&mut self, events: &mut VecDeque<Event>) -> bool {
         let mut is_news = false;
         for index in 0..self.seats.len() {
@@ -194,7 +195,7 @@ impl OpenView {
         is_news
     }
 
-    /// Marks a member as lost, and adds that to `events`.
+    /// Marks a member as lost, and adds the loss to `events`.
     #[cold]
     pub(super) fn lose(&mut self, rank: Rank, cause: LossCause, events: &mut VecDeque<Event>) {
         let seat = &mut self.seats[rank.index()];
@@ -206,8 +207,8 @@ impl OpenView {
         self.end_regions(rank);
     }
 
-    /// Reads the peers' messages about blocks, and copies a piece. Adds peers that are lost by that
-    /// to `events`.
+    /// Reads the peers' messages about blocks, and copies one piece. Adds peers that turn out to be
+    /// lost to `events`.
     pub(super) fn carry_blocks(&mut self, events: &mut VecDeque<Event>) {
         if self.exchange.is_none() {
             return;
@@ -220,7 +221,7 @@ impl OpenView {
                 Ok(true) => bell.ring_if_asleep(),
                 Ok(false) => {}
                 Err(cause) => {
-                    // The peer may have been refused a block, and must learn of it.
+                    // The peer may have been refused a block, and must learn of that.
                     bell.ring_if_asleep();
                     self.lose(rank, cause, events);
                 }
@@ -233,7 +234,7 @@ impl OpenView {
         }
     }
 
-    /// Offers a block to a peer, and rings it if it sleeps.
+    /// Offers a block to a peer, and rings the peer if it is asleep.
     pub(super) fn send_block(
         &mut self,
         (to, channel): (Rank, Channel),
@@ -252,7 +253,7 @@ impl OpenView {
         Ok(())
     }
 
-    /// Ends the view: its memory may change, or be unmapped.
+    /// Ends the view. Its memory may then change, or be unmapped.
     pub(super) fn end(mut self) {
         if let Some(exchange) = &mut self.exchange {
             exchange.end(&self.membership);

@@ -4,13 +4,14 @@ use tramontane_core::ids::ViewId;
 
 use super::open_view::OpenView;
 
-/// Largest number of open views. Each has one row of this process and one of each peer.
+/// The maximum number of open views. Each view has one row of this process and one row of each
+/// peer.
 pub(super) const VIEWS_MAX: usize = 512;
 
 /// Open views, sorted by id.
 #[derive(Debug, Default)]
 pub(super) struct OpenViews {
-    /// Separate from the views, so that a search touches few cache lines.
+    /// Separate from the views, so that a search touches only a few cache lines.
     ids: Vec<ViewId>,
     views: Vec<OpenView>,
 }

@@ -1,9 +1,11 @@
-//! A process's place in its group's folder. If its files are removed, it takes the place again.
+//! A process's place in its group's folder. If its files are removed, the process takes the place
+//! again.
 //!
-//! Cleaners of `/dev/shm`, and the end of a session (`RemoveIPC` of systemd-logind), remove files
-//! of a running group. Members that have met do not need the names: they hold each other's files
-//! and sockets. Later members need them, and so do operators and clients. So a thread checks the
-//! names several times per second, and makes them again.
+//! Files of a running group may be removed by programs that clean up `/dev/shm`, and at the end of
+//! a session (`RemoveIPC` of systemd-logind). Members that have met do not need the names, because
+//! they hold each other's files and sockets. But later members need them, and so do operators and
+//! clients. So a thread checks the names several times per second, and creates them again if
+//! necessary.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -18,13 +20,13 @@ use super::folder::{Folder, Patience};
 use super::member_file::{Identity, State};
 use super::root::{GroupName, Root};
 
-/// Interval between two checks of the names.
+/// The interval between checks of the names.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Interval between two checks while the place is lost.
+/// The interval between checks while the place is lost.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Largest number of datagrams received in one call: more than a socket's queue holds.
+/// The maximum number of datagrams received in one call, which is more than a socket's queue holds.
 const DATAGRAMS_MAX: usize = 4096;
 
 /// The place of a process in its group's folder.
@@ -42,9 +44,9 @@ struct Holding {
     folder: Arc<Folder>,
     /// `None` once this process has left.
     files: Option<OwnFiles>,
-    /// Number of times that the names were made again.
+    /// The number of times that the names have been created again.
     made_again: u32,
-    /// The reason why the names are gone and cannot be made again.
+    /// The reason why the names are missing and cannot be created again.
     lost: Option<String>,
 }
 
@@ -85,7 +87,7 @@ impl OwnPlace {
                 match socket.receive() {
                     Ok(Some(received)) => take(received),
                     Ok(None) => break,
-                    // There may be too many open files. The receive is retried at the next check.
+                    // Too many files may be open. The receive is retried at the next check.
                     Err(error) => {
                         tracing::warn!(%error, "cannot receive messages of other members");
                         return;
@@ -95,7 +97,7 @@ impl OwnPlace {
         }
     }
 
-    /// Releases the place. Returns false if that was done before.
+    /// Releases the place. Returns false if it has already been released.
     pub(super) fn end(&self, end: State) -> bool {
         let files = self.state().files.take();
         files.inspect(|files| files.set_state(end)).is_some()
@@ -117,7 +119,7 @@ impl OwnPlace {
         }
     }
 
-    /// Makes the names again if they are gone. Returns the time until the next check.
+    /// Creates the names again if they are missing. Returns the time until the next check.
     fn look(&self) -> Duration {
         let mut state = self.state();
         let Holding { folder, files: Some(files), made_again, lost } = &mut *state else {
@@ -127,7 +129,7 @@ impl OwnPlace {
             *lost = None;
             return LOOK_PAUSE;
         }
-        // No wait is permitted, because the lock of this place is held.
+        // Waiting is not permitted, because the lock of this place is held.
         let never = AtomicBool::new(false);
         let patience = Patience { until: Instant::now(), cancel: &never };
         match files.make_again(&self.root, &self.group, &self.identity, &patience) {

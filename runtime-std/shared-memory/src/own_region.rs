@@ -10,7 +10,7 @@ use tramontane_core::memory::BlockPages;
 use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
 
-/// Block memory or a region, shared by its owner and its owner's fabrics.
+/// Block memory or a region, shared by its owner and the owner's fabrics.
 #[derive(Debug)]
 pub struct OwnRegion {
     /// A number that no other memory of this process ever has.
@@ -39,7 +39,7 @@ impl Drop for OwnRegion {
     }
 }
 
-/// A part of the local block memory that a block is sent from or received into.
+/// A part of the local block memory from which a block is sent, or into which it is received.
 #[derive(Debug)]
 pub(super) struct Range {
     pub(super) memory: Arc<OwnRegion>,
@@ -48,7 +48,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Creates a range, if it is inside.
+    /// Creates a range, if it is inside the memory.
     pub(super) fn new(memory: Arc<OwnRegion>, area: Area, length: usize) -> Option<Self> {
         memory.at(area.offset, length).ok()?;
         Some(Self { memory, offset: area.offset, length })

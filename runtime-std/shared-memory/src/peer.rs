@@ -1,5 +1,5 @@
-//! A peer's process, as this one sees it: its file, which shows whether it lives, its doorbell, and
-//! the memory that it sent.
+//! A peer's process, as seen by this process: its file, which shows whether it is alive, its
+//! doorbell, and the memory that it has sent.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,19 +20,20 @@ use super::region_memory::{PeerRegion, PeerRegions, RegionIndex};
 use super::sealed::{Unusable, Writers, check};
 use super::space::BELL_BYTES;
 
-/// Largest number of rows and write queues that one process may have sent in advance, for views
-/// that are not open here. The number of used ones is bounded by the views of this process.
+/// The maximum number of rows and write queues that one process may have sent in advance, for views
+/// that are not open here. The number of used ones is bounded by the number of this process's
+/// views.
 const AHEAD_MAX: usize = 64;
 
-/// Largest number of block memories that a peer may have sent without a block from them: all of its
-/// memories, in two views.
+/// The maximum number of block memories that a peer may have sent without any block from them: all
+/// of its memories, in two views.
 const BLOCKS_MAX: usize = 2 * REGIONS_MAX;
 
-/// Checked memory from a peer.
+/// Memory from a peer that has been checked.
 #[derive(Debug)]
 struct SentMemory {
     subject: Subject,
-    /// Maps only the header for a row, and everything for other memory.
+    /// The mapping: only the header of a row, or all of any other memory.
     map: Map,
     /// A row's descriptor, and its total length.
     row: Option<(OwnedFd, usize)>,
@@ -48,18 +49,18 @@ struct Contact {
     way: WayTo,
 }
 
-/// A peer's process. A later process with the same id is another peer.
+/// A peer's process. A later process with the same id is a different peer.
 #[derive(Debug)]
 pub(super) struct Peer {
     identity: Identity,
     contact: Mutex<Contact>,
-    /// Arrives with the peer's first row.
+    /// The peer's bell, which arrives with its first row.
     bell: OnceLock<Bell>,
-    /// The rows and block memory that the peer sent.
+    /// The rows and block memory that the peer has sent.
     sent: Mutex<Vec<SentMemory>>,
-    /// The peer's regions, which all views show.
+    /// The peer's regions, which are part of all views.
     regions: Mutex<PeerRegions>,
-    /// Number of local regions that were sent to the peer.
+    /// The number of local regions that have been sent to the peer.
     regions_told: AtomicUsize,
     /// Whether all traffic with this process has ended, in every view, until the two meet again.
     is_cut: AtomicBool,
@@ -82,7 +83,7 @@ impl Peer {
         let Some(statement) = file.read().filter(is_of_group) else { return Ok(None) };
         let way = match WayTo::open(folder, &Names::of(node).memory) {
             Ok(way) => way,
-            // The file was removed, and its owner is making another one.
+            // The file has been removed, and its owner is creating another one.
             Err(Errno::NOENT | Errno::CONNREFUSED) => return Ok(None),
             Err(errno) => return Err(errno),
         };
@@ -112,28 +113,29 @@ impl Peer {
         self.bell.get()
     }
 
-    /// Ends all traffic between the two until they meet again.
+    /// Ends all traffic with the peer until the two processes meet again.
     pub(super) fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that the two have met again: future views include this process. Open views stay cut.
+    /// Notes that the two processes have met again. Future views include the peer, but open views
+    /// stay cut.
     pub(super) fn meet(&self) {
         self.is_cut.store(false, Ordering::Relaxed);
     }
 
-    /// Returns whether the peer was cut off.
+    /// Returns whether the peer has been cut off.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::Relaxed)
     }
 
-    /// Returns whether and how the peer ended. Takes two system calls; a failed one counts as no
-    /// news.
+    /// Returns whether and how the peer has ended. Takes two system calls; a failed call counts as
+    /// no news.
     pub(super) fn loss(&self) -> Option<LossCause> {
         let contact = self.contact();
         let gone = matches!(contact.file.is_locked(), Ok(false));
-        // The peer's statement is read after the lock, because the peer writes it before it
-        // releases the lock. A damaged file states nothing.
+        // The peer's state is read after the lock, because the peer writes it before it releases
+        // the lock. A damaged file contains no state.
         match contact.file.read().map(|statement| statement.state) {
             Some(State::Left) => Some(LossCause::Left),
             Some(State::Failed) => Some(LossCause::Exited),
@@ -150,8 +152,8 @@ impl Peer {
         self.contact().way.send(message, files)
     }
 
-    /// Switches to the process's new file and socket, if it made these again, because it does not
-    /// keep the old ones forever.
+    /// Switches to the process's new file and socket, if it has created these again, because it
+    /// does not keep the old ones forever.
     pub(super) fn renew(&self, folder: &Folder) {
         let has_others =
             self.contact().file.read().is_some_and(|said| said.state == State::MadeAgain);
@@ -212,7 +214,7 @@ impl Peer {
     }
 
     /// A region stays as it was first sent, because views already use it. It may arrive again from
-    /// a process that has forgotten this one in the meantime.
+    /// a process that has since forgotten this one.
     fn keep_region(&self, region: Region, map: Map, maker: &Maker) -> Result<(), Unusable> {
         let index = RegionIndex::of(region).ok_or(Unusable::TooMany)?;
         let place = &mut self.regions.lock().unwrap_or_else(PoisonError::into_inner)[index.0];
@@ -224,12 +226,13 @@ impl Peer {
         Ok(())
     }
 
-    /// Returns the regions that the peer sent. It sends them before its first row.
+    /// Returns the regions that the peer has sent. It sends them before its first row.
     pub(super) fn regions(&self) -> PeerRegions {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns how many local regions were sent to the peer, in the order in which they were made.
+    /// Returns the number of local regions that have been sent to the peer, in the order in which
+    /// they were created.
     pub(super) fn regions_told(&self) -> usize {
         self.regions_told.load(Ordering::Relaxed)
     }
@@ -241,7 +244,7 @@ impl Peer {
 
     fn keep(&self, new: SentMemory) -> Result<(), Unusable> {
         let mut sent = self.sent();
-        // New memory replaces the memory that was given up.
+        // New memory replaces memory that has been given up.
         sent.retain(|other| other.subject != new.subject && !Header::new(&other.map).is_over());
         let kind = std::mem::discriminant(&new.subject);
         let is_ahead =
@@ -265,10 +268,11 @@ impl Peer {
         Ok(())
     }
 
-    /// Maps a row that the peer sent. Returns true if it was there, and its owner has not given it
-    /// up.
+    /// Maps a row that the peer has sent. Returns true if the row has arrived and its owner has not
+    /// given it up.
     ///
-    /// The row can be mapped again for a view that is made anew here but not at the peer.
+    /// The row can be mapped again for a view whose memory is allocated anew here but not at the
+    /// peer.
     pub(super) fn put_row(
         &self,
         view: ViewId,
@@ -328,7 +332,7 @@ impl Peer {
     }
 }
 
-/// Reports why something that a peer sent is not used.
+/// Reports the reason why something sent by a peer is not used.
 pub(super) fn refused(member: NodeId, why: Unusable) {
     tracing::warn!(
         %member,

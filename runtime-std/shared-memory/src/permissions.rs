@@ -2,12 +2,12 @@
 //! its peers post, under the right that each peer has at that moment.
 //!
 //! `write_queue` explains why rights are not revoked by removing mappings. A process's posts are
-//! applied when the owner polls; a sleeping owner is rung. A read has completed when the call
-//! returns, because every peer maps every region.
+//! applied when the owner polls; an owner that is asleep is rung. A read has completed when the
+//! call returns, because every peer maps every region.
 //!
-//! No call here allocates or makes a system call on the path of a list, except to wake a sleeper.
-//! The first right that a peer grants in a view costs the memory of a queue, which is made in a
-//! poll.
+//! No call here allocates memory or makes a system call on the path of a list, except to wake a
+//! sleeper. The first right that a peer grants in a view requires the memory of a queue, which is
+//! allocated during a poll.
 
 use std::sync::Arc;
 
@@ -44,14 +44,15 @@ impl SharedMemory {
 }
 
 impl Permissions for SharedMemory {
-    /// Grows with the local regions, from 120 KiB to 2 MiB, and is constant once they are made.
+    /// Grows with the local regions, from 120 KiB to 2 MiB, and is constant once they have been
+    /// created.
     fn region_list_bytes_max(&self) -> usize {
         list_bytes_max(self.ring_bytes)
     }
 
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         self.set_right((view, peer), region, true)?;
-        // Polls check until the peer's queue is here.
+        // Polls check until the peer's queue has arrived.
         self.await_news();
         Ok(())
     }
@@ -93,7 +94,7 @@ impl Permissions for SharedMemory {
 }
 
 impl Residence {
-    /// Makes a region. Every row that is sent later is preceded by it.
+    /// Creates a region. It precedes every row that is sent later.
     fn make_region(self: &Arc<Self>, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
         let refused = |reason| Error::RegionRefused { region: region.0, reason };
         if region == Region::ROW {
@@ -115,8 +116,8 @@ impl HostRegions for SharedMemory {
     type RegionMemory = RegionMemory;
 
     /// # Errors
-    /// [`Error::RegionRefused`], [`Error::NoMemory`], [`Error::HasLeft`]. Nothing is left behind in
-    /// these cases.
+    /// Returns [`Error::RegionRefused`], [`Error::NoMemory`] or [`Error::HasLeft`]. Nothing is left
+    /// behind in these cases.
     fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
         if self.has_made_rows {
             let reason = "a view has already been created";

@@ -1,12 +1,11 @@
 //! Incoming traffic from one peer: the receives posted for it, and the blocks being copied.
 //!
 //! # Invariants
-//! - The blocks of a channel are copied one after the other, into its receives, both in posting
-//!   order.
-//! - Nothing is copied before every number of the entry was checked against the mapping and the
-//!   receive.
-//! - A block is answered once none of its bytes is read any longer. It is reported only if the
-//!   sender had not ended its channel, or the lane, when the last byte had been read.
+//! - The blocks of a channel are copied one at a time into its receives, both in posting order.
+//! - Nothing is copied before every number of the entry has been checked against the mapping and
+//!   the receive.
+//! - A block is answered once none of its bytes is being read any longer. It is reported only if
+//!   the sender had ended neither the channel nor the lane when the last byte had been read.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -37,7 +36,7 @@ pub(super) struct Receive {
     pub(super) token: Token,
 }
 
-/// An offered block that has its receive.
+/// An offered block that has been matched with its receive.
 #[derive(Debug)]
 struct Arriving {
     memory: Arc<PeerRegion>,
@@ -59,9 +58,9 @@ pub(super) struct Received {
 #[derive(Debug)]
 struct Inlet {
     receives: VecDeque<Receive>,
-    /// Blocks for the first receives, in order.
+    /// The blocks for the first receives, in order.
     arriving: VecDeque<Arriving>,
-    /// Bytes of the first block that are copied.
+    /// The number of bytes of the first block that have been copied.
     copied: usize,
 }
 
@@ -77,7 +76,7 @@ impl Inlet {
 pub(super) enum Fault {
     /// There is no receive for the block.
     Unawaited,
-    /// The entry's numbers are impossible, or its memory is missing.
+    /// The entry's numbers are invalid, or its memory is missing.
     Nonsense,
 }
 
@@ -110,13 +109,13 @@ impl Ends<'_> {
 /// The incoming traffic from one peer.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    /// Number of entries ever taken from the peer's lane.
+    /// The total number of entries taken from the peer's lane.
     taken: u64,
-    /// Number of answers ever given.
+    /// The total number of answers given.
     settled: u64,
     /// Indexed by channel; `None` if the channel was never used.
     inlets: Vec<Option<Box<Inlet>>>,
-    /// The peer's memories that blocks were sent from.
+    /// The peer's memories from which blocks have been sent.
     regions: Vec<Arc<PeerRegion>>,
 }
 
@@ -126,13 +125,13 @@ impl Inbox {
         Self { taken: 0, settled: 0, inlets, regions: Vec::new() }
     }
 
-    /// Returns whether a channel has an inlet. Making it is the only allocation on a channel's
+    /// Returns whether a channel has an inlet. Creating one is the only allocation on a channel's
     /// path.
     pub(super) fn has_inlet(&self, channel: Channel) -> bool {
         self.inlets.get(usize::from(channel.0)).is_some_and(Option::is_some)
     }
 
-    /// Adds a receive. Returns false if there are already as many as permitted.
+    /// Adds a receive. Returns false if the permitted number has been reached.
     pub(super) fn post(&mut self, channel: Channel, receive: Receive) -> bool {
         let Some(place) = self.inlets.get_mut(usize::from(channel.0)) else { return false };
         let inlet = place.get_or_insert_with(|| Box::new(Inlet::new()));
@@ -203,7 +202,7 @@ impl Inbox {
         })
     }
 
-    /// Copies a piece of the first block of a channel.
+    /// Copies one piece of the first block of a channel.
     pub(super) fn copy_piece(&mut self, ends: &Ends<'_>, channel: Channel) -> Copied {
         let Some(inlet) =
             self.inlets.get_mut(usize::from(channel.0)).and_then(Option::as_deref_mut)
@@ -221,7 +220,7 @@ impl Inbox {
             if inlet.copied < block.length {
                 return Copied::Part;
             }
-            // The bytes were read before this, and the two marks are loaded after it.
+            // The bytes have been read before this, and the two marks are loaded after it.
             fence(Ordering::Acquire);
             is_closed = ends.is_closed(channel);
         }
@@ -241,19 +240,19 @@ impl Inbox {
         self.settled += 1;
     }
 
-    /// Ends a channel. Returns how many receives there were.
+    /// Ends a channel. Returns the number of receives that it had.
     pub(super) fn close(&mut self, own: Lane<'_>, channel: Channel) -> usize {
         let Some(inlet) = self.inlets.get_mut(usize::from(channel.0)).and_then(Option::take) else {
             return 0;
         };
-        // Nobody copies at this point, so their memory is free at the sender.
+        // Nobody is copying at this point, so the sender's memory is free.
         for block in &inlet.arriving {
             self.answer(own, block.ticket, true);
         }
         inlet.receives.len()
     }
 
-    /// Forgets everything in flight. Returns how many receives there were.
+    /// Forgets everything in flight. Returns the number of receives that there were.
     pub(super) fn give_up(&mut self) -> usize {
         let receives = self.inlets.iter().flatten().map(|inlet| inlet.receives.len()).sum();
         self.inlets.fill_with(|| None);
@@ -269,7 +268,7 @@ pub(super) enum TakenIn {
     Nothing,
     /// A copy must begin on this channel.
     First(Channel),
-    /// The entry waits for another one of its channel.
+    /// The entry waits for another entry on its channel.
     Another,
     /// The entry's channel is closed, so it was answered.
     Dropped,
@@ -280,18 +279,18 @@ pub(super) enum TakenIn {
 pub(super) enum Copied {
     /// There is nothing to copy on that channel.
     Idle,
-    /// More of the same block is left.
+    /// Part of the same block remains.
     Part,
     /// The block is complete.
     Whole {
         /// The received block; `None` if its channel is closed.
         received: Option<Received>,
-        /// Whether another block is there.
+        /// Whether another block is waiting.
         has_more: bool,
     },
 }
 
-/// Finds a peer's memory, which is mapped at its first block and known from then on.
+/// Finds a peer's memory, which is mapped at its first block and remembered from then on.
 fn find_region(
     regions: &mut Vec<Arc<PeerRegion>>,
     serial: u64,
@@ -301,8 +300,8 @@ fn find_region(
     if let Some(known) = regions.iter().find(|region| region.serial == serial) {
         return Some(Arc::clone(known));
     }
-    // Memory that was given up is unmapped when another one arrives, because it may be in use until
-    // then.
+    // Memory that has been given up is unmapped when another memory arrives, because it may be in
+    // use until then.
     regions.retain(|region| !region.is_over() || Arc::strong_count(region) > 1);
     if regions.len() >= 2 * REGIONS_MAX {
         return None;

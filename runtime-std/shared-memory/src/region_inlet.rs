@@ -1,10 +1,10 @@
 //! One peer's rights to the local regions in a view, and the lists that it has posted to them.
 //!
 //! # Invariants
-//! - A list is applied only under the right by which it was posted, and only while that right
+//! - A list is applied only under the right by which it was posted, and only as long as that right
 //!   exists.
-//! - A revoked right has ended in local memory before its owner's call returns. Lists are applied
-//!   by the same owner's polls, so none is being applied at that moment.
+//! - A right is revoked in local memory before its owner's call returns. Lists are applied by the
+//!   same owner's polls, so none is being applied at that moment.
 
 use super::region_lanes::{RegionLane, Right};
 use super::region_memory::{OwnRegions, REGIONS_MAX, RegionIndex};
@@ -14,7 +14,7 @@ use super::write_queue::{Nonsense, QueueReader};
 #[derive(Debug, Default)]
 pub(super) struct Inlet {
     rights: [Right; REGIONS_MAX],
-    /// The right of the lists that were denied last, by region.
+    /// The rights of the lists that were last denied, by region.
     denied: [Right; REGIONS_MAX],
     queue: Option<QueueReader>,
 }
@@ -44,7 +44,7 @@ impl Inlet {
         self.queue = None;
     }
 
-    /// Returns whether the peer has a right, but its queue has not arrived.
+    /// Returns whether the peer has a right, but its queue has not arrived yet.
     pub(super) fn awaits_queue(&self) -> bool {
         self.queue.is_none() && self.rights.iter().any(|right| right.is_given())
     }
@@ -59,8 +59,8 @@ impl Inlet {
         self.queue.is_some()
     }
 
-    /// Applies or denies the lists posted so far, which is at most one full queue. Returns true if
-    /// there were any, and the peer must be notified.
+    /// Applies or denies the lists posted so far, which are at most one full queue. Returns true if
+    /// there were any, so that the peer must be notified.
     #[inline]
     pub(super) fn apply(
         &mut self,

@@ -1,7 +1,7 @@
 //! An owner's messages to one peer about its regions in a view: the peer's rights, and how much of
-//! its posts has been taken.
+//! the peer's posts the owner has taken.
 //!
-//! The lanes follow the owner's row in the same memory, one for each member:
+//! The lanes, one per member, follow the owner's row in the same memory:
 //!
 //! ```text
 //! a line     rights, one word per region: odd while the peer may write; grows with each change
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! # Invariants
-//! - Only the owner writes a lane; the peer reads it.
+//! - Only the owner writes to a lane; the peer reads it.
 //! - `taken` is stored with release after what it covers: the applied bytes, and the words about
 //!   denied lists.
-//! - A right that is granted again has a new number. Lists that were posted under an earlier right
-//!   are not applied under a later one, so no list is applied after one that was denied.
+//! - A right that is granted again has a new number. Lists posted under an earlier right are not
+//!   applied under a later one, so no list is applied after one that has been denied.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,12 +30,12 @@ const LANE_BYTES: usize = 3 * CACHE_LINE;
 
 const _: () = assert!(REGIONS_MAX * 8 <= CACHE_LINE, "a word a region fits into a line");
 
-/// Returns the bytes that a member's lanes take in a group of `members` members.
+/// Returns the size, in bytes, of a member's lanes in a group of `members` members.
 pub(super) const fn bytes(members: usize) -> usize {
     members.saturating_mul(LANE_BYTES)
 }
 
-/// The number of a right: odd while the right exists.
+/// The number of a right, which is odd while the right exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Right(pub(super) u64);
 
@@ -89,7 +89,7 @@ impl<'m> RegionLane<'m> {
         self.word(DENIED_AT + region.0 * 8).store(place + 1, Ordering::Relaxed);
     }
 
-    /// Returns how many bytes of the peer's queue the owner has taken.
+    /// Returns the number of bytes that the owner has taken from the peer's queue.
     #[inline]
     pub(super) fn taken(self) -> u64 {
         self.word(TAKEN_AT).load(Ordering::Acquire)

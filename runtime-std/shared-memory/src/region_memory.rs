@@ -1,13 +1,14 @@
-//! Regions: memory of a process that all its views show. Its owner decides who may write to it.
+//! Regions: memory of a process that is part of all its views. Its owner decides who may write to
+//! it.
 //!
 //! Like block memory, a region is sealed memory: its owner maps it writable, and peers map it
-//! read-only, once for each process and not for each view. A peer gets its descriptor before the
-//! first row, so a ready peer has shown all its regions.
+//! read-only, once per process rather than once per view. A peer receives its descriptor before the
+//! first row, so a peer that is ready has provided all its regions.
 //!
 //! # Invariants
-//! - A region keeps its number and its memory as long as its process lives.
-//! - Only its owner stores into a region. The owner applies the writes that peers may make
-//!   (`write_queue`).
+//! - A region keeps its number and its memory as long as its process runs.
+//! - Only its owner stores into a region. The owner applies the writes of peers that have the right
+//!   to write (`write_queue`).
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::header::{HEADER_BYTES, Header, Maker};
 use super::map::Map;
 use super::own_region::OwnRegion;
 
-/// Largest number of regions of a process. Their numbers start at 1.
+/// The maximum number of regions per process. Their numbers start at 1.
 pub(super) const REGIONS_MAX: usize = 8;
 
 /// The index of a region in lists of [`REGIONS_MAX`].
@@ -26,7 +27,7 @@ pub(super) const REGIONS_MAX: usize = 8;
 pub(super) struct RegionIndex(pub(super) usize);
 
 impl RegionIndex {
-    /// Returns `None` for the region of rows, and for an impossible number.
+    /// Returns `None` for the region of rows, and for an invalid number.
     #[inline]
     pub(super) fn of(region: Region) -> Option<Self> {
         let index = usize::from(region.0).checked_sub(1)?;
@@ -65,12 +66,12 @@ pub(super) type OwnRegions = [Option<RegionMemory>; REGIONS_MAX];
 pub(super) struct PeerRegion(Map);
 
 impl PeerRegion {
-    /// Wraps the mapping of memory that a peer sent. It contains at least the header.
+    /// Wraps the mapping of memory received from a peer. It contains at least the header.
     pub(super) const fn new(map: Map) -> Self {
         Self(map)
     }
 
-    /// Returns whether that process made the region, with that number.
+    /// Returns whether that process created the region with that number.
     pub(super) fn is_by(&self, maker: &Maker) -> bool {
         Header::new(&self.0).is_by(maker)
     }

@@ -1,9 +1,9 @@
-//! This process's posts to the regions of one peer in a view, and their results.
+//! A process's posts to the regions of one peer in a view, and the results of these posts.
 //!
 //! # Invariants
-//! - All lists in flight to a region were posted under one right. So one word of the owner is
-//!   enough to say which of them were denied: all from that position on.
-//! - After a denied list or a refused post, a region accepts no post until this process was
+//! - All lists in flight to a region were posted under the same right. So a single word from the
+//!   owner is enough to say which of them were denied: all lists from that position onwards.
+//! - After a denied list or a refused post, a region accepts no posts until this process has been
 //!   notified that it may post again.
 
 use std::collections::VecDeque;
@@ -18,21 +18,21 @@ use super::region_lanes::{RegionLane, Right};
 use super::region_memory::{OwnRegions, PeerRegions, REGIONS_MAX, RegionIndex};
 use super::write_queue::{List, Nonsense, QueueWriter};
 
-/// Largest number of lists with a token in flight to one peer in a view.
+/// The maximum number of lists with a token in flight to one peer in a view.
 pub(super) const TOKENS_MAX: usize = 1024;
 
 /// The state of the posts to one region.
 #[derive(Clone, Copy, Debug, Default)]
 struct OutletWay {
-    /// Whether posts are refused until this process was notified of a new right.
+    /// Whether posts are refused until this process has been notified of a new right.
     is_refusing: bool,
     /// The right under which the last lists were posted.
     right: Right,
-    /// Queue position after the last of those lists.
+    /// The queue position after the last of those lists.
     end: u64,
     /// The owner's last known word about denied lists.
     denied: u64,
-    /// Position from which on the last posted lists were denied.
+    /// The position at which the last posted lists start to be denied.
     denied_from: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ struct UnderWay {
 pub(super) struct Sources<'s> {
     pub(super) row: Row<'s>,
     pub(super) regions: &'s OwnRegions,
-    /// Largest number of bytes in a list.
+    /// The maximum number of bytes in a list.
     pub(super) list_bytes_max: usize,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Told<'t> {
 pub(super) struct Outlet {
     queue: Option<QueueWriter>,
     regions: PeerRegions,
-    /// Bytes of the queue known to be taken.
+    /// The number of bytes of the queue known to have been taken.
     taken: u64,
     ways: [OutletWay; REGIONS_MAX],
     under_way: VecDeque<UnderWay>,
@@ -94,7 +94,7 @@ impl Outlet {
         self.regions.get(RegionIndex::of(region)?.0)?.as_deref()
     }
 
-    /// Returns whether the peer granted a right, but there is no queue.
+    /// Returns whether the peer has granted a right, but there is no queue yet.
     pub(super) fn wants_queue(&self, lane: RegionLane<'_>) -> bool {
         self.queue.is_none() && RegionIndex::all().any(|region| lane.right(region).is_given())
     }
@@ -115,7 +115,7 @@ impl Outlet {
         self.queue.is_some()
     }
 
-    /// Gives up the lists in flight. They get no result.
+    /// Gives up the lists in flight, which get no result.
     pub(super) fn end(&mut self) {
         self.queue = None;
         self.under_way.clear();
@@ -136,7 +136,7 @@ impl Outlet {
             return Err(ErrorKind::Revoked);
         }
         if right != way.right && way.end > self.taken {
-            // The results of lists posted under the previous right are reported first.
+            // The results of lists posted under the previous right must be reported first.
             return Err(ErrorKind::QueueFull);
         }
         if !right.is_given() {
@@ -151,7 +151,7 @@ impl Outlet {
         let list = List { writes, region, right };
         let source_of = |write: &Write| sources.of(write.source);
         let start = queue.post(list, source_of).or_else(|| {
-            // Bytes taken since the last check are free already.
+            // Bytes taken since the last check are already free.
             queue.note_taken(lane.taken()).ok()?;
             queue.post(list, source_of)
         });
@@ -190,7 +190,7 @@ impl Outlet {
         if is_short { Ok(region) } else { Err(ErrorKind::OutOfRange) }
     }
 
-    /// Reads what the owner has taken since the last call, and what it denied.
+    /// Reads what the owner has taken since the last call, and what it has denied.
     #[inline]
     pub(super) fn hear(
         &mut self,
@@ -220,7 +220,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Checks whether lists in flight were denied.
+    /// Checks whether lists in flight have been denied.
     #[inline]
     fn hear_denials(
         &mut self,
@@ -244,8 +244,8 @@ impl Outlet {
         }
     }
 
-    /// Reports which regions can be posted to again: the right exists, and all denials were
-    /// reported.
+    /// Reports the regions that can be posted to again, because the right exists and all denials
+    /// have been reported.
     pub(super) fn restore(
         &mut self,
         lane: RegionLane<'_>,

@@ -1,7 +1,7 @@
-//! A process's place in a group, for the whole life of the process in all its views.
+//! A process's place in a group, which it keeps in all its views as long as it runs.
 //!
-//! In the group's folder, it has a file, whose lock shows that the process lives, and a socket, to
-//! which its peers send the descriptors of their memory.
+//! In the group's folder, the process has a file, whose lock shows that the process is alive, and a
+//! socket, to which its peers send the descriptors of their memory.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -26,11 +26,11 @@ use super::root::{GroupName, Root};
 use super::sealed::{SealedMemory, Writers};
 use super::space::BELL_BYTES;
 
-/// Time for which messages from a process that is not found are kept. Its owner makes its names
-/// again much sooner.
+/// The time for which messages from a process that cannot be found are kept. The process creates
+/// its names again much sooner.
 const UNKNOWN_MAX: Duration = Duration::from_secs(5);
 
-/// Largest number of such messages.
+/// The maximum number of such messages.
 const UNKNOWN_COUNT_MAX: usize = 64;
 
 /// The place of one process in one group, from its start until it leaves or ends (VIE-11, VIE-12).
@@ -43,16 +43,16 @@ pub struct Residence {
     /// Dropped before the place.
     _keeper: Keeper,
     bell: Bell,
-    /// Sent to peers, which ring it.
+    /// The bell, which is sent to peers so that they can ring it.
     bell_file: OwnedFd,
     /// Locked while messages are received, so that a later search for memory finds everything that
-    /// arrived. Holds messages from processes that were not found, each with its time, because the
-    /// names of such a process may have been removed.
+    /// has arrived. Contains messages from processes that could not be found, each with its time,
+    /// because the names of such a process may have been removed.
     receiving: Mutex<Vec<(Instant, Received)>>,
-    /// Processes that were found. Each is checked once, however many views include it.
+    /// Processes that have been found. Each is checked only once, however many views include it.
     peers: Mutex<Vec<Arc<Peer>>>,
     regions: Mutex<Regions<Weak<OwnRegion>>>,
-    /// Regions that all views show. They are never removed.
+    /// Regions that are part of all views. They are never removed.
     own_regions: Mutex<Vec<(Region, Arc<OwnRegion>)>>,
     /// The last serial number that was assigned.
     serial: AtomicU64,
@@ -62,13 +62,14 @@ impl Residence {
     /// Takes the place of a node in a group, and removes the files of dead predecessors with that
     /// id.
     ///
-    /// `digest` is that of the group's description: processes with different descriptions never see
-    /// each other's rows. `incarnation` is a number that no other incarnation of this node has.
-    /// Waits for the folder's lock for at most `time_limit`, or until `cancel` is set.
+    /// `digest` is the digest of the group's description: processes with different descriptions
+    /// never see each other's rows. `incarnation` is a number that no other incarnation of this
+    /// node has. Waits for the folder's lock for at most `time_limit`, or until `cancel` is set.
     ///
     /// # Errors
-    /// [`Error::DuplicateId`] if a live process has the place; [`Error::NoSpace`],
-    /// [`Error::CannotSeal`], and others: see [`Error`]. Nothing is left behind in these cases.
+    /// Returns [`Error::DuplicateId`] if a live process has the place; [`Error::NoSpace`],
+    /// [`Error::CannotSeal`] and others as described in [`Error`]. Nothing is left behind in these
+    /// cases.
     pub fn claim(
         root: &Root,
         group: &GroupName,
@@ -81,7 +82,8 @@ impl Residence {
         let patience = Patience { until: Instant::now() + time_limit, cancel };
         let sleeper_barrier = root.fences().sleeper_barrier();
         let identity = Identity { digest, node, incarnation, sleeper_barrier };
-        // The bell is made before any peer can find this process, because each peer is sent it.
+        // The bell is created before any peer can find this process, because it is sent to each
+        // peer.
         let SealedMemory { file: bell_file, map } = SealedMemory::new(BELL_BYTES, Writers::All)?;
         let place = Arc::new(OwnPlace::claim(root, group, &identity, &patience)?);
         Ok(Self {
@@ -116,21 +118,21 @@ impl Residence {
         self.bell.clone()
     }
 
-    /// Returns the path of a node's control socket. Another component makes it; it is removed with
-    /// its owner, or with the files of dead members.
+    /// Returns the path of a node's control socket. The socket is created by another component, and
+    /// is removed with its owner, or with the files of dead members.
     #[must_use]
     pub fn socket_path(&self, node: NodeId) -> PathBuf {
         door_in(self.path(), node)
     }
 
-    /// Returns a sentence for people about the names in the folder, if any were removed while this
-    /// process had its place there.
+    /// Returns a sentence for people about the names in the folder, if any have been removed while
+    /// this process had its place there.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         self.place.notice()
     }
 
-    /// Returns the path of the group's folder, even if the folder was replaced.
+    /// Returns the path of the group's folder, even if the folder has been replaced.
     pub(super) fn path(&self) -> &Path {
         self.place.path()
     }
@@ -140,12 +142,12 @@ impl Residence {
         self.place.folder()
     }
 
-    /// Returns whether a process has the place of a node now.
+    /// Returns whether a process currently has the place of a node.
     ///
     /// # Errors
-    /// [`Error::WrongDigest`] or [`Error::WrongVersion`] if the process has another description of
-    /// the group, or runs another version of the program: it and this process never see each
-    /// other's rows. [`Error::Io`] if the folder cannot be read.
+    /// Returns [`Error::WrongDigest`] or [`Error::WrongVersion`] if the process has a different
+    /// description of the group or runs a different version of the program, so that it and this
+    /// process never see each other's rows. Returns [`Error::Io`] if the folder cannot be read.
     pub fn is_live(&self, node: NodeId) -> Result<bool, Error> {
         let Some(file) = self.member_file(node)? else { return Ok(false) };
         let Some(said) = file.read() else { return Ok(false) };
@@ -158,11 +160,11 @@ impl Residence {
         Ok(!said.state.is_over())
     }
 
-    /// Returns whether a live process of a node is a member: one that has the row of a view, under
-    /// any description.
+    /// Returns whether a live process of a node is a member, that is, whether it has the row of a
+    /// view under any description.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be read.
+    /// Returns [`Error::Io`] if the folder cannot be read.
     pub fn is_member(&self, node: NodeId) -> Result<bool, Error> {
         let file = self.member_file(node)?;
         // A live process with a damaged file may be a member.
@@ -175,11 +177,11 @@ impl Residence {
             .map_err(|errno| Error::from_errno("cannot look for a member in", self.path(), errno))
     }
 
-    /// Leaves the group on purpose: publishes that, removes this process's files, and rings all
-    /// peers that sent it a row. Rows stay mapped. Idempotent, and safe from any thread.
+    /// Deliberately leaves the group: publishes that, removes this process's files, and rings all
+    /// peers that have sent it a row. Rows stay mapped. Idempotent, and safe from any thread.
     ///
     /// A process that ends without this call (by an error, a panic, or the end of the process)
-    /// counts as failed: peers' fabrics report `Exited` and not `Left`.
+    /// counts as failed: peers' fabrics report `Exited` rather than `Left`.
     pub fn leave(&self) {
         self.end(State::Left);
     }
@@ -195,8 +197,8 @@ impl Residence {
         Maker { node: u64::from(self.node().get()), incarnation: self.incarnation(), number }
     }
 
-    /// Sends memory to a peer. Returns false if it must be sent again later: the peer is not there,
-    /// or has not taken earlier messages.
+    /// Sends memory to a peer. Returns false if it must be sent again later, because the peer is
+    /// not running or has not taken earlier messages.
     pub(super) fn send(
         &self,
         to: &Peer,
@@ -224,7 +226,7 @@ impl Residence {
         *unknown = received;
     }
 
-    /// Accepts a message or drops it. Returns false if its sender is not found.
+    /// Accepts a message or drops it. Returns false if its sender cannot be found.
     fn take_received(&self, received: &mut Received) -> bool {
         let Some(message) = received.message else {
             tracing::warn!(
@@ -234,7 +236,7 @@ impl Residence {
             return true;
         };
         let Some(peer) = self.find(message.node).ok().flatten() else { return false };
-        // A message from a process that has ended since is of no use.
+        // A message from a process that has since ended is of no use.
         if peer.incarnation() != message.incarnation {
             tracing::debug!(member = %message.node, "memory of a process that was not found");
         } else if let Err(why) = peer.accept(&message, std::mem::take(&mut received.files)) {
@@ -260,13 +262,13 @@ impl Residence {
         Ok(Some(found))
     }
 
-    /// Finds peers under their new names, if they made these again.
+    /// Finds peers under their new names, if they have created these again.
     pub(super) fn renew_peers(&self) {
         let folder = self.folder();
         self.peers().iter().for_each(|peer| peer.renew(&folder));
     }
 
-    /// Forgets processes that no view uses, and memory that its owner has given up.
+    /// Forgets processes that are in no view, and memory that its owner has given up.
     pub(super) fn forget_what_is_over(&self) {
         let mut peers = self.peers();
         peers.iter().for_each(|peer| peer.forget_what_is_over());
@@ -317,12 +319,12 @@ impl Residence {
         self.regions().take_this(region, Arc::downgrade(memory), is_gone)
     }
 
-    /// Returns the regions that all views show.
+    /// Returns the regions that are part of all views.
     pub(super) fn own_regions(&self) -> MutexGuard<'_, Vec<(Region, Arc<OwnRegion>)>> {
         self.own_regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a node's process was met again after it was cut off.
+    /// Notes that a node's process has been met again after it was cut off.
     pub(super) fn meet(&self, node: NodeId) {
         self.peers().iter().filter(|peer| peer.id() == node).for_each(|peer| peer.meet());
     }
@@ -333,7 +335,7 @@ impl Residence {
         Range::new(memory, area, length)
     }
 
-    /// Returns a serial number that was never assigned.
+    /// Returns a serial number that has never been assigned.
     pub(super) fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed) + 1
     }

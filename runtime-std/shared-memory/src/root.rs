@@ -18,10 +18,10 @@ use super::futex::Fences;
 /// Overrides the file system, for tests and for machines whose `/dev/shm` is too small.
 const VARIABLE: &str = "TRAMONTANE_SHM_DIR";
 
-/// Prefix of the name of a user's folder. The user's number follows.
+/// The prefix of the name of a user's folder. It is followed by the user's number.
 const PREFIX: &str = "tramontane-";
 
-/// Flags for opening a folder: never through a symbolic link.
+/// The flags for opening a folder: never through a symbolic link.
 pub(super) const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -41,10 +41,10 @@ impl GroupName {
         if good { Ok(Self(name.to_owned())) } else { Err(Error::BadName(name.to_owned())) }
     }
 
-    /// Returns a name that no other run has: the prefix and 64 random bits.
+    /// Returns a name that no other run has, consisting of the prefix and 64 random bits.
     ///
     /// # Errors
-    /// [`Error::BadName`] if the prefix is not a valid name of at most 47 characters.
+    /// Returns [`Error::BadName`] if the prefix is not a valid name of at most 47 characters.
     pub fn unique(prefix: &str) -> Result<Self, Error> {
         Self::new(&format!("{prefix}-{:016x}", random()))
     }
@@ -74,7 +74,7 @@ impl fmt::Display for GroupName {
 pub(super) fn random() -> u64 {
     loop {
         let mut bytes = [0; 8];
-        // A request of 8 bytes is never cut short. Before the pool is ready, the call waits.
+        // A request for 8 bytes is never truncated. Before the pool is ready, the call waits.
         if getrandom(&mut bytes, GetRandomFlags::empty()) == Ok(8) {
             let number = u64::from_ne_bytes(bytes);
             if number != 0 {
@@ -92,7 +92,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Returns the folder in `/dev/shm`, or in the folder that `TRAMONTANE_SHM_DIR` names.
+    /// Returns the folder in `/dev/shm`, or in the folder named by `TRAMONTANE_SHM_DIR`.
     #[must_use]
     pub fn from_env() -> Self {
         match std::env::var_os(VARIABLE) {
@@ -101,8 +101,8 @@ impl Root {
         }
     }
 
-    /// Returns the folder in `parent`, which must exist, on a file system in memory (on another it
-    /// works, slowly).
+    /// Returns the folder in `parent`, which must exist and should be on a file system in memory
+    /// (any other file system works, but slowly).
     #[must_use]
     pub fn under(parent: &Path) -> Self {
         let path = parent.join(format!("{PREFIX}{}", geteuid().as_raw()));
@@ -127,7 +127,7 @@ impl Root {
         &self.path
     }
 
-    /// Returns the folders of other users next to it. Their groups cannot be joined.
+    /// Returns the folders of other users beside it. Their groups cannot be joined.
     #[must_use]
     pub fn of_other_users(&self) -> Vec<PathBuf> {
         let beside = self.path.parent().and_then(|parent| std::fs::read_dir(parent).ok());
@@ -149,11 +149,11 @@ impl Root {
     }
 
     /// Removes the folders of earlier runs that no process uses, and returns the names of those
-    /// groups. Live groups, and groups that are just being started, are not touched.
+    /// groups. Groups that are running or just being started are left alone.
     ///
     /// # Errors
     /// Fails if the root belongs to another user or cannot be read. A folder that cannot be removed
-    /// is reported and left.
+    /// is reported and left in place.
     pub fn sweep(&self) -> Result<Vec<String>, Error> {
         let Some(root) = self.open()? else { return Ok(Vec::new()) };
         let mut swept = Vec::new();
@@ -176,8 +176,8 @@ impl Root {
         Ok(swept)
     }
 
-    /// Opens the folder, creating it if needed. It may be removed at any time while it is empty:
-    /// operations in it then fail with `NOENT`, and the caller starts again.
+    /// Opens the folder, creating it if needed. It may be removed at any time while it is empty.
+    /// Operations in it then fail with `NOENT`, and the caller starts over.
     pub(super) fn open_or_make(&self) -> Result<OwnedFd, Error> {
         loop {
             match mkdirat(CWD, &self.path, Mode::RWXU) {
@@ -213,7 +213,7 @@ impl Root {
 
     /// Removes the folder if it is empty.
     pub(super) fn remove_if_empty(&self) {
-        // Usually it is not empty. If it is gone already, that is fine too.
+        // Usually the folder is not empty. If it no longer exists, that is fine too.
         let _ = unlinkat(CWD, &self.path, AtFlags::REMOVEDIR);
     }
 
@@ -222,7 +222,7 @@ impl Root {
     }
 }
 
-/// The reason for refusing a folder with this user's name that another user made first, which
+/// The reason for refusing a folder with this user's name that another user created first, which
 /// anyone can do on a shared file system.
 const ANOTHERS: &str = "it belongs to another user; set TRAMONTANE_SHM_DIR to a folder of your own, the same for all \
      members, or have its owner or root remove it";

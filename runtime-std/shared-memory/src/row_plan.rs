@@ -1,7 +1,7 @@
-//! The rows of a group or a view: their owners, their lengths, and whether blocks are exchanged.
+//! The rows of a group or a view, with their owners and lengths, and whether blocks are exchanged.
 //!
 //! # Invariant
-//! Two plans with one digest are the same plan. Peers map each other's rows by it.
+//! Two plans with the same digest are the same plan. Peers map each other's rows by this digest.
 
 use tramontane_core::fabric::ViewPlan;
 use tramontane_core::ids::{NodeId, Rank};
@@ -13,7 +13,8 @@ use super::region_lanes;
 /// Mixed into the digest if blocks are exchanged between the members: "blocks", as a number.
 const WITH_BLOCKS: u64 = u64::from_le_bytes(*b"blocks\0\x01");
 
-/// The rows of a group with fixed membership, or of one of several views; the same at every member.
+/// The rows of a group with fixed membership, or of one of several views. They are the same at
+/// every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RowPlan {
     members: Vec<NodeId>,
@@ -41,7 +42,7 @@ impl RowPlan {
         &self.members
     }
 
-    /// Returns the bytes of a member's row, or zero if there is none.
+    /// Returns the size of a member's row in bytes, or zero if there is none.
     pub(super) fn row_bytes(&self, rank: Rank) -> usize {
         self.row_bytes.get(rank.index()).copied().unwrap_or(0)
     }
@@ -56,7 +57,7 @@ impl RowPlan {
         self.has_blocks.then(|| HEADER_BYTES.saturating_add(self.row_bytes(rank)))
     }
 
-    /// Returns the offset of a member's lanes about regions in the file of its row.
+    /// Returns the offset of a member's region lanes in the file of its row.
     pub(super) fn lanes_at(&self, rank: Rank) -> usize {
         let queues = if self.has_blocks { block_queues::bytes(self.members.len()) } else { 0 };
         HEADER_BYTES.saturating_add(self.row_bytes(rank)).saturating_add(queues)

@@ -1,11 +1,11 @@
 //! Memory that processes pass to each other: a memfd, fully allocated and sealed.
 //!
 //! # Invariants
-//! - Nobody can change its length, not even the owner, so no reader dies because a peer shortened
-//!   it.
-//! - Rows and block memory are written through one mapping, which their owner made before sealing
-//!   them. A peer gets the same descriptor, but can map it only for reading.
-//! - All pages exist before a peer sees the memory: a full machine causes an error at the owner.
+//! - Nobody can change its length, not even the owner, so no reader crashes because a peer has
+//!   shortened it.
+//! - Rows and block memory are written through one mapping, which their owner created before
+//!   sealing them. A peer receives the same descriptor, but can map it only for reading.
+//! - All pages exist before a peer sees the memory, so a full machine causes an error at the owner.
 //! - A peer's descriptor is checked for all of this before it is mapped.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -27,12 +27,12 @@ const NAME: &str = "tramontane";
 /// Magic number of a file system of huge pages.
 const HUGETLBFS: u64 = 0x9584_58f6;
 
-/// The processes that may write the memory.
+/// The processes that may write to the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writers {
-    /// Only its owner, through the mapping that it made first: for rows and block memory.
+    /// Only its owner, through the mapping that it created first. Used for rows and block memory.
     Owner,
-    /// Every process that has the descriptor: for doorbells.
+    /// Every process that has the descriptor. Used for doorbells.
     All,
 }
 
@@ -55,12 +55,12 @@ pub(super) struct SealedMemory {
 }
 
 impl SealedMemory {
-    /// Makes memory of that length, filled with zeros.
+    /// Allocates memory of that length, filled with zeros.
     pub(super) fn new(bytes: usize, writers: Writers) -> Result<Self, Error> {
         Self::mapped_by(bytes, writers, Map::new)
     }
 
-    /// Makes memory that may be very large.
+    /// Allocates memory that may be very large.
     pub(super) fn new_large(bytes: usize, writers: Writers) -> Result<Self, Error> {
         Self::mapped_by(bytes, writers, Map::new_large)
     }
@@ -77,7 +77,7 @@ impl SealedMemory {
             errno => failed("cannot size", errno),
         })?;
         // The memory is mapped before it is allocated, because huge pages are given to a mapping
-        // that asked for them, and not to a file.
+        // that asks for them, not to a file.
         let map = map(file.as_fd(), bytes, Access::Write).map_err(|errno| match errno {
             Errno::NOMEM => no_memory(length),
             errno => failed("cannot map", errno),
@@ -117,7 +117,7 @@ fn failed(action: &'static str, errno: Errno) -> Error {
     Error::Io { action, path: Path::new("shared memory (memfd)").into(), source: errno.into() }
 }
 
-/// The fault of a descriptor that a peer sent.
+/// The defect of a descriptor sent by a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
     #[error("it is not memory in a memfd")]

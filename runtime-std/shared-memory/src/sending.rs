@@ -2,7 +2,7 @@
 //!
 //! # Invariant
 //! A send keeps its memory until it is answered, or until the peer or the view is given up. So a
-//! peer that maps the memory late does not find it given up.
+//! peer that maps the memory late does not find that it has been given up.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +11,7 @@ use tramontane_core::fabric::{Channel, ErrorKind, Token};
 use super::block_queues::{ENTRIES, Entry, Lane, SENDS};
 use super::own_region::OwnRegion;
 
-/// A peer sent something that no correct member sends.
+/// The error for data that no correct member sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
 
@@ -35,9 +35,9 @@ pub(super) struct Source {
 /// The sends to one peer.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    /// Number of entries ever posted in the local lane.
+    /// The total number of entries posted in the local lane.
     posted: u64,
-    /// Number of answers ever seen in the peer's lane.
+    /// The total number of answers seen in the peer's lane.
     seen: u64,
     /// By ticket.
     offered: Box<[Option<Offered>]>,
