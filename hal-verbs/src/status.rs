@@ -1,10 +1,10 @@
 //! The results of a work request.
 //!
 //! No status says that a peer has cut this member off. The kernel destroys the objects of a killed
-//! process one by one, the newest first. Its memory may be gone while its queue pairs still answer,
-//! and they answer as they would answer a forbidden write. So a refused request is a reason to
-//! suspect the peer, like an unanswered one (HAL-5). Only the side channel reports that a peer has
-//! cut this member off.
+//! process one by one, beginning with the newest. Its memory may have been released while its queue
+//! pairs still answer, and they answer as they would answer a forbidden write. So a refused request
+//! is a reason to suspect the peer, just like an unanswered one (HAL-5). Only the side channel
+//! reports that a peer has cut this member off.
 
 use std::fmt;
 
@@ -13,20 +13,20 @@ use std::fmt;
 pub enum WorkStatus {
     /// The request succeeded.
     Success,
-    /// A range outside registered memory, or with a wrong key, at this end.
+    /// At this end, a range is outside registered memory or has a wrong key.
     LocalError(u32),
-    /// The queue pair had failed before: this request was never tried, or is not known to have
+    /// The queue pair had already failed: this request was never tried, or is not known to have
     /// arrived.
     Flushed,
-    /// The peer's connection does not permit such a request. A terminating process answers like
-    /// this too.
+    /// The peer's connection does not permit such a request. A terminating process also answers
+    /// like this.
     RemoteInvalidRequest,
-    /// The peer's memory does not permit the request: a wrong range or key, or memory that is gone,
-    /// such as that of a terminating process.
+    /// The peer's memory does not permit the request: a wrong range or key, or memory that no
+    /// longer exists, such as that of a terminating process.
     RemoteAccess,
-    /// The peer could not carry out the request, for reasons of its own.
+    /// The peer could not execute the request, for reasons of its own.
     RemoteOperation,
-    /// No answer came after all retries.
+    /// No answer arrived after all retries.
     RetriesExceeded,
     /// The peer had no receive posted during all retries.
     ReceiverNotReady,

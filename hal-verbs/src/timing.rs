@@ -2,57 +2,57 @@
 //!
 //! A reliable connection retransmits an unanswered packet after `4.096 us * 2^exponent`, and gives
 //! up after a number of retries. A caller gives a duration; the smallest pair of exponent and
-//! retries that gives up no earlier is used. The device's actual time is longer, and is reported as
-//! a minimum and a maximum:
+//! retries that does not give up earlier is used. The device's actual time is longer, and is
+//! reported as a minimum and a maximum:
 //! - A device may wait up to four times the interval before it retransmits (InfiniBand
 //!   specification, volume 1, 9.7.6.1.3).
 //! - The firmware of a NIC raises small exponents to its own floor. For some NICs this is known to
-//!   be 16, about 268 ms; a device cannot be asked.
+//!   be 16, about 268 ms; a device cannot be queried for it.
 
 use std::time::Duration;
 
 use crate::devices::DeviceKind;
 
-/// The smallest exponent used, about a millisecond. With smaller ones some devices do not
-/// retransmit at all.
+/// The smallest exponent used, which means about a millisecond. With smaller exponents, some
+/// devices do not retransmit at all.
 const EXPONENT_MIN: u8 = 8;
 
 /// The exponent has five bits.
 pub const EXPONENT_MAX: u8 = 31;
 
-/// Seven means "forever" in a neighbouring field, and soft-RoCE treats it the same way here: it
-/// never gives up.
+/// Maximum number of retries of soft-RoCE. Seven means "forever" in a neighbouring field, and
+/// soft-RoCE treats it the same way in this one: it never gives up.
 const SOFTWARE_RETRIES_MAX: u8 = 6;
 
-/// With fewer retries, one lost packet would lose a peer.
+/// Minimum number of retries. With fewer, one lost packet would lose a peer.
 const SOFTWARE_RETRIES_MIN: u8 = 3;
 
-/// On a NIC seven means seven retries, the maximum. For a given duration, many retries at short
+/// On a NIC, seven means seven retries, the maximum. For a given duration, many retries at short
 /// intervals survive more lost packets than few at long ones.
 const ADAPTER_RETRIES: u8 = 7;
 
-/// The largest known floor of a NIC's firmware, assumed for all NICs: 268 ms.
+/// The largest known floor of a NIC's firmware, 268 ms. It is assumed for all NICs.
 const ADAPTER_EXPONENT_FLOOR: u8 = 16;
 
 /// The factor by which a device may exceed the interval.
 const STRETCH_MAX: u32 = 4;
 
-/// The times at which an unanswered packet is retransmitted and its peer is given up.
+/// The times after which an unanswered packet is retransmitted and its peer is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LossTimes {
     /// The requested exponent: the packet is retransmitted after `4.096 us * 2^timeout_exponent`.
     pub timeout_exponent: u8,
     /// The number of retries.
     pub retries: u8,
-    /// The exponent to which the device may raise smaller ones.
+    /// The exponent to which the device may raise smaller exponents.
     pub exponent_floor: u8,
 }
 
 impl LossTimes {
-    /// Returns the shortest times at which a device of this kind gives a peer up no earlier than
-    /// `wanted`. The shortest of all is about 4 ms in software and 8 ms on a NIC; the longest,
-    /// about 17 hours, is used for all longer durations. `exponent_floor` is the firmware's floor,
-    /// if the caller knows it; otherwise a cautious value for all NICs is used.
+    /// Returns the shortest times with which a device of this kind does not give a peer up earlier
+    /// than `wanted`. The shortest possible time is about 4 ms in software and 8 ms on a NIC; the
+    /// longest, about 17 hours, is used for all longer durations. `exponent_floor` is the
+    /// firmware's floor, if the caller knows it; otherwise, a cautious value for all NICs is used.
     #[must_use]
     pub fn at_least(wanted: Duration, kind: DeviceKind, exponent_floor: Option<u8>) -> Self {
         let (retries, floor_usual) = match kind {
@@ -77,8 +77,8 @@ impl LossTimes {
         interval(self.timeout_exponent)
     }
 
-    /// Returns the shortest time after which a silent peer is given up: never below the requested
-    /// time, except at the upper limit of the encoding.
+    /// Returns the shortest time after which a silent peer is given up: it is never below the
+    /// requested time, except at the upper limit of the encoding.
     #[must_use]
     pub fn least(&self) -> Duration {
         self.first_retry().saturating_mul(u32::from(self.retries) + 1)
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(short.longest(), Duration::from_nanos(4096 << 16) * 8 * 4);
         let known = LossTimes::at_least(Duration::from_millis(10), DeviceKind::Adapter, Some(12));
         assert_eq!(known.longest(), Duration::from_nanos(4096 << 12) * 8 * 4);
-        // Above the floor only the retransmissions extend the time.
+        // Above the floor, only the retransmissions extend the time.
         for times in [at_least(60_000, DeviceKind::Adapter), at_least(10, DeviceKind::SoftRoce)] {
             assert_eq!(times.longest(), times.least() * 4);
         }

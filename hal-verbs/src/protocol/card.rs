@@ -16,15 +16,15 @@ pub(crate) struct CardLink {
     pub(crate) number: u32,
     /// The first packet's number; 24 bits.
     pub(crate) first_packet: u32,
-    /// Memory for the reader of this card only, or for the peers that have permission: address, key
-    /// and size.
+    /// Memory for the receiver of this card only, or for the peers that have permission: address,
+    /// key and size.
     pub(crate) address: u64,
     pub(crate) key: u32,
     pub(crate) bytes: u64,
 }
 
-/// A member's card for one peer. Connections are in an order that both know: the row, the regions,
-/// blocks.
+/// A member's card for one peer. Connections are in an order that both ends know: the row, the
+/// regions, blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Card {
     pub(crate) gid: Ipv6Addr,
@@ -32,10 +32,10 @@ pub(crate) struct Card {
     pub(crate) mtu_bytes: u32,
     pub(crate) reads_max: u8,
     pub(crate) link_layer: LinkLayer,
-    /// Whether its packets must carry a GID header on InfiniBand too.
+    /// Whether the member's packets must carry a GID header on InfiniBand too.
     pub(crate) has_global_route: bool,
     pub(crate) partition: PartitionKey,
-    /// The party that keeps the order of writes at this end; it must be the same at both.
+    /// The party that keeps the order of writes at this end; it must be the same at both ends.
     pub(crate) write_order: WriteOrder,
     pub(crate) links: Vec<CardLink>,
 }
@@ -44,7 +44,7 @@ const HEAD_BYTES: usize = 26;
 const LINK_BYTES: usize = 28;
 const NUMBER_MAX: u32 = 0x00ff_ffff;
 
-/// Bits of the network byte: the port's link layer, whether packets carry a GID header, and whether
+/// Bits in the network byte: the port's link layer, whether packets carry a GID header, and whether
 /// updates keep the order of writes.
 const INFINIBAND: u8 = 1;
 const ETHERNET: u8 = 2;
@@ -84,7 +84,7 @@ impl Card {
         bytes
     }
 
-    /// Returns `None` if it is not a card with `links` connections.
+    /// Decodes a card. Returns `None` if the bytes are not a card with `links` connections.
     pub(crate) fn decode(bytes: &[u8], links: usize) -> Option<Self> {
         let (gid, rest) = bytes.split_first_chunk::<16>()?;
         let (lid, rest) = rest.split_first_chunk()?;

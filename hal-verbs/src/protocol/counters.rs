@@ -3,44 +3,45 @@
 /// Counts since the start. For `n` lists of `w` writes each to one peer that is awake, with
 /// completions according to [`Limits::signal_every`](crate::Limits) and without tokens, the design
 /// predicts: `n` lists, `n*w` writes and `n` doorbells; `n*w / signal_every` signalled, rounded
-/// down, if `w` divides it; as many completions; and inline every write that is not longer than the
-/// device takes inline.
+/// down, if `w` divides it; as many completions; and, as inline writes, all writes that are no
+/// longer than the device sends inline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
-    /// Lists that were accepted.
+    /// Number of lists that were accepted.
     pub lists: u64,
-    /// Writes in them that have bytes.
+    /// Number of writes in those lists that have bytes.
     pub writes: u64,
-    /// Bytes in those writes.
+    /// Total size of those writes in bytes.
     pub bytes: u64,
-    /// Writes that went inline.
+    /// Number of writes that were sent inline.
     pub inline: u64,
-    /// Guards that did not fit inline and were staged.
+    /// Number of guards that could not be sent inline and were staged.
     pub staged: u64,
-    /// Calls that hand requests to the device: one per list, and one per separate request.
+    /// Number of calls that pass requests to the device: one per list, and one per separate
+    /// request.
     pub doorbells: u64,
-    /// Requests with a completion.
+    /// Number of requests with a completion.
     pub signalled: u64,
-    /// Completions of requests that were taken off the queue.
+    /// Number of request completions taken from the queue.
     pub completions: u64,
-    /// Lists that found no room.
+    /// Number of lists that found no room.
     pub refused: u64,
-    /// Notices sent, including rings that follow a list: the cost of sleeping.
+    /// Number of notices sent, including rings that follow a list. This is the cost of sleeping.
     pub notices_sent: u64,
     /// Notices received.
     pub notices_taken: u64,
-    /// Updates sent: one per list if the fabric keeps the order of writes, and those that only
-    /// report what was processed.
+    /// Number of updates sent: one per list if the fabric keeps the order of writes, plus those
+    /// that only report progress.
     pub updates: u64,
-    /// Bytes of those updates, including all heads.
+    /// Total size of those updates in bytes, including all headers.
     pub update_bytes: u64,
-    /// Updates received and applied.
+    /// Number of updates received and applied.
     pub updates_taken: u64,
-    /// Blocks written to peers: a doorbell and a completion each.
+    /// Number of blocks written to peers, each with one doorbell and one completion.
     pub blocks: u64,
-    /// Messages about blocks that were sent: a doorbell each.
+    /// Number of messages about blocks that were sent, each with one doorbell.
     pub block_messages: u64,
-    /// Messages about blocks that were received.
+    /// Number of messages about blocks that were received.
     pub block_messages_taken: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Rings over a network: how the writes of others wake a sleeping member without a missed wakeup
+//! Rings over a network: how writes by others wake a sleeping member without missed wakeups
 //! (IDL-1).
 //!
-//! A one-sided write raises no event where it lands (HAL-6), so rings are writes without bytes that
-//! carry an immediate value, a *notice*. Between two members, on one connection, which keeps the
-//! order of all posts:
+//! A one-sided write raises no event at its destination (HAL-6), so rings are writes without bytes
+//! that carry an immediate value, a *notice*. Between two members, on one connection, which keeps
+//! the order of all posts:
 //!
 //! | notice | from | meaning |
 //! |---|---|---|
@@ -16,19 +16,20 @@
 //! # No wakeup is lost
 //! Suppose A posts D, and B arms. If B's `Asleep` reaches A before A posts D, A rings after D.
 //! Otherwise A rings when `Asleep` arrives, unless it has rung since D. In each case a `Ring`
-//! follows D on the same connection. When B takes it off its completion queue, D has landed, and B
-//! is either
-//! - armed: it wakes up; or
-//! - awake: it may drop the ring. A member that arms checks once more after that, and finds D.
+//! follows D on the same connection. When B takes the ring from its completion queue, D has landed,
+//! and B is either
+//! - armed: B wakes up; or
+//! - awake: B may drop the ring. A member checks once more after arming, and finds D.
 //!
-//! A itself may be asleep when `Asleep` arrives, which is an event there too. A answers it and
-//! sleeps on.
+//! A itself may be asleep when `Asleep` arrives, which is an event for A too. A answers it and
+//! continues to sleep.
 //!
 //! # The exchange ends
-//! `Asleep` is sent to a peer again only after that peer has rung. A ring needs an `Asleep`. So a
-//! group with nothing to say exchanges at most one of each per pair, and falls silent, however
-//! often its members arm. At most [`WAKES_MAX`] wakeups, as many answers, and one or two notices of
-//! any other kind are in flight in each direction, so a few posted receives always suffice.
+//! `Asleep` is resent to a peer only after that peer has rung, and a ring requires an `Asleep`. So
+//! a group with nothing to say exchanges at most one of each per pair and then falls silent,
+//! however often its members arm. At most [`WAKES_MAX`] wakeups, as many answers, and one or two
+//! notices of any other kind are in flight in each direction, so a few posted receives always
+//! suffice.
 
 use tramontane_core::fabric::LossCause;
 
@@ -46,13 +47,13 @@ bitflags::bitflags! {
     }
 }
 
-/// The kinds of notices, as encoded in the upper four bits of the immediate value.
+/// The kinds of notice, as encoded in the upper four bits of the immediate value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
     Asleep,
     Ring,
     Wake,
-    /// Answers this many wakeups.
+    /// Answers the given number of wakeups.
     WakeSeen(u8),
     Retired,
     /// The state and epoch of a region's connection: see `crate::fabric::permissions`.
@@ -65,19 +66,19 @@ pub(crate) enum Notice {
         region: u8,
         epoch: u32,
     },
-    /// The lower half of a key, for an epoch: see `super::keys`.
+    /// Carries the lower half of a key, for an epoch: see `super::keys`.
     KeyLow {
         region: u8,
         tag: u8,
         bits: u16,
     },
-    /// The upper half.
+    /// Carries the upper half of a key.
     KeyHigh {
         region: u8,
         tag: u8,
         bits: u16,
     },
-    /// The peer has no key now.
+    /// The peer no longer has a key.
     KeyGone {
         region: u8,
     },
@@ -107,7 +108,7 @@ impl Notice {
         kind << 28 | rest
     }
 
-    /// Decodes an immediate value; returns `None` for one that no correct member sends.
+    /// Decodes an immediate value. Returns `None` if no correct member sends it.
     pub(crate) fn decode(value: u32) -> Option<Self> {
         let region = u8::try_from(value >> EPOCH_BITS & 0x1f).ok()?;
         let epoch = value & ((1 << EPOCH_BITS) - 1);
@@ -139,7 +140,7 @@ const fn pack_half(tag: u8, bits: u16) -> u32 {
     (tag as u32) << 16 | bits as u32
 }
 
-/// Returns `None` if the tag has bits that no epoch has.
+/// Unpacks half of a key. Returns `None` if the tag has bits that no epoch has.
 fn unpack_half(value: u32) -> Option<(u8, u16)> {
     let tag = u8::try_from(value >> 16).ok().filter(|tag| *tag <= TAG_MAX)?;
     Some((tag, u16::try_from(value & 0xffff).ok()?))
@@ -150,8 +151,8 @@ const fn pack(region: u8, epoch: u32) -> u32 {
     (region as u32 & 0x1f) << EPOCH_BITS | epoch & ((1 << EPOCH_BITS) - 1)
 }
 
-/// The most wakeups in flight to one peer. It is more than one so that a member that rings, is
-/// heard and rings again need not wait for the answer.
+/// Maximum number of wakeups in flight to one peer. It is more than one so that a member that
+/// rings, is heard and rings again does not have to wait for the answer.
 const WAKES_MAX: u8 = 4;
 
 /// The effect of a notice on this member.
@@ -159,28 +160,28 @@ const WAKES_MAX: u8 = 4;
 pub(crate) enum Heard {
     /// The notice has no effect.
     Nothing,
-    /// This member is rung.
+    /// The notice rings this member.
     Rung,
-    /// The peer ended the view.
+    /// The peer has ended the view.
     Retired,
-    /// The peer broke the protocol.
+    /// The peer has violated the protocol.
     Broken(LossCause),
 }
 
-/// One member's end of the doorbells between it and one peer.
+/// One member's end of the doorbells between itself and one peer.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
-    /// Whether the peer knows that this member sleeps, and has not rung since.
+    /// Whether the peer knows that this member is asleep, and has not rung since.
     told: bool,
-    /// Whether the peer said that it sleeps, and was not rung since.
+    /// Whether the peer has reported that it is asleep, and has not been rung since.
     sleeps: bool,
-    /// Whether anything was posted since the last ring.
+    /// Whether anything has been posted since the last ring.
     posted: bool,
-    /// Unanswered wakeups, including the one that is due.
+    /// Unanswered wakeups, including any that is due.
     waking: u8,
-    /// Whether another wakeup was requested since.
+    /// Whether another wakeup has been requested in the meantime.
     again: bool,
-    /// Received wakeups that are to be answered.
+    /// Received wakeups that have yet to be answered.
     seen: u8,
     due: Due,
 }
@@ -203,7 +204,7 @@ impl Doorbell {
         self.due
     }
 
-    /// Records that a notice was sent.
+    /// Records that a notice has been sent.
     pub(crate) fn sent(&mut self, notice: Due) {
         self.due.remove(notice);
         if notice == Due::RING {
@@ -218,7 +219,7 @@ impl Doorbell {
         self.seen
     }
 
-    /// Records that this member arms: the peer is notified, unless it knows.
+    /// Records that this member arms: the peer is notified, unless it already knows.
     pub(crate) fn arm(&mut self) {
         if !self.told {
             self.told = true;
@@ -226,23 +227,23 @@ impl Doorbell {
         }
     }
 
-    /// Returns whether a list that is posted now is followed by a ring.
+    /// Returns whether a list posted now must be followed by a ring.
     pub(crate) const fn rings_with_post(&self) -> bool {
         self.sleeps
     }
 
-    /// Records that a list was posted, followed by a ring if [`Doorbell::rings_with_post`] returned
-    /// true.
+    /// Records that a list has been posted, followed by a ring if [`Doorbell::rings_with_post`]
+    /// returned true.
     pub(crate) fn posted(&mut self) {
         self.posted = !self.sleeps;
         if self.sleeps {
             self.sleeps = false;
-            // This ring overtakes the one that waited for room.
+            // This ring overtakes the ring that was waiting for room.
             self.due.remove(Due::RING);
         }
     }
 
-    /// Records that a list went over another connection, and whether a ring for it follows.
+    /// Records that a list was sent over another connection, and whether a ring for it follows.
     pub(crate) fn will_ring(&mut self, rings: bool) {
         self.sleeps &= !rings;
     }
@@ -253,10 +254,10 @@ impl Doorbell {
         self.due.insert(Due::RING);
     }
 
-    /// Requests a wakeup of the peer in any case.
+    /// Requests a wakeup of the peer regardless of its state.
     pub(crate) fn wake(&mut self) {
         if self.due.contains(Due::WAKE) {
-            // The earlier one is not sent yet and covers this one too.
+            // The earlier wakeup has not been sent yet, and also covers this one.
             return;
         }
         if self.waking < WAKES_MAX {
@@ -272,7 +273,7 @@ impl Doorbell {
         self.due = Due::RETIRED;
     }
 
-    /// Handles a notice. `armed` says whether this member sleeps or is about to.
+    /// Handles a notice. `armed` says whether this member is asleep or about to sleep.
     pub(crate) fn hear(&mut self, notice: Notice, armed: bool) -> Heard {
         match notice {
             Notice::Asleep if self.posted => {
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!(bell.hear(Notice::Asleep, false), Heard::Nothing);
         assert_eq!(bell.due(), Due::RING);
         bell.sent(Due::RING);
-        // The peer woke, checked, and sleeps again: nothing was posted since.
+        // The peer woke, checked, and went back to sleep: nothing has been posted since.
         bell.hear(Notice::Asleep, false);
         assert_eq!(bell.due(), Due::empty());
         assert!(bell.rings_with_post());

@@ -1,11 +1,12 @@
-//! The epochs of a re-established connection, in the number of bits that a notice has for them.
+//! The epochs of a re-established connection, in the number of bits that a notice provides for
+//! them.
 
 /// The number of bits of an epoch in a notice.
 pub(crate) const EPOCH_BITS: u32 = 23;
 
 const MASK: u32 = (1 << EPOCH_BITS) - 1;
 
-/// Returns the next epoch. Epochs wrap; the two ends are never more than a few apart.
+/// Returns the next epoch. Epochs wrap, but the two ends are never more than a few epochs apart.
 pub(crate) const fn next(epoch: u32) -> u32 {
     epoch.wrapping_add(1) & MASK
 }
@@ -20,8 +21,8 @@ pub(crate) const fn is_later(epoch: u32, than: u32) -> bool {
 /// The greatest [`tag`].
 pub(crate) const TAG_MAX: u8 = (1 << 6) - 1;
 
-/// Returns the lowest bits of an epoch, for notices without room for all of it. The two ends are
-/// never far enough apart for tags to repeat.
+/// Returns the lowest bits of an epoch, for notices that have no room for the whole epoch. The two
+/// ends are never far enough apart for tags to repeat.
 #[allow(clippy::as_conversions, reason = "masked, in a const fn")]
 pub(crate) const fn tag(epoch: u32) -> u8 {
     (epoch & TAG_MAX as u32) as u8

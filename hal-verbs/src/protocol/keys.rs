@@ -1,7 +1,7 @@
-//! How a peer learns the key with which it may write to a region, and how it stops using one.
+//! How a peer learns the key with which it may write to a region, and how it stops using a key.
 //!
-//! The owner makes a new key at each grant and ends it when it revokes the right. Changes are sent
-//! to the peer as notices, over the rows' connection:
+//! The owner creates a new key at each grant, and revokes the key together with the right. Changes
+//! are sent to the peer as notices, over the rows' connection:
 //!
 //! | notice | from | meaning |
 //! |---|---|---|
@@ -9,16 +9,16 @@
 //! | `KeyGone` | the owner | the right is revoked |
 //! | `KeyTaken` | the peer | the next announcement may be sent |
 //!
-//! The device alone protects the memory: it refuses an ended key. The notices keep a correct peer
+//! The device alone protects the memory: it refuses a revoked key. The notices keep a correct peer
 //! from trying.
 //!
 //! # Invariants
-//! - One announcement per region is in flight, so two receives are enough for it. Changes during
-//!   that time are announced afterwards, and only the last one.
+//! - At most one announcement per region is in flight, so two receives are enough for it. Changes
+//!   during that time are announced afterwards, but only the last of them.
 //! - A peer forgets its key when the region's connection is re-established, and ignores a key that
-//!   was announced for another epoch. So an ended key is never used in a later epoch, and its
-//!   number may be reused there.
-//! - Within one epoch no key is reused: [`EndedKeys`].
+//!   was announced for another epoch. So a revoked key is never used in a later epoch, and its
+//!   number may be reused in that epoch.
+//! - Within one epoch, no key is reused: see [`EndedKeys`].
 
 use super::Notice;
 use super::epoch::tag;
@@ -26,12 +26,12 @@ use super::epoch::tag;
 /// The owner's announcements of a region's key to one peer.
 #[derive(Debug, Default)]
 pub(crate) struct Announcer {
-    /// The key that the peer must finally know.
+    /// The key that the peer must eventually know.
     wanted: Option<u32>,
-    /// Whether it is to be announced, after the announcement in flight.
+    /// Whether that key has yet to be announced, after the announcement in flight.
     is_due: bool,
     stage: KeyStage,
-    /// The last key of which at least a half was sent.
+    /// The last key of which at least a half has been sent.
     sent: Option<u32>,
 }
 
@@ -40,14 +40,14 @@ enum KeyStage {
     /// No announcement is in flight.
     #[default]
     Idle,
-    /// The first half was sent, and the second follows.
+    /// The first half has been sent, and the second follows.
     Half { key: u32, tag: u8 },
-    /// Everything was sent, and no answer has arrived.
+    /// Both halves have been sent, but no answer has arrived.
     Sent,
 }
 
 impl Announcer {
-    /// Sets the key that the peer is to know, or `None`.
+    /// Sets the key that the peer is to know, or `None` for no key.
     pub(crate) const fn tell(&mut self, key: Option<u32>) {
         self.wanted = key;
         self.is_due = true;
@@ -67,7 +67,7 @@ impl Announcer {
         }
     }
 
-    /// Records that the notice from [`Announcer::next`] was sent.
+    /// Records that the notice from [`Announcer::next`] has been sent.
     pub(crate) const fn sent(&mut self, epoch: u32) {
         self.stage = match (self.stage, self.wanted) {
             (KeyStage::Idle, Some(key)) => {
@@ -88,7 +88,7 @@ impl Announcer {
         self.sent == Some(key)
     }
 
-    /// Handles the peer's answer. Returns false if nothing was in flight.
+    /// Handles the peer's answer. Returns `false` if nothing was in flight.
     pub(crate) const fn answered(&mut self) -> bool {
         let is_expected = matches!(self.stage, KeyStage::Sent);
         if is_expected {
@@ -98,7 +98,7 @@ impl Announcer {
     }
 }
 
-/// The key that a peer was given for an owner's region.
+/// A key that an owner has given this member for a region.
 #[derive(Debug, Default)]
 pub(crate) struct Holder {
     key: Option<u32>,
@@ -107,7 +107,7 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// Returns the key to write with.
+    /// Returns the key to use for writes.
     pub(crate) const fn key(&self) -> Option<u32> {
         self.key
     }
@@ -117,8 +117,8 @@ impl Holder {
         self.key = None;
     }
 
-    /// Handles a notice of the owner in this end's current epoch. Returns `None` if the notice
-    /// breaks the protocol, and otherwise whether there is a new key.
+    /// Handles a notice from the owner in this end's current epoch. Returns `None` if the notice
+    /// violates the protocol, and otherwise whether there is a new key.
     pub(crate) fn hear(&mut self, notice: Notice, epoch: u32) -> Option<bool> {
         if self.owes_answer {
             return None;
@@ -131,7 +131,7 @@ impl Holder {
             Notice::KeyHigh { tag: told, bits, .. } => {
                 let low = self.low.take()?;
                 self.owes_answer = true;
-                // A key for another epoch will be announced again for this one.
+                // A key for another epoch will be announced again for this epoch.
                 self.key = (told == tag(epoch)).then(|| join(low, bits));
                 Some(self.key.is_some())
             }
@@ -144,24 +144,24 @@ impl Holder {
         }
     }
 
-    /// Returns whether the owner must be informed that it may send the next announcement.
+    /// Returns whether the owner must be told that it may send the next announcement.
     pub(crate) const fn owes_answer(&self) -> bool {
         self.owes_answer
     }
 
-    /// Records that the owner was informed.
+    /// Records that the owner has been told.
     pub(crate) const fn answer_sent(&mut self) {
         self.owes_answer = false;
     }
 }
 
-/// Keys that one peer knew and that were ended since its connection was last re-established: writes
-/// with them may be in flight. Each entry took an announcement, so the list grows no faster than
-/// the peer answers.
+/// Keys that one peer knew and that have been revoked since its connection was last re-established.
+/// Writes with these keys may be in flight. Each entry required an announcement, so the list does
+/// not grow faster than the peer answers.
 #[derive(Debug, Default)]
 pub(crate) struct EndedKeys(Vec<u32>);
 
-/// The number of keys remembered. Before there are more, the connection is re-established.
+/// Maximum number of remembered keys. Before there are more, the connection is re-established.
 const ENDED_MAX: usize = 64;
 
 impl EndedKeys {
@@ -170,8 +170,8 @@ impl EndedKeys {
         Self(Vec::with_capacity(ENDED_MAX))
     }
 
-    /// Records that a key was ended. There is room if the connection was re-established when the
-    /// list was full.
+    /// Records that a key has been revoked. There is room if the connection is re-established
+    /// whenever the list is full.
     pub(crate) fn push(&mut self, key: u32) {
         if !self.is_full() {
             self.0.push(key);
@@ -183,12 +183,13 @@ impl EndedKeys {
         self.0.len() >= ENDED_MAX
     }
 
-    /// Returns whether a write with this key may be in flight without the right.
+    /// Returns whether a write with this key may be in flight without the right to write.
     pub(crate) fn contains(&self, key: u32) -> bool {
         self.0.contains(&key)
     }
 
-    /// Forgets the keys after the connection was re-established: no earlier write is accepted.
+    /// Forgets the keys after the connection has been re-established, because no earlier write is
+    /// accepted any more.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -210,7 +211,7 @@ mod tests {
     use super::super::epoch;
     use super::*;
 
-    /// Sends and handles what is due; returns true if there was anything.
+    /// Sends and handles due notices. Returns whether there were any.
     fn carry(from: &mut Announcer, to: &mut Holder, epochs: (u32, u32)) -> bool {
         let Some(notice) = from.next(3, epochs.0) else { return false };
         from.sent(epochs.0);
@@ -292,7 +293,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any sequence of grants, revocations and new connections: notices arrive in order,
+        /// For any sequence of grants, revocations and new connections, notices arrive in order,
         /// and at most two are in flight.
         #[test]
         fn latest_key_arrives_and_ends_with_its_epoch(
@@ -302,7 +303,7 @@ mod tests {
             let (mut owner_epoch, mut peer_epoch) = (0, 0);
             let mut wire = std::collections::VecDeque::new();
             let mut current: Option<u32> = None;
-            // Each key with the epoch in which it was given.
+            // Holds each key with the epoch in which it was given.
             let mut given = Vec::new();
             let mut next_key = 0x1_0000;
             let deeds = deeds.into_iter().chain(std::iter::repeat_n(7, 20));
@@ -317,7 +318,7 @@ mod tests {
                         current = None;
                         owner.tell(None);
                     }
-                    // The peer re-establishes the connection; the owner learns of it later.
+                    // The peer re-establishes the connection, and the owner learns of that later.
                     2 if peer_epoch == owner_epoch => {
                         peer_epoch = epoch::next(peer_epoch);
                         peer.forget();

@@ -1,11 +1,11 @@
-//! Names of requests, which identify the request of a completion.
+//! Names of requests, by which a completion identifies its request.
 
 /// The number of bits for a request's number in its name.
 const NUMBER_BITS: u32 = 47;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 const RECEIVE: u64 = 1 << NUMBER_BITS;
 
-/// Connection, direction and number, packed into the 64 bits that a device hands back.
+/// Connection, direction and number, packed into the 64 bits that a device returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name(u64);
 
@@ -20,7 +20,7 @@ impl Name {
         Self(widen(link) << (NUMBER_BITS + 1) | RECEIVE | number & NUMBER_MASK)
     }
 
-    /// Converts a name that a device handed back.
+    /// Converts a name that a device has returned.
     pub(crate) const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
@@ -39,7 +39,7 @@ impl Name {
     }
 
     /// Returns the whole number, which is not below `base` and less than `2^47` above it. A stale
-    /// one becomes far greater than any number that was posted.
+    /// number becomes far greater than any that has been posted.
     pub(crate) const fn number_from(self, base: u64) -> u64 {
         base.wrapping_add(self.0.wrapping_sub(base) & NUMBER_MASK)
     }

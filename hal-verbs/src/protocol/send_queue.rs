@@ -1,14 +1,14 @@
-//! The credits of one connection: posted requests, completed requests, and the next one to be
+//! The credits of one connection: requests posted, requests completed, and the next request to be
 //! signalled.
 //!
 //! Requests are numbered in the order in which they were posted. A reliable connection completes
-//! them in that order, so one completion covers all earlier requests, and only every n-th has one
-//! (HAL-2).
+//! them in that order, so one completion covers all earlier requests, so only every n-th request
+//! has one (HAL-2).
 //!
 //! # Invariants
 //! - `completed <= signalled <= posted`, and `posted - completed <= depth`.
 //! - Fewer than `signal_every` requests follow the last signalled one, unless a caller ignores
-//!   [`SendQueue::signals`]. So a full queue always has a completion to come, because
+//!   [`SendQueue::signals`]. So a full queue always has a completion still to come, because
 //!   `signal_every` is at most half of the depth.
 
 use std::collections::VecDeque;
@@ -18,11 +18,11 @@ use tramontane_core::fabric::Token;
 /// The depth of a queue and its division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depths {
-    /// Requests that may be in flight.
+    /// Maximum number of requests in flight.
     pub(crate) depth: u32,
-    /// Requests reserved for rings and similar messages: data never uses them.
+    /// Number of requests reserved for rings and similar messages. Data never uses them.
     pub(crate) reserve: u32,
-    /// The largest number of requests from one signalled request to the next.
+    /// Maximum number of requests from one signalled request to the next.
     pub(crate) signal_every: u32,
 }
 
@@ -69,8 +69,8 @@ impl SendQueue {
         self.in_flight().saturating_add(wanted) <= u64::from(depth)
     }
 
-    /// Returns the slot for a request's staged bytes; it is free, because the request that used it
-    /// is done.
+    /// Returns the slot for a request's staged bytes; the slot is free, because the request that
+    /// used it is complete.
     pub(crate) fn slot(&self, number: u64) -> usize {
         usize::try_from(number % u64::from(self.depths.depth.max(1))).unwrap_or(0)
     }
@@ -97,8 +97,8 @@ impl SendQueue {
         self.posted - self.signalled
     }
 
-    /// Records a completion: all requests up to this number are done. Returns false if it is known
-    /// already, or concerns a request that was never posted.
+    /// Records a completion: all requests up to this number are complete. Returns `false` if that
+    /// was already known, or if the request was never posted.
     pub(crate) fn complete(&mut self, number: u64) -> bool {
         let is_new = number >= self.completed && number < self.posted;
         if is_new {
@@ -108,7 +108,7 @@ impl SendQueue {
         is_new
     }
 
-    /// Returns the next token whose list is done.
+    /// Returns the next token whose list is complete.
     pub(crate) fn next_done(&mut self) -> Option<Token> {
         let (end, token) = *self.tokens.front()?;
         if end > self.completed {
@@ -118,12 +118,12 @@ impl SendQueue {
         Some(token)
     }
 
-    /// Returns the number of lists with a token that are not done.
+    /// Returns the number of lists with a token that are not complete.
     pub(crate) fn waiting(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Forgets the requests in flight after a reset: they will have no completions.
+    /// Discards the requests in flight after a reset, because they will have no completions.
     pub(crate) fn forget(&mut self) {
         self.completed = self.posted;
         self.signalled = self.posted;

@@ -1,11 +1,12 @@
-//! The ranges of the peer's copy that requests in flight may still change.
+//! The ranges, in the peer's copy of a row, that requests in flight may still change.
 //!
-//! Writes whose order no device keeps must not overlap: the older could land last, and a cell would
-//! shrink. A write covered by an update has landed and is applied once the peer says that it has
-//! processed the update. Until then its range is kept here.
+//! If devices keep no order, writes in flight must not overlap: the older could land last, and a
+//! cell would appear to shrink. A write covered by an update has landed and is applied once the
+//! peer reports that it has processed the update. Until then its range is kept here.
 //!
 //! # Invariant
-//! Their number is bounded by the updates that credits allow, times the writes of a list.
+//! The number of ranges is bounded by the number of updates that credits allow, times the number of
+//! writes in a list.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,7 @@ use tramontane_core::fabric::WRITES_MAX;
 
 use super::blocks::MESSAGES_MAX;
 
-/// A processor stores whole groups of bytes of this size: two ranges in one group overlap.
+/// A processor stores whole groups of bytes of this size, so two ranges in one group overlap.
 const GROUP: usize = 8;
 
 /// A range in whole groups.

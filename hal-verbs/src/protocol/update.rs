@@ -1,7 +1,7 @@
 //! Updates: the content of one list of writes as one message.
 //!
 //! If devices place writes in any order, a write cannot guard another. Each list then ends with an
-//! update, which the peer's processor applies when its receive completes: the one moment at which
+//! update, which the peer's processor applies when its receive completes: the only moment at which
 //! all earlier writes of the connection are known to be visible (InfiniBand Architecture
 //! Specification 1.4, o9-20).
 //!
@@ -12,18 +12,18 @@
 //! | 10 to 12 | 1 if the peer must answer at once with the number it has processed, otherwise 0 |
 //! | the rest | records: the offset in the sender's row (8), the number of bytes (2), and the bytes |
 //!
-//! Lowest byte first. A peer's bytes are checked: a message that no correct member sends is not an
-//! update.
+//! Numbers are encoded with the least significant byte first. A peer's bytes are checked: a message
+//! that no correct member sends is not an update.
 
 use tramontane_core::fabric::WRITES_MAX;
 
-/// The longest update: all guards of the longest list, and a few short contents.
+/// Size in bytes of the longest update: all guards of the longest list, and a few short contents.
 pub(crate) const UPDATE_BYTES_MAX: usize = 1536;
 
-/// The bytes before the records.
+/// Number of bytes before the records.
 pub(crate) const HEAD_BYTES: usize = 12;
 
-/// The bytes before a record's data.
+/// Number of bytes before a record's data.
 pub(crate) const RECORD_HEAD_BYTES: usize = 10;
 
 /// An update under construction.
@@ -35,7 +35,7 @@ pub(crate) struct UpdateWriter {
 }
 
 impl UpdateWriter {
-    /// Starts an update that reports how many updates were processed, and has no records yet.
+    /// Starts an update that reports the number of updates processed, and has no records yet.
     pub(crate) fn new(taken: u64, asks: bool) -> Self {
         let mut bytes = [0; UPDATE_BYTES_MAX];
         bytes[..8].copy_from_slice(&taken.to_le_bytes());
@@ -43,7 +43,8 @@ impl UpdateWriter {
         Self { bytes, length: HEAD_BYTES, records: 0 }
     }
 
-    /// Adds a record and returns the room for its bytes. Returns `None` if it does not fit.
+    /// Adds a record, and returns the space for its bytes. Returns `None` if the record does not
+    /// fit.
     pub(crate) fn record(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         let short = u16::try_from(length).ok()?;
         let start = self.length.checked_add(RECORD_HEAD_BYTES)?;
@@ -67,16 +68,16 @@ impl UpdateWriter {
 /// A received update.
 #[derive(Debug)]
 pub(crate) struct Update<'u> {
-    /// The total number of updates that its sender has processed.
+    /// The total number of updates that the sender has processed.
     pub(crate) taken: u64,
-    /// Whether its sender waits for the number that this member has processed.
+    /// Whether the sender is waiting for the number of updates that this member has processed.
     pub(crate) asks: bool,
     records: u16,
     rest: &'u [u8],
 }
 
 impl<'u> Update<'u> {
-    /// Returns `None` if no correct member sends this.
+    /// Decodes an update. Returns `None` if no correct member sends it.
     pub(crate) fn decode(bytes: &'u [u8]) -> Option<Self> {
         let (taken, rest) = bytes.split_first_chunk()?;
         let (records, rest) = rest.split_first_chunk()?;
@@ -91,7 +92,7 @@ impl<'u> Update<'u> {
         (usize::from(records) <= WRITES_MAX && update.is_whole()).then_some(update)
     }
 
-    /// Returns whether the records fill it exactly.
+    /// Returns whether the records fill the update exactly.
     fn is_whole(&self) -> bool {
         let mut rest = self.rest;
         for _ in 0..self.records {
@@ -101,7 +102,7 @@ impl<'u> Update<'u> {
         rest.is_empty()
     }
 
-    /// Returns its records, in the order of the list.
+    /// Returns the update's records, in the order of the list.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record<'u>> {
         let mut rest = self.rest;
         (0..self.records).map_while(move |_| {

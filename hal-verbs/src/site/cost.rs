@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-/// The objects made for a view at one member.
+/// The objects created for a view on one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViewCost {
     /// Queue pairs.
     pub queue_pairs: u32,
-    /// Entries of the completion queue.
+    /// Number of entries of the completion queue.
     pub completion_entries: u32,
-    /// Registrations of memory.
+    /// Number of memory registrations.
     pub registrations: u32,
     /// Bytes registered.
     pub registered_bytes: u64,
-    /// Bytes of the send rings as NICs lay them out; these are locked too.
+    /// Size, in bytes, of the send rings as NICs lay them out. This memory is locked too.
     pub send_ring_bytes: u64,
 }
 
@@ -32,8 +32,8 @@ impl fmt::Display for ViewCost {
     }
 }
 
-/// Returns the bytes of a queue pair's send ring of `depth` requests with `inline_bytes_max` inline
-/// bytes each.
+/// Returns the size, in bytes, of a queue pair's send ring for `depth` requests with
+/// `inline_bytes_max` inline bytes each.
 ///
 /// Most NICs lay a request out as 36 bytes of control data followed by the inline bytes, in units
 /// of 64 bytes, and round the number of units up to a power of two.
@@ -58,7 +58,8 @@ mod tests {
         assert_eq!(send_ring_bytes(0, 0), 1);
     }
 
-    /// With blocks at 64 members it was 18 MiB: 256 requests with 1024 inline bytes to each peer.
+    /// With blocks and 64 members, the size used to be 18 MiB: 256 requests with 1024 inline bytes
+    /// to each peer.
     #[test]
     fn default_rings_of_64_members_stay_small() {
         let depth = Limits::default().depth;

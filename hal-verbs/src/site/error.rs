@@ -11,11 +11,11 @@ use crate::devices::ChoiceError;
 use crate::ffi::NoLibrary;
 use crate::locked::{self, Limit};
 
-/// The reason why a member cannot join over RDMA. Each text is one line that says what to do.
+/// The reason that a member cannot join over RDMA. Each text is one line that contains the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// No usable device, port or address.
+    /// There is no usable device, port or address.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     /// libibverbs is not installed, or cannot be used.
@@ -41,10 +41,10 @@ pub enum JoinError {
     LockedMemory {
         /// The failed action.
         action: &'static str,
-        /// Bytes of the registration that failed; `None` for memory that a driver registers by
-        /// itself.
+        /// Size in bytes of the registration that failed; `None` for memory that a driver registers
+        /// by itself.
         needed: Option<usize>,
-        /// Bytes that the process may lock; `None` if there is no limit.
+        /// Number of bytes that the process may lock; `None` if there is no limit.
         limit: Option<u64>,
     },
     /// A limit of the RDMA cgroup is exhausted.
@@ -65,7 +65,7 @@ pub enum JoinError {
         /// The file that sets the limit.
         file: PathBuf,
     },
-    /// The RDMA cgroup refused, and its limits cannot be read.
+    /// The RDMA cgroup refused a request, but its limits cannot be read.
     #[error(
         "cannot {action}: the RDMA cgroup of this process has reached its limit; raise its \
          rdma.max, or the container's limits"
@@ -102,7 +102,7 @@ pub enum JoinError {
         /// The number of vectors.
         vectors: u32,
     },
-    /// A peer runs, but no RDMA write to it is acknowledged.
+    /// A peer is running, but no RDMA write to it is acknowledged.
     #[error("member {peer} cannot be reached over {device} from {own}: {why}")]
     NoAnswer {
         /// The device.
@@ -114,7 +114,7 @@ pub enum JoinError {
         /// The peer's symptoms and the remedy.
         why: String,
     },
-    /// The device failed while it was in use, and is not back.
+    /// The device failed while it was in use, and has not returned.
     #[error(
         "{device} failed and has not come back: {why}; check the kernel's log (dmesg), bring the \
          device back (`rdma link` lists devices), and start this member again"
@@ -125,7 +125,7 @@ pub enum JoinError {
         /// The state found instead.
         why: String,
     },
-    /// The device keeps no order between writes, and a requested feature needs it.
+    /// The device keeps no order between writes, but a requested feature needs it.
     #[error(
         "{device} promises no order between writes, which {what} need; set the RDMA order to \
          writes if switches and NICs are known to keep the order (no adaptive routing, no relaxed \
@@ -137,7 +137,7 @@ pub enum JoinError {
         /// The feature that needs the order.
         what: &'static str,
     },
-    /// The device does not promise that a completed write is visible at the other end.
+    /// The device does not guarantee that a completed write is visible at the other end.
     #[error(
         "{device} does not promise that a completed write is visible at the peer, which shards \
          need; set the RDMA order to visible if NICs and hosts are known to ensure it, or use \
@@ -159,7 +159,7 @@ pub enum JoinError {
     /// The caller's options contradict each other.
     #[error("{0}")]
     BadOptions(&'static str),
-    /// The device refused a call.
+    /// The device refused an operation.
     #[error("{device}: cannot {action}: {source}; check the device's limits")]
     Device {
         /// The device.
@@ -196,8 +196,8 @@ impl JoinError {
 
     /// Converts the error of any other failed call. Queue pairs and completion queues also have
     /// rings in locked memory, and a driver that may not lock them reports "out of memory". A
-    /// refusal by the RDMA cgroup has nothing to do with locked memory, though some drivers report
-    /// it that way.
+    /// refusal by the RDMA cgroup has nothing to do with locked memory, although some drivers
+    /// report it that way.
     pub(super) fn from_device(device: &str, action: &'static str, source: io::Error) -> Self {
         Self::from_call(Some(device), action, source)
     }
@@ -222,7 +222,7 @@ impl JoinError {
     }
 }
 
-/// The bytes that an action needed, if they are known.
+/// Number of bytes that an action needed, if known.
 struct Needed(Option<usize>);
 
 impl std::fmt::Display for Needed {
@@ -291,7 +291,7 @@ mod tests {
             JoinError::from_device("rxe0", "x", denied()),
             JoinError::NotPermitted { .. }
         ));
-        // The kernel's error when a cgroup limit is reached.
+        // The kernel's error when a cgroup limit has been reached.
         let refused = JoinError::from_device("rxe0", "x", io::Error::from_raw_os_error(11));
         assert!(matches!(refused, JoinError::CgroupRefused { .. }));
         let other = io::Error::from_raw_os_error(22);

@@ -1,7 +1,7 @@
-//! Asynchronous events of the device, read in one place and handed to all views.
+//! Asynchronous events of the device, read in one place and passed to all views.
 //!
 //! All views of a site share one context, and an event of a context goes to the first reader.
-//! Therefore only the site reads events ([`Site::check_device`]) and shows their meaning to every
+//! Therefore, only the site reads events ([`Site::check_device`]) and passes their meaning to every
 //! view ([`Verbs::hear_device`]).
 //!
 //! | event | consequence |
@@ -13,10 +13,10 @@
 //! | a port came up; its LID, GIDs, partition keys or subnet manager changed | the next view queries the port again |
 //!
 //! # Invariants
-//! - After a device has reported its failure it is not asked again, because its descriptor may stay
-//!   readable forever.
-//! - A call reads a bounded number of events. The descriptor stays readable as long as there are
-//!   more.
+//! - After a device has reported its failure, it is not queried again, because its descriptor may
+//!   stay readable forever.
+//! - A call reads a bounded number of events. The descriptor stays readable for as long as there
+//!   are more.
 //!
 //! [`Verbs::hear_device`]: crate::Verbs::hear_device
 
@@ -27,7 +27,7 @@ use super::Site;
 use crate::adapter::AsyncEvent;
 use crate::devices::Choice;
 
-/// The most events read per call.
+/// Maximum number of events read per call.
 const EVENTS_MAX: usize = 64;
 
 /// The events of a device that concern views.
@@ -46,24 +46,24 @@ impl DeviceNews {
         !self.has_failed && self.completion_queues.is_empty() && self.queue_pairs.is_empty()
     }
 
-    /// Returns whether the port in use lost its link, even if the link is back. Views take no
-    /// action.
+    /// Returns whether the port in use has lost its link, even if the link has returned. Views take
+    /// no action.
     pub(crate) const fn has_lost_link(&self) -> bool {
         self.has_lost_link
     }
 
-    /// Returns whether the device failed or was removed: nothing on it works then.
+    /// Returns whether the device has failed or been removed, so that nothing on it works.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Returns whether the completion queue with this event id failed.
+    /// Returns whether the completion queue with this event id has failed.
     pub(crate) fn names_completion_queue(&self, id: u64) -> bool {
         self.completion_queues.contains(&id)
     }
 
-    /// Returns the numbers of the queue pairs that failed.
+    /// Returns the numbers of the queue pairs that have failed.
     pub(crate) fn queue_pairs(&self) -> &[u32] {
         &self.queue_pairs
     }
@@ -122,7 +122,7 @@ impl DeviceEvents {
         }
     }
 
-    /// Returns whether the device reported its failure.
+    /// Returns whether the device has reported its failure.
     pub(super) const fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -132,7 +132,7 @@ impl DeviceEvents {
         self.is_link_down
     }
 
-    /// Returns how often the port in use lost its link.
+    /// Returns the number of times that the port in use has lost its link.
     pub(super) const fn link_losses(&self) -> u64 {
         self.link_losses
     }
@@ -142,7 +142,7 @@ impl DeviceEvents {
         self.is_port_stale
     }
 
-    /// Records that the ports were queried; `is_settled` if the result is usable.
+    /// Records that the ports have been queried. `is_settled` says whether the result is usable.
     pub(super) const fn looked(&mut self, is_settled: bool) {
         self.is_port_stale = !is_settled;
     }
@@ -181,8 +181,8 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
 }
 
 impl Site {
-    /// Reads the device's events since the last call. This is a system call: make it from a timer
-    /// or after a wakeup, not in a loop. Pass the result to every view of this site
+    /// Reads the device's events since the last call. Because this is a system call, call it from a
+    /// timer or after a wakeup, not in a loop. Pass the result to every view of this site
     /// ([`Verbs::hear_device`](crate::Verbs::hear_device)), because each event is returned only
     /// once.
     pub fn check_device(&mut self) -> DeviceNews {

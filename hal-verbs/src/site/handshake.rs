@@ -44,7 +44,7 @@ impl Handshake {
         Self { choice, reads_max, regions, own_bytes, write_order }
     }
 
-    /// Returns the card for a peer. It omits connections that are not made yet.
+    /// Returns the card for a peer. The card omits connections that have not been created yet.
     pub(crate) fn card_for(&self, links: &[Link], peer: Rank) -> Card {
         let of_peer = links.iter().filter(|link| link.peer == peer);
         let links = of_peer.filter_map(Link::near).map(|near| near.card).collect();
@@ -52,7 +52,7 @@ impl Handshake {
     }
 
     /// Returns how this end of each connection with a peer is brought up, according to the peer's
-    /// card. The local ends move into the result.
+    /// card. The local ends are moved into the result.
     pub(crate) fn connections(
         &self,
         links: &mut [Link],
@@ -77,7 +77,7 @@ impl Handshake {
     }
 
     /// Members on different networks can never reach each other. Members that keep the order of
-    /// writes in different ways cannot understand each other.
+    /// writes in different ways cannot exchange data.
     fn check_network(&self, card: &Card) -> Result<(), LossReason> {
         let (own, peer) = (self.choice.link_layer, card.link_layer);
         if own != peer {
@@ -97,7 +97,7 @@ impl Handshake {
     fn is_far_size(&self, purpose: Purpose, bytes: u64) -> bool {
         match purpose {
             Purpose::Row => u64::try_from(self.own_bytes) == Ok(bytes),
-            // Each owner decides the length of its region.
+            // Each owner chooses the length of its region.
             Purpose::Region(_) => bytes > 0,
             Purpose::Blocks => bytes == 0,
         }
@@ -117,7 +117,8 @@ impl Handshake {
             Purpose::Region(_) => (REGION_ACCESS, 0),
             Purpose::Blocks => (Access::REMOTE_WRITE, u64::from(MESSAGES_MAX)),
         };
-        // The smaller of both limits: neither end requests more reads than the other serves.
+        // Uses the smaller of both limits, so that neither end requests more reads than the other
+        // serves.
         let reads_max = card.reads_max.clamp(1, self.reads_max.max(1));
         let route = route_to(&self.choice, card, theirs, reads_max);
         let target = Target { address: theirs.address, key: theirs.key };
@@ -158,7 +159,7 @@ pub(crate) fn route_to(choice: &Choice, card: &Card, theirs: &CardLink, reads_ma
         remote_lid: card.lid,
         remote_number: theirs.number,
         remote_packet: theirs.first_packet,
-        // Both ends must agree: a packet with a GID header does not match a connection without.
+        // Both ends must agree: a packet with a GID header does not match a connection without one.
         is_global: choice.link_layer == LinkLayer::Ethernet
             || choice.service.has_global_route
             || card.has_global_route,
@@ -167,8 +168,9 @@ pub(crate) fn route_to(choice: &Choice, card: &Card, theirs: &CardLink, reads_ma
     }
 }
 
-/// Returns the receives for notices on a row's connection: one in flight of each kind. Each region
-/// adds two about its connection, two for the halves of a key, and one for an answer to a key.
+/// Returns the number of receives for notices on a row's connection, which allows one notice of
+/// each kind in flight. Each region adds two about its connection, two for the halves of a key, and
+/// one for an answer to a key.
 pub(super) fn notices(regions: usize) -> u32 {
     const REGION_NOTICES: u32 = 2 + 2 + 1;
     NOTICES_MAX + REGION_NOTICES * u32::try_from(regions).unwrap_or(0)

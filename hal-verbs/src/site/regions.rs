@@ -1,4 +1,4 @@
-//! Regions of a process: memory that all its views show to their peers.
+//! Regions of a process: memory that all its views offer to their peers.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use tramontane_core::memory::RowWriter;
 use super::JoinError;
 use crate::adapter::Pages;
 
-/// The largest number of regions: their numbers have five bits.
+/// Maximum number of regions, because their numbers have five bits.
 pub const REGIONS_MAX: usize = 32;
 
 /// The memory of one of this process's regions, initially zero.
 ///
 /// Each view that includes the region registers it for its own peers. Members of a view have the
-/// same regions; each owner chooses the length.
+/// same regions, but each owner chooses the length.
 #[derive(Clone, Debug)]
 pub struct RegionMemory {
     pub(super) region: Region,

@@ -1,7 +1,7 @@
 //! Preparation of a site for its next view: the port is queried again, or the device is reopened.
 //!
 //! # Invariants
-//! - Objects of earlier views stay as they were made; a failed device is closed when the last of
+//! - Objects of earlier views stay as they were created. A failed device is closed when the last of
 //!   them is dropped.
 //! - A site changes completely or not at all.
 
@@ -11,17 +11,17 @@ use crate::devices::discover::describe_ports;
 use crate::devices::{Choice, Device, Devices, PortState, choose_again, mtu_bytes};
 
 impl Site {
-    /// Prepares the site for the next view. A failed device is reopened, even if it came back under
-    /// another name, with all block memory. A changed port is queried again, so that the next view
-    /// connects with the current address, LID and packet size. While nothing on the device is
-    /// usable, the last choice is kept and the next call tries again.
+    /// Prepares the site for the next view. A failed device is reopened, even if it has returned
+    /// under another name, together with all block memory. A changed port is queried again, so that
+    /// the next view connects with the current address, LID and packet size. While nothing on the
+    /// device is usable, the last choice is kept and the next call tries again.
     ///
     /// Makes one call to the kernel if nothing has changed. Read the device's events first
     /// ([`Site::check_device`]).
     ///
     /// # Errors
-    /// [`JoinError::DeviceGone`] if the device failed and is not back; otherwise the device's
-    /// refusal.
+    /// Fails with [`JoinError::DeviceGone`] if the device has failed and has not returned, or else
+    /// with the device's error.
     pub fn renew(&mut self) -> Result<(), JoinError> {
         if self.events.has_failed() {
             return self.open_again();
@@ -32,8 +32,8 @@ impl Site {
         Ok(())
     }
 
-    /// Returns whether the port's state, LID or packet size changed. No event reports a packet size
-    /// that changes with the network interface.
+    /// Returns whether the port's state, LID or packet size has changed. No event reports a packet
+    /// size that changes with the network interface.
     fn has_port_changed(&self) -> bool {
         let known = self.device.ports.iter().find(|port| port.number == self.choice.port);
         let now = self.context.port(self.choice.port);
@@ -42,7 +42,7 @@ impl Site {
             != (known.state, known.lid, known.mtu_bytes)
     }
 
-    /// Queries all ports, and chooses among what is there now.
+    /// Queries all ports, and chooses among those that now exist.
     fn look_again(&mut self) {
         let count = u8::try_from(self.device.ports.len()).unwrap_or(u8::MAX);
         match describe_ports(&self.context, &self.device.name, count) {
@@ -58,7 +58,7 @@ impl Site {
         self.events.looked(is_settled);
     }
 
-    /// Chooses on a changed device. Returns the last choice and false if nothing is usable.
+    /// Chooses on a changed device. Returns the last choice and `false` if nothing is usable.
     fn choose_on(&self, device: &Device) -> (Choice, bool) {
         let before = &self.choice;
         match choose_again(device, &self.wanted, self.meeting, before) {
@@ -93,8 +93,8 @@ impl Site {
         Ok(())
     }
 
-    /// Finds the failed device again: by its name, or by its node GUID if it is back under another
-    /// name.
+    /// Finds the failed device again: by its name, or by its node GUID if it has returned under
+    /// another name.
     fn find_again(&self) -> Result<Device, JoinError> {
         let Device { name, node_guid, .. } = &self.device;
         let gone = |why: String| JoinError::DeviceGone { device: name.clone(), why };

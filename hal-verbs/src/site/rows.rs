@@ -1,7 +1,7 @@
 //! The memory of one member: its own row, its copies of the peers' rows, and its process's regions.
 //!
-//! Each row is followed by bytes without meaning, in the same registration: the first writes to a
-//! peer go from there to there (`fabric::probe`).
+//! Each row is followed by bytes without meaning in the same registration. The first writes to a
+//! peer go from these bytes to the same place on the peer (`fabric::probe`).
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) const fn probe_offset(row_bytes: usize) -> usize {
     row_bytes.next_multiple_of(CACHE_LINE)
 }
 
-/// The rows of a view at one member. Peers write to the copies while the fabric exists; the memory
+/// The rows of a view on one member. Peers write to the copies while the fabric exists. The memory
 /// itself exists until the last clone of this is dropped.
 #[derive(Clone, Debug)]
 pub struct Rows(Arc<Table>);
@@ -34,13 +34,13 @@ struct Table {
     own: Rank,
     members: Vec<NodeId>,
     pages: Vec<Arc<Pages>>,
-    /// The pages as rows, which exist as long as the pages.
+    /// The pages as rows, which exist for as long as the pages.
     rows: Vec<Row<'static>>,
     regions: Vec<RegionMemory>,
 }
 
 impl Rows {
-    /// Allocates the memory, zeroed; each row has its own pages.
+    /// Allocates zeroed memory. Each row has its own pages.
     pub(super) fn new(
         own: Rank,
         members: &[NodeId],
@@ -53,8 +53,9 @@ impl Rows {
             row_bytes.iter().map(|bytes| Pages::sized(with_probe(*bytes), size).map(Arc::new));
         let pages = pages.collect::<io::Result<Vec<_>>>()?;
         let rows = pages.iter().zip(row_bytes).map(|(pages, bytes)| {
-            // SAFETY: mapped as long as the pages exist, and this row is stored together with them.
-            // It is lent only while the table is borrowed, and is dropped before the pages.
+            // SAFETY: the range is mapped for as long as the pages exist, and this row is stored
+            // together with them. It is lent only while the table is borrowed, and is dropped
+            // before the pages.
             unsafe { Row::from_raw(pages.base(), (*bytes).max(1)) }
         });
         Ok(Self(Arc::new(Table {
@@ -72,7 +73,7 @@ impl Rows {
         self.region_pages(region).map(|pages| pages.writer())
     }
 
-    /// Returns the size of a member's row, without the bytes that follow it.
+    /// Returns the size of a member's row, excluding the bytes that follow it.
     pub(super) fn row_bytes(&self, rank: Rank) -> usize {
         self.0.rows[rank.index()].bytes()
     }
@@ -122,7 +123,8 @@ impl ViewRows for Rows {
 
     fn row(&self) -> RowWriter<'_> {
         let own = &self.0.rows[self.0.own.index()];
-        // SAFETY: mapped and writable as long as the pages exist, which this handle keeps.
+        // SAFETY: the pages, which this handle keeps alive, are mapped and writable while they
+        // exist.
         unsafe { RowWriter::from_raw(own.base(), own.bytes()) }
     }
 

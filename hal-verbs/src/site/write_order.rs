@@ -1,13 +1,14 @@
-//! The party that keeps the order of writes at a site: decided once, for all its views.
+//! The party that keeps the order of writes at a site. It is decided once, for all views.
 
 use super::JoinError;
 use crate::devices::{Device, Order};
 use crate::settings::{Limits, WriteOrder};
 
-/// Decides which order is promised, and who keeps it.
+/// Decides which order is guaranteed, and who keeps it.
 ///
 /// # Errors
-/// [`JoinError::NoWriteOrder`] if the device keeps no order and the fabric may not.
+/// Fails with [`JoinError::NoWriteOrder`] if the device keeps no order and the fabric may not keep
+/// it either.
 pub(super) fn decide(device: &Device, limits: &Limits) -> Result<(Order, WriteOrder), JoinError> {
     if limits.write_order.unwrap_or(device.order.writes) {
         let order = Order {
@@ -23,7 +24,7 @@ pub(super) fn decide(device: &Device, limits: &Limits) -> Result<(Order, WriteOr
         return Err(JoinError::NoWriteOrder { device: device.name.clone(), what: "views" });
     }
     // With updates, a payload that is copied separately may arrive after its counter, and a
-    // received update is not applied yet, regardless of the device's promises.
+    // received update has not been applied yet, whatever the device guarantees.
     let order = Order { writes: true, addresses: false, visible_upon_completion: false };
     Ok((order, WriteOrder::ByUpdates))
 }

@@ -1,4 +1,4 @@
-//! Blocks, on the connections of their view.
+//! Blocks, which use the connections of their view.
 
 use std::os::fd::AsFd;
 

@@ -1,5 +1,5 @@
-//! The connection of two members in a view: each shows the other its card, in a separate row on the
-//! side channel, and reports when its end is up.
+//! Connecting two members in a view: each shows the other its card, in a separate row on the side
+//! channel, and reports when its end is up.
 //!
 //! A row has a slot for each member of the view, which is posted to that member only:
 //!
@@ -8,11 +8,11 @@
 //! | 0 to 8 | the writer's progress: [`SHOWN`], [`CONNECTED`] |
 //! | from 16 | its card for the reader, whose length depends on the connections with a peer |
 //!
-//! All members of a view have equally many connections with each peer, so all slots have the same
-//! size.
+//! All members of a view have the same number of connections with each peer, so all slots have the
+//! same size.
 //!
-//! A cell that claims too much does no harm: a card is checked like everything from a peer, and a
-//! member that counts as connected too early loses what is sent to it.
+//! A cell with a false claim does no harm: a card is checked like everything from a peer, and a
+//! member that claims too early to be connected only loses what is sent to it.
 
 use tramontane_core::fabric::{Area, Fabric, HostFabric, Kind, Region, ViewPlan, ViewRows, Write};
 use tramontane_core::ids::{Rank, ViewId};
@@ -32,15 +32,15 @@ const CONNECTED: u64 = 2;
 /// The progress of this member with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CardStage {
-    /// The peer has not arrived on the side channel, or this end is not made yet.
+    /// The peer has not arrived on the side channel, or this end has not been created yet.
     Awaited,
-    /// The peer was shown its card.
+    /// The peer has been shown its card.
     Shown,
     /// This end is being brought up.
     Connecting,
-    /// This end is up, and the peer is to be informed.
+    /// This end is up, and the peer has yet to be told.
     Up,
-    /// The peer was informed.
+    /// The peer has been told.
     Told,
     /// Both ends are up, or never will be.
     Done,
@@ -58,8 +58,8 @@ pub(super) struct Cards<R> {
 }
 
 impl<R: ViewRows> Cards<R> {
-    /// Makes the rows for the cards of a planned view, for members with `connections` connections
-    /// to each peer. The digest distinguishes views with the same number.
+    /// Allocates the rows for the cards of a planned view, for members with `connections`
+    /// connections to each peer. The digest distinguishes views with the same number.
     pub(super) fn new<S>(
         side_channel: &mut S,
         plan: &ViewPlan<'_>,
@@ -81,7 +81,7 @@ impl<R: ViewRows> Cards<R> {
         Ok(Self { view, rows, place_bytes, stages })
     }
 
-    /// Opens the rows: from then on peers' cards arrive.
+    /// Opens the rows, so that peers' cards arrive from then on.
     pub(super) fn open<S: Fabric>(&self, side_channel: &mut S) -> Result<(), S::Error> {
         side_channel.open(self.view, &self.rows.memory())
     }
@@ -98,7 +98,7 @@ impl<R: ViewRows> Cards<R> {
         }
     }
 
-    /// Makes progress with every peer, as far as possible now.
+    /// Makes progress with every peer, as far as currently possible.
     pub(super) fn advance(&mut self, side_channel: &mut impl Fabric, verbs: &mut Verbs) {
         for peer in (0..).map(Rank).take(self.stages.len()) {
             while let Some(next) = self.next(peer, side_channel, verbs) {
@@ -107,7 +107,7 @@ impl<R: ViewRows> Cards<R> {
         }
     }
 
-    /// Returns this member's next state with a peer, if it can be reached now.
+    /// Returns this member's next state with a peer, if that state can be reached now.
     fn next(
         &self,
         peer: Rank,
@@ -152,8 +152,8 @@ impl<R: ViewRows> Cards<R> {
         is_stored && self.post(peer, SHOWN, &[content], side_channel)
     }
 
-    /// Stores this member's progress, and posts it after the data that belongs to it. Returns false
-    /// if there is no room now.
+    /// Stores this member's progress, and posts it after the data that belongs to it. Returns
+    /// `false` if there is currently no room.
     fn post(
         &self,
         peer: Rank,

@@ -1,4 +1,4 @@
-//! Events of the device that all views share: read in one place, and passed to every view.
+//! Device events that all views share. They are read in one place and passed to every view.
 
 use std::os::fd::AsFd;
 
@@ -27,7 +27,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             return (news, false);
         }
         if news.has_failed() && std::mem::take(&mut self.is_device_watched) {
-            // The failed device's descriptor would wake this member forever.
+            // Otherwise, the failed device's descriptor would keep waking this member.
             let _ = epoll::delete(&self.descriptors, &self.site);
         }
         let views = self.views.iter_mut().chain(&mut self.made);

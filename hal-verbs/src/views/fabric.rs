@@ -1,4 +1,4 @@
-//! The `Fabric` over RDMA through all views of a member.
+//! The `Fabric` over RDMA over all views of a member.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -16,7 +16,7 @@ use crate::protocol::Counters;
 use crate::site::{JoinError, REGIONS_MAX, RegionMemory, Site};
 use crate::status::WorkStatus;
 
-/// The reason why a view or a region has no memory.
+/// The reason that a view or a region has no memory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoView {
@@ -26,18 +26,18 @@ pub enum NoView {
     /// The side channel cannot provide the memory.
     #[error("the side channel does not have enough memory for the view: {0}")]
     SideChannel(Box<dyn std::error::Error + Send + Sync>),
-    /// A view was made before and would not show the region.
+    /// A view has already been created, and would not include the region.
     #[error("a view has already been created; create all regions before the first view")]
     RegionAfterView,
-    /// The region was made before.
+    /// The region has already been created.
     #[error("region {0} has already been created; give each region its own number")]
     RegionTwice(u16),
-    /// The largest number of regions is reached.
+    /// The maximum number of regions has been reached.
     #[error("this process already has {REGIONS_MAX} regions, the maximum; use fewer regions")]
     TooManyRegions,
 }
 
-/// A view that was made by this member.
+/// A view that this member has created.
 #[derive(Debug)]
 pub(super) struct OpenView<R> {
     pub(super) id: ViewId,
@@ -58,7 +58,7 @@ impl<R: ViewRows> OpenView<R> {
         u16::try_from(rank).ok().map(Rank)
     }
 
-    /// Watches the view's descriptor, once it is made. Closing it ends the watch.
+    /// Watches the view's descriptor once it exists. Closing the descriptor ends the watch.
     fn watch(&mut self, descriptors: &OwnedFd) {
         let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
         let Some(completions) = self.verbs.completions() else { return };
@@ -72,7 +72,7 @@ impl<R: ViewRows> OpenView<R> {
         }
     }
 
-    /// Returns whether a peer is awaited, or anything else that this member has to wait for.
+    /// Returns whether this member is waiting for a peer or for anything else.
     fn is_meeting(&self) -> bool {
         let is_to_come = self.verbs.is_building() || self.verbs.completions().is_some();
         !self.cards.is_done() || (!self.is_watched && is_to_come)
@@ -84,41 +84,41 @@ impl<R: ViewRows> OpenView<R> {
     }
 }
 
-/// The fabric of one member over RDMA, through all its views.
+/// The fabric of one member over RDMA, over all its views.
 ///
 /// `S` is the side channel: a fabric over which members exchange the addresses of their memory and
 /// notice that a member is gone.
 #[derive(Debug)]
 pub struct RdmaViews<S: HostFabric> {
-    // The first field: queue pairs end before the device is closed.
+    // The first field, so that queue pairs are destroyed before the device is closed.
     /// Oldest first.
     pub(super) views: Vec<OpenView<S::Rows>>,
-    /// Views that were made but not opened yet.
+    /// Views that have been created but not opened yet.
     pub(super) made: Vec<OpenView<S::Rows>>,
-    /// Views that are no longer in use: workers end their remaining objects.
+    /// Views that are no longer in use. Workers destroy their remaining objects.
     pub(super) forgotten: Vec<OpenView<S::Rows>>,
     pub(super) site: Site,
     /// The regions of this process.
     pub(super) regions: Vec<RegionMemory>,
-    /// Whether a view was made: after that, regions cannot be made.
+    /// Whether a view has been created, after which regions cannot be created.
     pub(super) has_made_views: bool,
     pub(super) side_channel: S,
     /// Watches the side channel, the device, and the open views.
     pub(super) descriptors: OwnedFd,
-    /// Whether the device is watched. A failed device is not, because its descriptor may stay
-    /// readable forever.
+    /// Whether the device is watched. A failed device is not watched, because its descriptor may
+    /// stay readable forever.
     pub(super) is_device_watched: bool,
     /// Whether the next poll checks the side channel.
     pub(super) is_look_due: bool,
-    /// The counters of views that are gone.
+    /// The counters of views that no longer exist.
     pub(super) ended: Counters,
     /// Peers that could not be reached: see `Figures::losses`.
     pub(super) losses: Vec<(&'static str, u64)>,
-    /// Whether this member was rung.
+    /// Whether this member has been rung.
     is_rung: bool,
     /// The index of the view that is polled first.
     turn: usize,
-    /// Whether views were polled since permissions were last asked for.
+    /// Whether views have been polled since permission events were last requested.
     pub(super) has_polled: bool,
     /// Whether the device sealed a peer's copy since the last poll that found nothing.
     has_sealed: bool,
@@ -127,7 +127,7 @@ pub struct RdmaViews<S: HostFabric> {
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     /// Creates the fabric of a member on a chosen device, with the side channel.
     ///
-    /// From now on workers make and end connections.
+    /// From then on, workers create and destroy connections.
     ///
     /// # Errors
     /// Fails if the system has no descriptors or threads left.
@@ -176,7 +176,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         &mut self.side_channel
     }
 
-    /// Processes what arrived, and makes progress with peers that are not connected yet: a
+    /// Processes what has arrived, and makes progress with peers that are not connected yet, like a
     /// [`poll`](Fabric::poll) that leaves events in place.
     pub fn carry(&mut self) {
         self.look_at_side_channel();
@@ -190,7 +190,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.views.iter_mut().for_each(|view| view.verbs.flush());
     }
 
-    /// Returns whether workers are making or ending connections.
+    /// Returns whether workers are creating or destroying connections.
     #[must_use]
     pub fn is_building(&self) -> bool {
         let views = self.views.iter().chain(&self.made).chain(&self.forgotten);
@@ -209,14 +209,14 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.views.last().map(|view| *view.verbs.counters()).unwrap_or_default()
     }
 
-    /// Returns why a peer counts as lost in a view, if it does.
+    /// Returns the reason that a peer counts as lost in a view, or `None` if it does not.
     #[must_use]
     pub fn loss_of(&self, view: ViewId, peer: Rank) -> Option<&Loss> {
         self.view(view)?.verbs.loss_of(peer)
     }
 
-    /// Returns the error of a peer that was lost before it was ready: an object could not be made
-    /// for it, or it does not answer.
+    /// Returns the error of a peer that was lost before it was ready: either an object for it could
+    /// not be created, or it does not answer.
     #[must_use]
     pub fn no_answer(&mut self, view: ViewId, peer: Rank) -> JoinError {
         let failure = self.view_mut(view).and_then(|view| view.verbs.take_failure());
@@ -269,7 +269,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
                 cards.advance(side_channel, verbs);
             }
         }
-        // This sends what was posted just now before the member can fall asleep.
+        // This sends recent posts before the member can fall asleep.
         side_channel.check_peers();
     }
 
@@ -278,8 +278,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.views.iter().any(OpenView::is_meeting)
     }
 
-    /// Seals the copy of one lost peer, unless another was sealed since the last poll that found
-    /// nothing: a step that polls until nothing is left makes at most one device command.
+    /// Seals the copy of one lost peer, unless another has been sealed since the last poll that
+    /// found nothing: a step that polls until nothing is left makes at most one device command.
     #[inline]
     fn seal_one(&mut self) -> bool {
         let may_seal = !std::mem::take(&mut self.has_sealed);
@@ -288,7 +288,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     }
 
     /// Polls the views in turn, starting after the one that last had an event, so that no view
-    /// waits for another that always has one.
+    /// waits for another that always has events.
     #[inline]
     pub(super) fn poll_in_turn<T>(
         &mut self,
@@ -310,8 +310,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     fn poll_views(&mut self) -> Option<Event> {
         let event = self.poll_in_turn(|view| view.verbs.poll())?;
         let Event::PeerLost { view, peer, cause } = event else { return Some(event) };
-        // A member that was cut off finds its writes unanswered, as if the others were dead. Only
-        // their last words on the side channel show the difference.
+        // If a member has been cut off, its writes stay unanswered, as if the others were dead.
+        // Only their last words on the side channel show the difference.
         self.look_at_side_channel();
         self.explain(view, peer);
         let loss = self.view(view).and_then(|open| open.verbs.loss_of(peer));
@@ -344,7 +344,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.count_loss(status);
     }
 
-    /// Makes progress with views that have ended with requests in flight and are no longer in use.
+    /// Makes progress with views that were ended with requests in flight and are no longer in use.
     pub(super) fn retire_rest(&mut self) {
         let Self { views, forgotten, side_channel, ended, .. } = self;
         let mut is_kept = |view: &OpenView<S::Rows>, is_over: bool| {
@@ -362,8 +362,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
                 return true;
             }
             let is_over = view.verbs.retire(view.id);
-            // Nothing is in flight, so another view may take its place, even if objects are still
-            // to be ended.
+            // Nothing is in flight, so another view may take its place, even if objects have yet to
+            // be destroyed.
             if view.verbs.has_ended()
                 && !std::mem::replace(&mut view.has_ended_on_side_channel, true)
             {
@@ -382,9 +382,10 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, the limit of open views is reached, or the side
-    /// channel does not open it; [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make
-    /// the memory for this view, or it was used before.
+    /// Fails with [`ErrorKind::Other`] if the view is open, the limit on open views has been
+    /// reached, or the side channel does not open the view; and with [`ErrorKind::WrongMemory`] if
+    /// [`HostFabric::rows`] did not allocate the memory for this view, or if the memory has already
+    /// been used.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         let at_work = self.views.iter().filter(|open| !open.is_retiring);
         if self.view(view).is_some_and(|open| !open.is_retiring) || at_work.count() >= VIEWS_MAX {
@@ -392,7 +393,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
         }
         let is_it = |made: &OpenView<S::Rows>| made.id == view && made.verbs.rows().is(memory);
         let place = self.made.iter().position(is_it).ok_or(ErrorKind::WrongMemory)?;
-        // A list of members that was replaced by another under the same view.
+        // This list of members has been replaced with another one under the same view.
         if let Some(place) = self.views.iter().position(|open| open.id == view) {
             let replaced = self.views.remove(place);
             if !replaced.has_ended_on_side_channel {
@@ -429,8 +430,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
                 }
             }
         }
-        // A member whose own device failed loses all others at once, although they are healthy: if
-        // it reported to them that they are cut off, they would halt.
+        // A member whose own device has failed loses all others at once, although they are healthy:
+        // if it reported to them that they are cut off, they would halt.
         if !self.site.has_failed() {
             self.side_channel.cut(view, peer);
         }
@@ -469,7 +470,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
             }
         }
         if self.seal_one() {
-            // A sealed loss can be reported now.
+            // A sealed loss can now be reported.
             if let Some(event) = self.poll_views() {
                 return Some(event);
             }
@@ -502,7 +503,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
 
     #[inline]
     fn observe_barrier(&self) {
-        // These figures are the device's, the same for all views.
+        // These figures belong to the device, and are the same for all views.
         if let Some(view) = self.views.first() {
             view.verbs.observe_barrier();
         }

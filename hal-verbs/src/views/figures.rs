@@ -12,21 +12,22 @@ use crate::protocol::Counters;
 pub struct Figures {
     /// The device in use.
     pub device: String,
-    /// Its port in use.
+    /// The device's port in use.
     pub port: u8,
     /// Whether the port has its link, according to the device.
     pub has_link: bool,
-    /// How often the port lost the link.
+    /// Number of times that the port has lost its link.
     pub link_losses: u64,
     /// The counters of all views.
     pub counters: Counters,
-    /// Peers that became unreachable, by the status of the first failed request to them
+    /// Number of peers that became unreachable, by the status of the first failed request to them
     /// ([`WorkStatus::name`](crate::status::WorkStatus::name)), or `none`.
     pub losses: Vec<(&'static str, u64)>,
 }
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
-    /// Writes the current figures. Allocates nothing after the first call unless peers were lost.
+    /// Writes the current figures. After the first call, allocates nothing unless peers have been
+    /// lost.
     pub fn write_figures(&self, into: &mut Figures) {
         let choice = self.site.choice();
         into.device.clone_from(&choice.name);

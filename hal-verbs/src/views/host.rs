@@ -1,4 +1,4 @@
-//! The host's half: the memory of views, and sleep.
+//! The host's part: the memory of views, and sleep.
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -20,7 +20,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        // An interrupted wait is a short one.
+        // An interrupted wait ends early.
         let _ = epoll::wait(&self.descriptors, &mut events, Some(&timeout));
     }
 }
@@ -36,7 +36,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
         let (members, id) = (plan.members(), plan.view());
         let ranks = (0..).map(Rank).take(members.len());
         let row_bytes: Vec<usize> = ranks.map(|rank| plan.row_bytes(rank)).collect();
-        // This comes first because it checks whether this member has that rank.
+        // This comes first because it checks whether this member has the rank.
         let connections = 1 + self.regions.len() + usize::from(plan.has_blocks());
         let cards = Cards::new(&mut self.side_channel, plan, connections);
         let cards = cards.map_err(|error| NoView::SideChannel(error.into()))?;

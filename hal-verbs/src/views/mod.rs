@@ -1,12 +1,12 @@
-//! RDMA through views: writes and blocks travel by RDMA, and another fabric, such as one over TCP,
+//! RDMA over views: writes and blocks travel by RDMA, and another fabric, such as one over TCP,
 //! stays open as the side channel. Members use it to identify themselves, to exchange the addresses
-//! of each view's memory, and to notice that a member is gone.
+//! of each view's memory, and to notice the loss of a member.
 //!
-//! Each view has its own memory, keys and queue pairs, which are never reused for another (VIE-11):
-//! a write of an old view has no connection to a new one, and its key is worthless there. The
-//! addresses that a peer needs travel in small rows of the same view on the side channel (`cards`),
-//! so they are as well protected as that channel (HAL-7). A member with another list of members
-//! under the same view is never connected.
+//! Each view has its own memory, keys and queue pairs, which are never reused for another view
+//! (VIE-11): a write in an old view has no connection to a new view, and its key is worthless
+//! there. The addresses that a peer needs travel in small rows of the same view on the side channel
+//! (`cards`), so they are as well protected as that channel (HAL-7). A member with another list of
+//! members under the same view is never connected.
 //!
 //! | file | subject |
 //! |---|---|
@@ -18,14 +18,15 @@
 //! | `device` | events of the device that all views share |
 //!
 //! # Invariants
-//! - Registrations and queue pairs are made and ended by workers, not by the polling thread
-//!   ([`commands`](crate::commands)). A step makes at most one kernel command, plus one for each
+//! - Registrations and queue pairs are created and destroyed by workers, not by the polling thread
+//!   ([`commands`](crate::commands)). A step executes at most one kernel command, plus one for each
 //!   peer that is cut without having been lost.
-//! - Sending a message takes no kernel call: the side channel is checked while a peer is awaited,
-//!   when the member wakes, and whenever
+//! - Sending a message makes no kernel call: the side channel is checked only while a peer is
+//!   awaited, when the member wakes, and whenever
 //!   [`HostFabric::check_peers`](tramontane_core::fabric::HostFabric::check_peers) is called.
 //! - A peer is lost as soon as the device or the side channel reports it, and is cut on both.
-//! - The queue pairs of a view end before its memory is released: nothing lands in it afterwards.
+//! - The queue pairs of a view are destroyed before its memory is released, so that nothing lands
+//!   in the memory afterwards.
 
 mod blocks;
 mod cards;

@@ -1,4 +1,4 @@
-//! Regions, which every view of this process shows, and the right to write to them in each view.
+//! Regions, which every view of this process includes, and the right to write to them in each view.
 
 use std::os::fd::AsFd;
 
@@ -10,8 +10,8 @@ use tramontane_core::ids::{Rank, ViewId};
 use super::fabric::{NoView, RdmaViews};
 use crate::site::{REGIONS_MAX, RegionMemory};
 
-/// The largest number of open views. Each pair of members has one connection for rows, one per
-/// region, and one for blocks if the view carries them.
+/// Maximum number of open views. Each pair of members has one connection for rows, one per region,
+/// and one for blocks if the view carries them.
 pub(super) const VIEWS_MAX: usize = 256;
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
@@ -41,7 +41,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
     }
 
     fn poll_permission(&mut self) -> Option<PermissionEvent> {
-        // If a member polls for both, a poll has checked already.
+        // If a member polls both kinds of event, a poll has already made this check.
         if std::mem::take(&mut self.has_polled) {
             return self.poll_in_turn(|view| view.verbs.told_permission());
         }
@@ -52,8 +52,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
 impl<S: HostFabric<Error = ErrorKind> + AsFd> HostRegions for RdmaViews<S> {
     type RegionMemory = RegionMemory;
 
-    /// All processes that share a view make the same regions in the same order; each chooses its
-    /// own length. Each region is a connection of that view.
+    /// All processes that share a view create the same regions in the same order, but each chooses
+    /// its own length. Each region is a connection of that view.
     fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, NoView> {
         if self.has_made_views {
             return Err(NoView::RegionAfterView);
