@@ -1,5 +1,5 @@
-//! A network of processes for tests: views of two, regions with rights, and writes that land piece
-//! by piece at times chosen by a seed.
+//! A network of processes for tests, with views of two members, regions with permissions, and
+//! writes that land piece by piece at times chosen by a seed.
 
 mod end;
 
@@ -31,29 +31,29 @@ struct End {
 }
 
 enum Flight {
-    /// Bytes that land at an offset of a region, and how many have landed.
+    /// Bytes that land at an offset of a region, and the number that have landed.
     Write { region: Region, offset: usize, bytes: Bytes, landed: usize },
     /// All earlier writes have landed.
     Done(Token),
-    /// A part of the target's region is read into the local one.
+    /// A part of the target's region is read into the local region.
     Read { source: usize, into: usize, length: usize, done: usize, token: Token },
 }
 
 enum Bytes {
     /// The bytes as they were when posted.
     Taken(Vec<u8>),
-    /// Read from the writer's memory when they land.
+    /// The bytes are read from the writer's memory when they land.
     Late { region: Region, offset: usize, length: usize },
 }
 
 struct View {
     ends: [End; 2],
-    /// Indexed by the rank of the writer.
+    /// Writes in flight, indexed by the rank of the writer.
     flights: [VecDeque<Flight>; 2],
-    /// Indexed by the rank of the writer: whether its peer's log refuses its writes until the
-    /// writer knows of the denial.
+    /// Whether the peer's log refuses the writer's writes until the writer knows of the denial,
+    /// indexed by the rank of the writer.
     denied: [bool; 2],
-    /// Indexed by the rank of the writer: whether it knows that its peer is ready.
+    /// Whether the writer knows that its peer is ready, indexed by the rank of the writer.
     knows_ready: [bool; 2],
 }
 
@@ -69,7 +69,7 @@ struct Process {
 /// The whole network.
 pub struct Network {
     processes: Vec<Process>,
-    /// Indexed by id, from zero.
+    /// Views, indexed by id, from zero.
     views: Vec<Option<View>>,
     /// Links with something in flight, each listed once: a view, and the rank of its writer.
     busy: Vec<(usize, usize)>,
@@ -78,7 +78,7 @@ pub struct Network {
     pub random: Random,
     /// Whether a write lands in one piece.
     pub lands_whole: bool,
-    /// Whether all contents are read when they land, and not only half of them.
+    /// Whether all contents are read when they land, rather than only half of them.
     pub reads_late: bool,
     pub pieces: u64,
     pub denials: u64,
@@ -88,7 +88,7 @@ pub struct Network {
     whims: Random,
     /// Number of accepted lists, by the process that posted them.
     pub lists: BTreeMap<usize, u64>,
-    /// Maximum bytes of a write, of a list to a log, and of a read.
+    /// Maximum number of bytes in a write, in a list to a log, and in a read.
     pub write_bytes_max: usize,
     /// Probability in percent that a piece lands when a process, during its step, asks for the rows
     /// of a link.
@@ -131,7 +131,7 @@ impl Network {
         Err(ErrorKind::QueueFull)
     }
 
-    /// Returns an event without meaning, sometimes.
+    /// Occasionally returns an event without meaning.
     fn idle_event(&mut self) -> Option<Event> {
         self.refuse().err()?;
         // No view has these ids, and no link without a view has them either.
@@ -141,7 +141,7 @@ impl Network {
             0 => Event::Woken,
             1 => Event::Ready { view, peer },
             2 => Event::PeerLost { view, peer, cause: LossCause::Left },
-            // The token of a list that no process here has posted.
+            // The token of a list that no process in this test has posted.
             _ => Event::Completed(Token(u64::MAX)),
         })
     }
@@ -175,7 +175,7 @@ impl Network {
         (view, rows)
     }
 
-    /// Ends a process: its writes in flight are lost, and its peers get an event.
+    /// Ends a process: its writes in flight are lost, and its peers receive an event.
     pub fn crash(&mut self, process: usize) {
         self.processes[process].is_alive = false;
         self.processes[process].rights.clear();
@@ -214,8 +214,8 @@ impl Network {
         self.processes[process].events.push_back(Event::Completed(token));
     }
 
-    /// Ends the connections between two processes. Everything in flight there is lost, and both get
-    /// an event.
+    /// Ends the connections between two processes. Everything in flight on them is lost, and both
+    /// processes receive an event.
     pub fn disconnect(&mut self, processes: [usize; 2]) {
         for (id, place) in self.views.iter_mut().enumerate() {
             let Some(view) = place else { continue };
@@ -263,7 +263,7 @@ impl Network {
         self.views.iter().flatten().map(of_view).sum()
     }
 
-    /// Returns the number of events that a process has not taken.
+    /// Returns the number of events that a process has not taken yet.
     pub fn events(&self, process: usize) -> usize {
         self.processes[process].events.len()
     }
@@ -291,7 +291,7 @@ impl Network {
         targets
     }
 
-    /// Lets a piece land, sometimes, while a process is in the middle of its step.
+    /// Occasionally lets a piece land while a process is in the middle of its step.
     pub fn move_within_a_step(&mut self) {
         if self.lands_within > 0 && self.whims.chance(self.lands_within) {
             self.deliver_if_any_can();
@@ -373,7 +373,8 @@ impl Network {
             }
             Flight::Write { region, offset, bytes, landed } => {
                 if *region != Region::ROW && !self.processes[target].rights.contains(&id) {
-                    // The rest of this list is dropped, with everything after it to the region.
+                    // The rest of this list is dropped, together with everything after it to the
+                    // region.
                     view.flights[end].retain(|flight| match flight {
                         Flight::Write { region, .. } => *region == Region::ROW,
                         Flight::Done(_) | Flight::Read { .. } => false,

@@ -1,5 +1,5 @@
-//! Opening and querying replicas and clients: refused arguments, and what they report about
-//! themselves.
+//! Opening and querying replicas and clients: refused arguments, and the values that they report
+//! about themselves.
 
 use std::rc::Rc;
 
@@ -161,7 +161,8 @@ fn undeliverable_messages_are_refused() {
     assert_eq!(world.clients[&NUMBER].client.under_way(), u64::from(settings.window));
 }
 
-/// TRM-7: a client waits for the replicas that it asked to wait for, and sees which they were.
+/// TRM-7: a client waits for the replicas for which it was told to wait, and sees which ones they
+/// were.
 #[test]
 fn client_gets_the_answers_it_waits_for() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
@@ -235,7 +236,7 @@ fn unconnected_replica_does_not_count_as_present() {
     assert_eq!(is_voting(&world), (Stage::Ready, Ok(true)));
 }
 
-/// A mistake of the host does not affect the links that exist.
+/// A mistake by the host does not affect the links that exist.
 #[test]
 fn attaching_a_nonexistent_link_has_no_effect() {
     let mut world = World::new(&[None], 3, Settings::default());
@@ -273,8 +274,8 @@ fn clients_link_becomes_ready_with_its_fabric() {
     assert_eq!(stages(&world), [Stage::Ready, Stage::Absent, Stage::Ready]);
 }
 
-/// A host attaches a link before it has the link's rows. Messages that the client multicasts
-/// meanwhile are sent once the rows are there.
+/// A host attaches a link before it has the link's rows. Messages that the client multicasts in the
+/// meantime are sent once the rows are available.
 #[test]
 fn client_attached_before_its_rows_sends_later() {
     let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
@@ -416,7 +417,7 @@ fn overlay_limits_clients_and_replicas() {
     assert_eq!(with(1, 0), Some(OverlayError::Limits));
 }
 
-/// Memory from the host that is shorter than required.
+/// The host provides memory that is shorter than required.
 #[test]
 fn replica_with_a_too_short_log_stops() {
     let mut world = World::new(&[None], 3, Settings::default());

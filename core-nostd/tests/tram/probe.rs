@@ -42,7 +42,7 @@ impl World {
         self.network.borrow().reads_in_place(self.process_of(id).expect("it runs"))
     }
 
-    /// Returns the message that the header at a position of a replica's log names, in a group
+    /// Returns the message that is named by the header at a position of a replica's log, in a group
     /// without children.
     pub fn ordered_at(&self, id: ReplicaId, place: u64) -> Option<MessageId> {
         let log = Row::from_lines(&self.replicas[&id].memory.log);
@@ -80,7 +80,7 @@ impl World {
         self.histories[&id].messages.iter().any(|(_, other)| *other == message)
     }
 
-    /// Changes a cell of a replica's log, as a process with the right to write there could.
+    /// Changes a cell of a replica's log, as a process with permission to write to it could.
     pub fn poke_log(&mut self, id: ReplicaId, offset: usize, change: impl Fn(u64) -> u64) {
         let Some(running) = self.replicas.get(&id) else { return };
         if let Ok(cell) = RowWriter::from_lines(&running.memory.log).cell(offset) {
@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    /// Returns a cell of the row that a replica shows to a link's peer.
+    /// Returns a cell of the row that a replica publishes to a link's peer.
     pub fn shown(&self, id: ReplicaId, link: LinkId, offset: usize) -> u64 {
         let rows = self.replicas[&id].memory.links[link.index()].as_ref().expect("connected");
         Row::from_lines(&rows.own).cell(offset).expect("in the row").load()
@@ -124,7 +124,7 @@ impl World {
         64 + index * (cells * 8).next_multiple_of(64)
     }
 
-    /// Publishes a value in a cell of the row that a replica shows to a client.
+    /// Publishes a value in a cell of the row that a replica publishes to a client.
     pub fn poke_client(&mut self, number: ClientNumber, link: LinkId, offset: usize, value: u64) {
         let Some(running) = self.clients.get(&number) else { return };
         let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// Publishes a value in a cell of the row that a link's peer shows to a replica.
+    /// Publishes a value in a cell of the row that a link's peer publishes to a replica.
     pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
         let Some(running) = self.replicas.get(&id) else { return };
         let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };

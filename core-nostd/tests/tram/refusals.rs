@@ -26,8 +26,8 @@ fn refused_calls_lose_no_message() {
     assert!(refusals > 1_000, "{refusals}");
 }
 
-/// If a host lacks the rows of an attached link, nothing is read or written there. Messages may
-/// wait indefinitely, but none is duplicated, reordered or invented.
+/// If a host lacks the rows of an attached link, nothing is read or written on that link. Messages
+/// may wait indefinitely, but none is duplicated, reordered or invented.
 #[test]
 fn link_without_rows_keeps_the_order_intact() {
     let mut delivered = 0;
@@ -55,8 +55,8 @@ fn writes_landing_during_a_step_are_not_mixed() {
     assert!(reached > 40, "{reached}");
 }
 
-/// TRM-3: lists to a log, and reads of one, are no longer than the fabric accepts; the rest goes
-/// with the next. The network of these tests checks that.
+/// TRM-3: lists to a log, and reads from one, are no longer than the fabric accepts; the remaining
+/// data goes with the next list or read. The network of these tests checks this.
 #[test]
 fn log_is_written_and_read_in_accepted_sizes() {
     for seed in 1..16 {

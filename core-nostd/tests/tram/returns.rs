@@ -101,8 +101,8 @@ fn returning_replica_needs_its_own_admission() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
-/// TRM-5: both followers get a snapshot with nothing new to them. Their logs are as complete as
-/// before, so one of them leads when their leader is gone.
+/// TRM-5: both followers receive a snapshot that contains nothing new to them. Their logs are as
+/// complete as before, so one of them leads when their leader is lost.
 #[test]
 fn outdated_snapshot_prevents_no_replica_from_leading() {
     let mut world = World::new(&[None], 3, Settings::default());

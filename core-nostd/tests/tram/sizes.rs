@@ -15,7 +15,7 @@ fn overlay(limits: Limits) -> Overlay {
     Overlay::new(&groups, limits).expect("a tree")
 }
 
-/// Sums both rows of each link of a replica, except its link to itself, one by one.
+/// Sums both rows of each link of a replica one by one, except for its link to itself.
 fn rows_one_by_one(overlay: &Overlay, group: GroupId) -> usize {
     let links = ReplicaLinks::of(overlay, group);
     let own = Shape::of(overlay, group);

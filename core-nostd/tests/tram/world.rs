@@ -21,7 +21,7 @@ use super::network::{Network, NetworkEnd, capabilities};
 use super::random::Random;
 pub use lending::{Lending, Lent};
 
-/// Time that a client may be away.
+/// Time for which a client may be disconnected.
 pub const LEASE_NS: u64 = 300_000;
 
 /// One running replica.
@@ -42,7 +42,8 @@ pub struct RunningClient {
     _state: (Lent<ClientLink>, Lent<GroupState>, Lent<MessageState>, Lent<u8>),
 }
 
-/// The deliveries of a replica over all its incarnations; a snapshot brings those before it.
+/// The deliveries of a replica over all its incarnations; a snapshot brings the deliveries before
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub messages: Vec<(u64, MessageId)>,
@@ -65,14 +66,14 @@ pub struct Settings {
     pub log_entries: u32,
     pub window: u32,
     pub clients: u16,
-    /// Payload length from which entries use references. Zero for never.
+    /// Payload length at and above which entries use references. Zero means never.
     pub references_from: u32,
     /// Maximum length of a message.
     pub payload_max: u32,
     /// Interval between heartbeats, for each replica of the overlay.
     pub heartbeat_ns: u64,
-    /// Whether replicas sometimes fall behind by more than a log, or get snapshots that they have
-    /// not asked for.
+    /// Whether replicas sometimes fall behind by more than a log, or receive snapshots that they
+    /// have not requested.
     pub more_snapshots: bool,
     /// Percentage of calls that the fabric refuses.
     pub refuses: usize,
@@ -80,9 +81,9 @@ pub struct Settings {
     pub hides: usize,
     /// Percentage of row requests, within a step, at which something lands.
     pub lands_within: usize,
-    /// Bytes of payloads that a step copies before it takes no more.
+    /// Number of payload bytes that a step copies before it takes no more.
     pub run_bytes: u64,
-    /// Maximum bytes that the fabric takes in one write, and in one list to a log.
+    /// Maximum number of bytes that the fabric accepts in one write, and in one list to a log.
     pub write_bytes_max: usize,
 }
 
@@ -98,7 +99,8 @@ impl Default for Settings {
             clients: 2,
             references_from: 0,
             payload_max: 200,
-            // Long enough that this network can carry heartbeats in addition to all other traffic.
+            // The interval is long enough that this network can carry heartbeats in addition to all
+            // other traffic.
             heartbeat_ns: 2_500,
             more_snapshots: false,
             refuses: 0,
@@ -132,21 +134,21 @@ pub struct World {
     /// Pairs of replicas whose connection was lost.
     broken: Vec<(ReplicaId, ReplicaId)>,
     pub complaints: Vec<String>,
-    /// Whether replicas get snapshots from voters.
+    /// Whether replicas receive snapshots from voters.
     pub gives_snapshots: bool,
     pub leaders: u32,
     pub restored: u32,
     pub admitted: u32,
-    /// Numbers of references that all steps of replicas took, carried, fetched and gave up.
+    /// Number of references that all steps of replicas took, carried, fetched and gave up.
     pub references: u32,
     pub carried: u32,
     pub fetched: u32,
     pub given_up: u32,
-    /// Maximum bytes of payloads that a step of a replica has copied.
+    /// Maximum number of payload bytes that a step of a replica has copied.
     pub most_copied: u64,
-    /// Lists that clients have posted.
+    /// Number of lists that clients have posted.
     pub clients_lists: u32,
-    /// Steps of replicas that report no work.
+    /// Number of steps of replicas that reported no work.
     pub idle_steps: u32,
 }
 

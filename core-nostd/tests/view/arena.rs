@@ -28,11 +28,11 @@ pub struct Setting {
     pub layout: Layout<'static>,
     pub id: ViewId,
     pub options: ViewOptions,
-    /// Calls of `prepare` until the next view's memory is ready.
+    /// Number of calls to `prepare` until the next view's memory is ready.
     pub prepare_calls: u8,
-    /// Calls of `deliver_to` until it is done.
+    /// Number of calls to `deliver_to` until it is done.
     pub deliver_calls: u8,
-    /// Whether a promise is on disk only at the call after the one that asks for it. If not, the
+    /// Whether a promise is on disk only at the call after the call that requests it. If off, the
     /// disk does not matter.
     pub keeps_promises: bool,
 }
@@ -113,17 +113,17 @@ pub struct ArenaMember {
     pub peers: Vec<PeerState>,
     pub next: Vec<NodeId>,
     pub alive: bool,
-    /// Whether it has memory of this view and takes part.
+    /// Whether the member has memory of this view and takes part.
     pub open: bool,
     pub around: Around,
-    /// The writes that it has published, in order.
+    /// The writes that the member has published, in order.
     pub log: Vec<(u16, u64)>,
     pub row: Vec<u64>,
     /// For each member's log: the writes that this member has seen, and those that it may ever see.
     pub seen: Vec<usize>,
     pub visible: Vec<usize>,
     pub copies: Vec<Vec<u64>>,
-    /// Whether it has ever accepted a sealed list.
+    /// Whether the member has ever accepted a sealed list.
     pub echoed: bool,
 }
 
@@ -142,8 +142,8 @@ struct Arrivals<'a> {
     /// For each member: the writes that may still arrive, and the number that have arrived.
     waiting: Vec<VecDeque<(u16, u64)>>,
     arrived: Vec<usize>,
-    /// Returns how many writes of a member arrive before a read, given the number of the read and
-    /// the member.
+    /// Returns the number of a member's writes that arrive before a read, given the number of the
+    /// read and the member.
     schedule: Option<&'a mut dyn FnMut(u64, usize) -> usize>,
 }
 
@@ -301,8 +301,8 @@ impl Arena {
     }
 
     /// Steps a member whose peers' rows change while it reads them: before each read, `schedule`
-    /// returns how many writes of each member arrive. Its arguments are the number of the read,
-    /// starting at one, and the member.
+    /// returns the number of each member's writes that arrive. Its arguments are the number of the
+    /// read, starting at one, and the member.
     pub fn step_live(
         &mut self,
         rank: usize,
@@ -409,7 +409,7 @@ impl Arena {
         self.with(rank, |change, _, _| change.peer_lost(Rank(peer as u16)));
     }
 
-    /// Makes a peer refuse all further writes of a member.
+    /// Makes a peer refuse all further writes by a member.
     pub fn deny(&mut self, rank: usize, peer: usize) {
         self.with(rank, |change, _, _| change.denied_by(Rank(peer as u16)));
     }

@@ -20,14 +20,14 @@ pub struct Membership {
     pub delivered: u64,
 }
 
-/// The node around a `ViewChange`, without its row.
+/// The node around a `ViewChange`, excluding its row.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Around {
     pub parts: Vec<Membership>,
     pub wedged: bool,
     pub cut: BTreeSet<u16>,
     pub misbehaved: BTreeSet<u16>,
-    /// The peers that it cut off, in order, each with the cause.
+    /// The peers that the member has cut off, in order, each with the cause.
     pub causes: Vec<(Rank, Cause)>,
     /// The next view whose memory was requested, and the calls so far.
     pub prepared: (Vec<NodeId>, u8),

@@ -24,7 +24,7 @@ mod victim;
 
 use victim::{GROUP, Victim};
 
-/// Lets member 0, the leader, show a list. Returns the suspicions that result.
+/// Lets member 0, the leader, publish a list. Returns the suspicions that result.
 fn leader_shows(entries: &[u64], count: u16, trim: u64) -> Vec<(Rank, Cause)> {
     let mut victim = Victim::new();
     victim.step();
@@ -98,7 +98,7 @@ fn trim_below_the_deliveries_makes_its_owner_suspected() {
 fn impossible_final_count_makes_its_owner_suspected() {
     let mut victim = Victim::new();
     victim.put(0, ViewColumn::Suspicions(0), 0);
-    // Member 0 is lost, so 1 leads; 2 follows and shows an invalid count.
+    // Member 0 is lost, so member 1 leads; member 2 follows and publishes an invalid count.
     let mut change =
         ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next)
             .unwrap();
@@ -117,7 +117,7 @@ fn impossible_final_count_makes_its_owner_suspected() {
 }
 
 /// Only this member still accepts the list after both others drop out in one step: one is reported
-/// lost, and the leader shows an impossible value. One of three decides nothing.
+/// lost, and the leader shows an impossible value. One member of three decides nothing.
 #[test]
 fn sole_remaining_member_decides_nothing() {
     let mut victim = Victim::new();
@@ -137,7 +137,7 @@ fn sole_remaining_member_decides_nothing() {
     assert_eq!(victim.step(), Status::Halted(Halt::NoMajority));
 }
 
-/// A member asks for the join of a node that is in the view. That node must leave the view first.
+/// A member requests the join of a node that is in the view. That node must first leave the view.
 #[test]
 fn join_request_for_a_member_has_no_effect() {
     for (node, count) in [(9, 2), (3, 1), (1, 1)] {
@@ -150,8 +150,8 @@ fn join_request_for_a_member_has_no_effect() {
     }
 }
 
-/// Returns member 1 as the leader, because 0 is lost; it has proposed the removal, and 2 has
-/// promised and accepted it.
+/// Returns member 1 as the leader, because member 0 is lost. Member 1 has proposed the removal, and
+/// member 2 has promised and accepted it.
 fn leading() -> Victim {
     let mut victim = Victim::new();
     let mut change =
@@ -165,7 +165,7 @@ fn leading() -> Victim {
     victim
 }
 
-/// Returns the leader's suspicions of a follower that shows this stance and final count.
+/// Returns the leader's suspicions of a follower that publishes this stance and final count.
 fn follower_shows(promise: u16, ballot: u16, count: u16, wedged: u64) -> Vec<(Rank, Cause)> {
     let mut victim = leading();
     victim.put(2, ViewColumn::Wedged(SubgroupId(0)), wedged);

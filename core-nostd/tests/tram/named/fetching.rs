@@ -74,7 +74,7 @@ fn fetch_survives_loss_of_an_unasked_replica() {
     script.end();
 }
 
-/// No replica has the payload, and a voter shows that it has delivered the entry. The replica
+/// No replica has the payload, but a voter publishes that it has delivered the entry. The replica
 /// therefore lacks a decided message, and must not lead without it.
 #[test]
 fn delivered_reference_is_not_given_up() {
@@ -147,8 +147,8 @@ fn refused_payload_is_carried_to_a_child_again() {
     assert!(refusals > 20, "{refusals}");
 }
 
-/// Two of three replicas have delivered a message, and its client is gone. The third got only the
-/// header, and then a snapshot past it.
+/// Two of three replicas have delivered a message, and its client is lost. The third received only
+/// the header, and then a snapshot past it.
 fn passed_by_a_snapshot() -> Script {
     let mut script = Script::by_reference(&[None]);
     let tail = script.world.log_control(P[2])[TAIL];
@@ -164,8 +164,8 @@ fn passed_by_a_snapshot() -> Script {
     script
 }
 
-/// The replica shows later entries only once it has the payload that it lacks. So its leader
-/// carries that payload.
+/// The replica publishes later entries only once it has the payload that it lacks. Its leader
+/// therefore carries that payload.
 #[test]
 fn payload_covered_by_a_snapshot_is_still_carried() {
     let mut script = passed_by_a_snapshot();
@@ -194,7 +194,7 @@ fn lost_payload_covered_by_a_snapshot_blocks_nothing() {
     script.end();
 }
 
-/// A replica asks for a payload once, and does nothing while it waits.
+/// A replica requests a payload once, and does nothing while it waits.
 #[test]
 fn a_payload_is_asked_for_once() {
     let mut script = passed_by_a_snapshot();
@@ -207,9 +207,9 @@ fn a_payload_is_asked_for_once() {
     script.end();
 }
 
-/// The replica asks for a payload that a snapshot covers. Its leader is about to carry it, but no
-/// longer has it when its fabric accepts posts again. Later the replica asks for another payload,
-/// whose client has died meanwhile. The leader carries that one.
+/// The replica requests a payload that a snapshot covers. Its leader is about to carry that
+/// payload, but no longer has it when its fabric accepts posts again. Later the replica requests
+/// another payload, whose client has died in the meantime. The leader carries the second payload.
 #[test]
 fn lost_payload_does_not_delay_the_next() {
     let mut refusals = 0;

@@ -7,7 +7,7 @@ use super::script::{P, Script, here};
 
 const NUMBER: ClientNumber = ClientNumber(0);
 
-/// TRM-7: a client that waits for all replicas waits only for those that it is connected to.
+/// TRM-7: a client that waits for all replicas waits only for those to which it is connected.
 #[test]
 fn client_does_not_wait_for_lost_replicas() {
     let mut script = Script::new(&[None]);
@@ -21,7 +21,7 @@ fn client_does_not_wait_for_lost_replicas() {
     script.end();
 }
 
-/// TRM-7: a client stays registered until it says that it leaves, whichever incarnation it is.
+/// TRM-7: a client stays registered until it announces that it leaves, whichever incarnation it is.
 #[test]
 fn restarted_client_stays_registered_until_it_leaves() {
     let mut script = Script::new(&[None]);

@@ -1,4 +1,5 @@
-//! Histories of logs: the entries that leaders write to them, and those that candidates read there.
+//! Histories of logs: the entries that leaders write to them, and the entries that candidates read
+//! from them.
 
 use std::cell::Cell;
 
@@ -23,7 +24,7 @@ fn third_leaders_choice_outranks_the_seconds_entry() {
 }
 
 /// TRM-4: leader 1 alone has X and Y. Leader 2 decides Y in X's position. Leader 3, which is the
-/// first again, must take Y once.
+/// same replica as leader 1, must take Y only once.
 #[test]
 fn message_at_two_log_positions_is_taken_once() {
     let mut script = Script::new(&[None]);
@@ -215,7 +216,7 @@ fn live_replicas_undelivered_slot_is_not_reused() {
     script.end();
 }
 
-/// TRM-6: its peers reuse only slots below that count.
+/// TRM-6: the replica's peers reuse only slots below that count.
 #[test]
 fn replica_shows_deliveries_in_the_same_step() {
     const DELIVERED: usize = 40;
@@ -319,8 +320,8 @@ fn log_is_granted_after_its_reads_have_landed() {
     script.among(&next, &[], |world| world.reads_payloads(P[1]));
     let promised = |world: &World| world.replicas[&P[1]].replica.promised();
     let before = promised(&script.world);
-    // The previous leader does not hear replica 1, and sees that it was deposed: it asks for all
-    // logs again.
+    // The previous leader does not hear replica 1, and sees that it has been deposed, so it
+    // requests all logs again.
     let without_it = [P[0], P[1], three, four];
     script.world.allow_only(&without_it, &[]);
     let [from, to] = [P[1], P[0]].map(|id| script.world.process_of(id).expect("it runs"));
@@ -362,9 +363,9 @@ fn candidate_reads_sixteen_payloads_at_a_time() {
     script.end();
 }
 
-/// The payloads arrive so slowly, from a live replica, that the campaign is given up meanwhile. No
-/// other campaign begins before all of them have landed, because they would land in a log with
-/// other entries.
+/// The payloads arrive so slowly, from a live replica, that the campaign is given up in the
+/// meantime. No other campaign begins before all of them have landed, because they would land in a
+/// log with other entries.
 #[test]
 fn next_campaign_waits_for_reads_to_land() {
     for landed in 0..3 {
@@ -421,8 +422,8 @@ fn read_landing_on_disconnect_does_not_count() {
     script.end();
 }
 
-/// A copied header is gone when the entries are taken over. The replica does not lead with the
-/// rest, but copies everything again.
+/// A copied header has been lost when the entries are taken over. The replica does not lead with
+/// the remaining entries, but copies everything again.
 #[test]
 fn corrupt_copied_header_ends_the_campaign() {
     let (mut script, last) = reads_of(3);

@@ -1,6 +1,6 @@
-//! Histories in which protocols of this kind lose messages, step by step: those that TRM-3 to TRM-7
-//! and TRM-9 name, and one of our own. Each history says which processes reach each other, and
-//! until when. Replicas are named by their ranks: `P` for those of the parent, or of the only
+//! Histories, step by step, in which protocols of this kind lose messages: those that TRM-3 to
+//! TRM-7 and TRM-9 name, and one of our own. Each history says which processes reach each other,
+//! and until when. Replicas are named by their ranks: `P` for those of the parent, or of the only
 //! group, and `C` for those of the child.
 //!
 //! At the end all processes reach each other, and each message must be delivered everywhere, once

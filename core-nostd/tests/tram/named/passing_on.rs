@@ -15,13 +15,13 @@ const SETTLED: usize = 16;
 /// Offset of the cell in a row of the child's replica that counts how many of those it has taken.
 const TAKEN: usize = 0;
 
-/// Returns the link of a parent's replica to the first replica of the child.
+/// Returns the link from a parent's replica to the first replica of the child.
 fn to_child(script: &Script) -> LinkId {
     let links = ReplicaLinks::of(script.world.overlay, P[0].group);
     links.find(LinkRole::Child { child: 0, rank: C[0].rank }).expect("a link")
 }
 
-/// Returns the link of a child's replica to the first replica of the parent.
+/// Returns the link from a child's replica to the first replica of the parent.
 fn to_parent(script: &Script) -> LinkId {
     let links = ReplicaLinks::of(script.world.overlay, C[0].group);
     links.find(LinkRole::Parent(P[0].rank)).expect("a link")
@@ -122,13 +122,14 @@ fn childs_next_leader_learns_of_dropped_decisions() {
 }
 
 /// TRM-6: only a child's next leader needs to know that the child has taken a message, so that
-/// information goes out with the next message.
+/// information is sent with the next message.
 #[test]
 fn childs_progress_is_not_echoed_at_once() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);
-    // No heartbeat is due meanwhile, so the child does not show that it has taken the message.
+    // No heartbeat is due in the meantime, so the child does not publish that it has taken the
+    // message.
     let m = script.multicast(0, both());
     script.at_one_moment(0, 20);
     assert!(script.world.has_delivered(C[0], m));

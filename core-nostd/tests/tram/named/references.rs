@@ -14,8 +14,8 @@ fn known_to_the_leader_alone(script: &mut Script, to: Destinations) -> MessageId
     message
 }
 
-/// The client reaches only the leader and dies, and the leader delivers and dies. A quorum must
-/// have the payload, and not only the header.
+/// The client reaches only the leader and dies; the leader delivers and dies. A quorum must have
+/// the payload, not only the header.
 #[test]
 fn leader_does_not_deliver_an_unreplicated_payload() {
     let mut script = Script::by_reference(&[None]);
@@ -61,7 +61,7 @@ fn follower_gets_a_missing_payload_before_delivery() {
     script.end();
 }
 
-/// The client lives but gives nothing to the third replica, which therefore asks for nothing. The
+/// The client lives but gives nothing to the third replica, which therefore requests nothing. The
 /// leader carries the payload once its patience ends, long before the client's lease does.
 #[test]
 fn withheld_payload_is_carried_without_a_request() {
@@ -94,8 +94,9 @@ fn payload_without_room_goes_with_the_next_list() {
     script.end();
 }
 
-/// Two of three replicas have delivered a message. Its client dies, and one of the two is gone. The
-/// third leads: it takes the header from the other's log, and must fetch the payload.
+/// Two of three replicas have delivered a message. Its client dies, and one of the two replicas is
+/// lost. The third replica leads: it takes the header from the other's log, and must fetch the
+/// payload.
 #[test]
 fn new_leader_fetches_the_payloads_of_its_log() {
     let mut script = Script::by_reference(&[None]);
@@ -129,9 +130,9 @@ fn child_gets_a_missing_payload_from_its_parent() {
     script.end();
 }
 
-/// Replicas of the parent return, one after another, by snapshots past a message that the child
-/// lacks and whose client is dead. Then the last replica that had the message dies. The child must
-/// still get it.
+/// Replicas of the parent return, one at a time, by snapshots past a message that the child lacks
+/// and whose client is dead. Then the last replica that had the message dies. The child must still
+/// receive it.
 #[test]
 fn child_gets_messages_covered_by_a_snapshot() {
     let mut script = Script::by_reference(&[None, Some(0)]);
@@ -153,8 +154,8 @@ fn child_gets_messages_covered_by_a_snapshot() {
     script.end();
 }
 
-/// The client's posts to a replica are read only when they land. Meanwhile all other replicas
-/// answer this message, and a further window of messages. The client must not give another body in
+/// The client's posts to a replica are read only when they land. In the meantime all other replicas
+/// answer this message and a further window of messages. The client must not give another body in
 /// its place.
 #[test]
 fn undelivered_body_is_not_replaced() {
@@ -229,8 +230,8 @@ fn list_carries_only_the_payloads_asked_for() {
     }
 }
 
-/// A child's leader finds a reference in its parent's ring. It asks the parent for the payload only
-/// after waiting for the client too long.
+/// A child's leader finds a reference in its parent's ring. It requests the payload from the parent
+/// only after waiting too long for the client.
 #[test]
 fn child_waits_for_its_client_before_asking() {
     const WANTED: usize = 24;

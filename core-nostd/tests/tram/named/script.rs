@@ -38,7 +38,7 @@ impl Script {
         Self::with(parents, replicas, Settings::default())
     }
 
-    /// Opens a world in which a parent writes to all replicas of a child, and not only to its
+    /// Opens a world in which a parent writes to all replicas of a child, rather than only to its
     /// leader.
     pub(super) fn serving_all(parents: &[Option<u16>]) -> Self {
         Self::with(parents, 3, Settings { leaders_alone: false, ..Settings::default() })
@@ -160,8 +160,8 @@ impl Script {
         false
     }
 
-    /// Lets some replicas deliver messages of a client, one after another, while the others hear
-    /// none of it.
+    /// Lets some replicas deliver messages from a client, one at a time, while the other replicas
+    /// do not hear of them.
     pub(super) fn go_on(&mut self, among: &[ReplicaId], client: u16, messages: u32) -> MessageId {
         let mut last = None;
         for _ in 0..messages {

@@ -1,5 +1,5 @@
-//! Histories of replicas that restored a snapshot, and whose logs have gaps below it, or entries
-//! that were never decided.
+//! Histories of replicas that have restored a snapshot and whose logs have gaps below it, or
+//! entries that were never decided.
 
 use tramontane_core::ids::Rank;
 use tramontane_core::tram::{LinkId, ReplicaId};
@@ -7,8 +7,8 @@ use tramontane_core::tram::{LinkId, ReplicaId};
 use super::script::{C, P, STAMP, Script, TAIL, both, here};
 use crate::world::World;
 
-/// Two followers, one after the other, are away for longer than a log lasts, and restore snapshots.
-/// Their leader brings their logs up to date. When it is gone, one of them leads.
+/// Two followers, one at a time, are absent for longer than a log lasts, and restore snapshots.
+/// Their leader brings their logs up to date. When the leader is lost, one of them leads.
 #[test]
 fn followers_with_snapshots_can_lead() {
     for (tree, child) in [(&[None][..], &C[..0]), (&[None, Some(0)], &C)] {
@@ -52,9 +52,9 @@ fn needless_snapshot_is_refused() {
     script.end();
 }
 
-/// Replicas 2 and 4 of five are away for longer than a log lasts, and replica 4 has delivered less.
-/// Replica 2 returns by a snapshot, and then leads. Its log has the entry that replica 4 lacks
-/// next, but a gap after that, so replica 4 needs a snapshot too.
+/// Replicas 2 and 4 of five are absent for longer than a log lasts, and replica 4 has delivered
+/// less. Replica 2 returns by a snapshot, and then leads. Its log has the entry that replica 4
+/// lacks next, but a gap after that, so replica 4 needs a snapshot too.
 #[test]
 fn leader_sends_nothing_from_below_a_log_gap() {
     let mut script = Script::of(&[None], 5);

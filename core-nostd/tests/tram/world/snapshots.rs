@@ -1,4 +1,4 @@
-//! How replicas of a world come to need snapshots, and get them.
+//! How replicas of a world come to need snapshots, and how they receive them.
 
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{Destinations, ReplicaId};

@@ -1,4 +1,4 @@
-//! Decisions that a row shows, and the promise that a member is about to make when it learns of
+//! Decisions that a row publishes, and the promise that a member is about to make when it learns of
 //! them.
 
 use super::*;

@@ -1,4 +1,4 @@
-//! Members that show no more heartbeats, and when they are suspected (VIE-2).
+//! Members that publish no more heartbeats, and the times at which they are suspected (VIE-2).
 
 use super::*;
 

@@ -21,7 +21,8 @@ const LINES: usize = 32;
 pub(super) struct Quiet {
     pub(super) delivered: u64,
     pub(super) causes: Vec<(Rank, Cause)>,
-    /// Calls of `promise`, and the call at which the log finds that member 2 has changed a message.
+    /// Number of calls to `promise`, and the call at which the log finds that member 2 has changed
+    /// a message.
     pub(super) promises: u32,
     pub(super) fails_at: Option<u32>,
     /// Whether the memory of the next view is not ready.
