@@ -1,4 +1,4 @@
-//! The conformance suite: tests that any atomic multicast must pass. The suite knows no
+//! The conformance suite contains tests that any atomic multicast must pass. The suite knows no
 //! implementation.
 //!
 //! Begin with [`check::judge`], which judges a recorded history, or with the program

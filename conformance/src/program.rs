@@ -20,7 +20,7 @@ use crate::report::{CaseStatus, OwnCheck, OwnOutcome, Run, shortened};
 /// Time limit for a program to judge one history.
 const TIME_MAX: Duration = Duration::from_secs(120);
 
-/// Limit of the output that is read from a program, in bytes.
+/// Maximum size of the output that is read from a program, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 8 << 20;
 
 /// Length limit of a program's text that is shown whole.

@@ -46,7 +46,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Returns one of several items, or nothing if there are none.
+    /// Returns one of several items, or `None` if there are none.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.index(from.len()))
     }

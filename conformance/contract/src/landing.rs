@@ -22,7 +22,7 @@ clauses! { pub(super) Bench
     "limits-are-taken", "Capabilities; Fabric::post" => limits_are_taken;
 }
 
-/// Ranges at and across the boundaries of cells, lines and the row.
+/// Ranges within and across the boundaries of cells, lines and the row.
 fn ranges(row_bytes: usize) -> [(usize, usize); 14] {
     [
         (0, 1),

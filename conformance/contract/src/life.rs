@@ -135,7 +135,7 @@ fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
     let before = snapshot(&bench.copy(A, B));
     ensure_refused(try_post(bench, (A, B), &[guard(64, 8)], None), "a post to a peer after a cut")?;
     fill(bench, B, 64, 8, 4);
-    // The post may be accepted, because B need not know of the cut yet; it must not arrive.
+    // The post may be accepted, because B need not know of the cut yet, but it must not arrive.
     let _ = try_post(bench, (B, A), &[guard(64, 8)], None);
     bench.settle();
     if !shared {
@@ -184,7 +184,7 @@ fn retire_ends<T: Bench>(bench: &mut T) -> Outcome {
     ensure!(ended, "retiring the view never completes");
     let memory = |bench: &T| [B, C].map(|owner| snapshot(&bench.copy(A, owner)));
     let before = memory(bench);
-    // The memory may be reused now: its new contents must not reach any peer.
+    // The memory may be reused now, and its new contents must not reach any peer.
     fill(bench, A, 0, 4096, 0xee);
     ensure_refused(try_post(bench, (A, B), &[guard(64, 8)], None), "a post in a retired view")?;
     ensure!(!bench.fabric(A).ready(VIEW, B), "{B} is ready in a view that {A} retired");

@@ -16,15 +16,16 @@ clauses! { pub(super) Bench
     "no-loss-without-cause", "Event::PeerLost; HAL-5" => not_without_cause;
 }
 
-/// Ends B, writes to it from both others, and waits until they notice. Returns the reason if this
-/// cannot be provoked.
+/// Ends B, has both other members write to it, and waits until they detect the loss. Returns the
+/// reason if this cannot be provoked.
 fn lose_b<T: Bench>(bench: &mut T) -> Result<Option<&'static str>, Breach> {
     open_all(bench)?;
     if let Err(reason) = bench.lose(B) {
         return Ok(Some(reason));
     }
     for from in [A, C] {
-        // On some fabrics only a member that writes can notice; the write may be accepted or not.
+        // On some fabrics only a member that writes can detect the loss; the write itself may or
+        // may not be accepted.
         let _ = try_post(bench, (from, B), &[guard(64, 8)], None);
     }
     Ok(None)

@@ -1,4 +1,4 @@
-//! The memory that `open` must refuse: foreign memory, and memory that was already used.
+//! The memory that `open` must refuse: foreign memory, and memory that has already been used.
 
 use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, ViewMemory};
 use tramontane_core::ids::Rank;

@@ -154,8 +154,8 @@ enum OrderingStage {
     AwaitAll,
 }
 
-/// Writes messages one by one into one slot, each after the previous one has completed and was
-/// seen.
+/// Writes messages one by one into one slot. Each is written only after the previous one has
+/// completed and has been seen.
 struct Filling<'s> {
     manner: Manner,
     rounds: u64,

@@ -11,9 +11,10 @@ pub struct Breach(pub String);
 pub enum Finding {
     /// It holds.
     Holds,
-    /// The testable part of the clause holds on this fabric; the reason says what cannot be tested.
+    /// The testable part of the clause is met on this fabric; the reason says which part cannot be
+    /// tested.
     InPart(&'static str),
-    /// The clause says nothing about this fabric, or cannot be provoked on it.
+    /// The clause does not apply to this fabric, or cannot be provoked on it.
     NotApplicable(&'static str),
 }
 

@@ -111,7 +111,7 @@ pub(super) fn ensure_out_of_range(result: Result<(), ErrorKind>, what: &str) -> 
     Ok(())
 }
 
-/// Sends a cell and checks that it arrives, so that the link between two members works.
+/// Sends a cell and checks that it arrives, which proves that the link between two members works.
 pub(super) fn ensure_way(
     bench: &mut impl Bench,
     (from, to): (Rank, Rank),

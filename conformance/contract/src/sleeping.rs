@@ -171,7 +171,7 @@ fn rings(bench: &impl Bench) -> u64 {
 struct Answering {
     peer: Rank,
     own: u64,
-    /// Whether this member's number was stored but not posted yet.
+    /// Whether this member's number has been stored but not yet posted.
     unposted: bool,
     rounds: u64,
 }

@@ -1,5 +1,5 @@
-//! The interface that a fabric provides to be judged: small groups, the passing of time, and
-//! failures that can be provoked.
+//! The interface through which a fabric is judged: small groups, the passing of time, and failures
+//! that can be provoked.
 
 use tramontane_core::fabric::{ErrorKind, Fabric};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -57,7 +57,7 @@ pub trait Bench {
     /// nothing more happens by itself.
     fn settle(&mut self);
 
-    /// Sleeps at a member that has armed and then checked, as members of this fabric sleep, for far
+    /// Has a member that has armed and then checked sleep, as members of this fabric sleep, for far
     /// longer than a wakeup takes to arrive.
     fn sleep(&mut self, member: Rank) -> Wake;
 
@@ -67,7 +67,8 @@ pub trait Bench {
     /// The reason why this cannot be provoked.
     fn lose(&mut self, member: Rank) -> Result<(), &'static str>;
 
-    /// Number of rounds of a search for rare interleavings: as many as take about a second.
+    /// Number of rounds of a search for rare interleavings, chosen so that the search takes about a
+    /// second.
     fn rounds(&self) -> u64;
 
     /// Runs two members concurrently, or interleaved as finely as [`Bench::pass`], until both are

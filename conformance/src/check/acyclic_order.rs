@@ -1,9 +1,9 @@
 //! Finds the shortest cycle in the delivery order, if there is a cycle that crosses groups.
 //!
-//! A message precedes everything that the same incarnation delivered later. The search therefore
-//! needs to visit each position of each log only once: everything after the first visited position
-//! has been visited too. Going back from head to head finds one cycle. The search then looks for
-//! shorter ones from every message until its step limit.
+//! A message precedes everything that the same incarnation delivered later. So the search needs to
+//! visit each position of each log only once: everything after the first visited position has been
+//! visited too. Going back from head to head finds one cycle. The search then looks for shorter
+//! cycles from every message until it reaches its step limit.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! Forgotten messages: the class of each, and a few numbers.
 //!
-//! The class is stored for runs of consecutive numbers of one prefix. A history of any length whose
-//! messages are all delivered in the same way therefore needs only a few runs. The numbers
+//! The class is stored for runs of consecutive numbers with one prefix. So a history of any length
+//! needs only a few runs if all its messages are delivered in the same way. The numbers
 //! ([`Remains`]) are needed only if a restarted incarnation delivers the message again. They take
 //! 32 bytes each and are stored in pages; beyond [`PAGES_MAX`] pages the oldest are dropped.
 //!
@@ -22,11 +22,12 @@ const PAGE: usize = 64;
 /// The page limit: 64 MiB, enough for two million messages.
 const PAGES_MAX: usize = 1 << 15;
 
-/// Sizes from this value on cannot be stored: messages of such a size are never forgotten.
+/// Sizes at or above this value cannot be stored, so messages of such a size are never forgotten.
 pub(super) const BYTES_MAX: u64 = NO_BYTES as u64;
 const NO_BYTES: u32 = u32::MAX;
 
-/// Positions from this value on cannot be stored: once they are reached, no message is forgotten.
+/// Positions at or above this value cannot be stored, so no message is forgotten once they are
+/// reached.
 pub(super) const PLACE_MAX: u64 = NO_PLACE as u64;
 const NO_PLACE: u32 = u32::MAX;
 
@@ -144,7 +145,7 @@ impl Archive {
         }
     }
 
-    /// Takes a message out, with the numbers that are still known.
+    /// Removes a message, and returns it with the numbers that are still known.
     pub(super) fn take(&mut self, name: Name) -> Option<(ClassId, Option<Retained>)> {
         let runs = self.prefixes.get_mut(&name.prefix)?;
         let (first, run) = runs.range_mut(..=name.number).next_back()?;
@@ -160,14 +161,14 @@ impl Archive {
             runs.insert(name.number + 1, run);
         }
         let page = self.pages.get(&(name.prefix, name.number / PAGE as u64));
-        // A dropped page may have been created again, with empty entries.
+        // A dropped page may have been re-created with empty entries.
         let retained = page
             .map(|page| page[(name.number % PAGE as u64) as usize])
             .filter(|retained| retained.line > 0);
         Some((run.class, retained))
     }
 
-    /// Iterates over all messages and the numbers still known of each, run by run.
+    /// Iterates over all messages and their numbers that are still known, run by run.
     pub(super) fn all(&self) -> impl Iterator<Item = (Name, ClassId, Option<Retained>)> {
         let runs = self.prefixes.iter().flat_map(|(prefix, runs)| {
             runs.iter().flat_map(move |(first, run)| {

@@ -1,11 +1,11 @@
 //! Equivalent messages: sent by one incarnation to the same groups, and delivered by the same
 //! incarnations in the same views.
 //!
-//! The verdict of a delivery check on one message holds for its whole class. A class is therefore a
+//! The verdict of a delivery check on one message is true for its whole class. So a class is a
 //! count and one example message. The set of due nodes is computed later, when all fates are known.
 //!
-//! Invariants: keys are sorted; `places` are the exact bounds of the messages' positions, or
-//! possibly too wide if the class is `frayed`.
+//! Invariants: keys are sorted; `places` are the exact bounds of the messages' positions, but may
+//! be too wide if the class is `frayed`.
 
 use super::archive::ClassId;
 use super::groups::GroupSetId;
@@ -23,7 +23,8 @@ pub(super) struct ClassKey {
     pub(super) groups: GroupSetId,
     /// Their sender's answer.
     pub(super) answer: Answer,
-    /// The incarnations that delivered them, and whether the messages are addressed to each.
+    /// The incarnations that delivered the messages, and whether the messages are addressed to
+    /// each.
     pub(super) delivered: Vec<(StartId, bool)>,
     /// Their view in each of their groups.
     pub(super) views: Vec<Option<MessageView>>,
@@ -51,7 +52,7 @@ pub(super) struct Example {
     pub(super) line: u64,
     /// The message's position in the order, if it has one.
     pub(super) place: Option<u64>,
-    /// The lines of its deliveries, in the order of the key; 0 for a line that was forgotten.
+    /// The lines of the example's deliveries, in the order of the key; 0 for a forgotten line.
     pub(super) deliveries: Vec<u64>,
 }
 
@@ -78,7 +79,7 @@ pub(super) struct Class {
     pub(super) first: Option<Example>,
     /// The last message, if it is still known.
     pub(super) last: Option<Example>,
-    /// The earliest multicast time of any message that was ever in the class.
+    /// The earliest multicast time of all messages that have ever been in the class.
     pub(super) t_ns_min: u64,
     /// The lowest and the highest position in the order.
     pub(super) places: Option<(u64, u64)>,
@@ -110,7 +111,7 @@ impl Class {
         }
         match &mut self.last {
             Some(last) if last.rank() > example.rank() => {}
-            // Nearly every message is the last one so far, so the list of lines is reused.
+            // Nearly every message is the latest one so far, so the list of lines is reused.
             Some(last) => last.clone_from(example),
             None => self.last = Some(example.clone()),
         }

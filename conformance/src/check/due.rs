@@ -1,7 +1,7 @@
 //! Computes the incarnations that must deliver a message, once all views and fates are known.
 //!
-//! In a group with views these are the incarnations that installed the message's view and then
-//! either installed a later one or stayed to the end. In a group without views they are nodes,
+//! In a group with views these are the incarnations that installed the message's view, and then
+//! either installed a later one or stayed until the end. In a group without views they are nodes,
 //! represented by their last incarnation.
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use crate::history::EndReason;
 pub(super) struct Goer {
     /// The incarnation.
     pub(super) start: StartId,
-    /// The id and line of the next view that it installed after the message's view.
+    /// The id and line of the next view that the incarnation installed after the message's view.
     pub(super) next: Option<(u64, u64)>,
 }
 
@@ -48,7 +48,7 @@ struct Viewed {
 
 type Answer = Rc<[Goer]>;
 
-/// Limit of cached answers: there may be as many sets of groups as messages.
+/// Maximum number of cached answers, because there may be as many sets of groups as messages.
 const ANSWERS_MAX: usize = 1024;
 
 type Asked = (GroupId, Option<u64>, World);
@@ -203,7 +203,7 @@ impl<'a> Due<'a> {
 }
 
 impl Viewed {
-    /// Notes the first record of each view of an incarnation, with the record that followed it.
+    /// Stores the first record of each view of an incarnation, with the record that followed it.
     fn note(&mut self, start: StartId, records: &[Installed]) {
         let mut seen: Table<u64, ()> = Table::default();
         for (place, record) in records.iter().enumerate() {
@@ -254,8 +254,8 @@ impl<'v> Listed<'v> {
         Self { views, by_group }
     }
 
-    /// Returns whether another node had installed a higher view of the seat's group without this
-    /// seat's node, before `until` if that is given.
+    /// Returns whether another node had installed a higher view of the seat's group that excludes
+    /// this seat's node, before `until` if given.
     fn has_passed_by(&self, seat: &Seat, node: NodeId, until: Option<Moment>) -> bool {
         let last = seat.records.last().map_or(0, |record| record.view);
         let seen = self.by_group.get(&seat.group).into_iter().flatten();

@@ -43,7 +43,7 @@ pub(super) struct Durability {
 }
 
 impl Durability {
-    /// Notes a delivery by an incarnation, of a named or an unnamed message.
+    /// Records a delivery by an incarnation, of a named or an unnamed message.
     pub(super) fn delivered(
         &mut self,
         base: (&Roster, &Groups),
@@ -147,7 +147,7 @@ impl Durability {
         }
     }
 
-    /// Closes an incarnation's account: if it ended, it must have paid its debts.
+    /// Closes an incarnation's account. If the incarnation has ended, it must have paid its debts.
     fn close(&mut self, base: (&Roster, &Groups), start: StartId) {
         let Some(end) = base.0.starts[start.index()].end else { return };
         for group in self.owed.remove(&base.0.node_of(start)).into_iter().flatten() {
@@ -155,7 +155,7 @@ impl Durability {
         }
     }
 
-    /// Judges an incarnation's debts in a group, which were due at this line.
+    /// Judges an incarnation's debts in a group, which are due on this line.
     fn settle(&mut self, base: (&Roster, &Groups), start: StartId, group: GroupId, line: u64) {
         let debts = self.debts.remove(&(base.0.node_of(start), group)).unwrap_or_default().debts;
         for debt in debts {
@@ -185,7 +185,7 @@ impl Durability {
             if start.is_killed() {
                 continue;
             }
-            // For an unfinished incarnation: would it have paid if it were done now?
+            // Decides whether an unfinished incarnation would have paid if it were done now.
             for group in self.owed.get(&node).into_iter().flatten() {
                 let debts =
                     self.debts.get(&(node, *group)).into_iter().flat_map(|debts| &debts.debts);

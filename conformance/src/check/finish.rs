@@ -153,8 +153,7 @@ fn judge_who(
         judging.class(&mut found, class);
         judging.count_validity(&mut found, class);
     }
-    // The messages that are still held were delivered by no node. Sorting by line finds the first
-    // one first.
+    // No node delivered the messages that are still held. Sorting by line finds the earliest first.
     let mut undelivered: Vec<u32> = live.values().copied().collect();
     undelivered.sort_unstable_by_key(|slot| slots[*slot as usize].sent.map_or(0, |sent| sent.line));
     for message in undelivered.into_iter().map(|slot| &slots[slot as usize]) {
@@ -193,7 +192,7 @@ fn delivered_in_views(ledger: &mut Ledger, due: &Due<'_>) -> Tally {
     in_view
 }
 
-/// Makes held checks inconclusive if they needed something that the judge had forgotten.
+/// Makes held checks inconclusive if they needed information that the judge had forgotten.
 fn doubt(ledger: &mut Ledger, order: &mut FinishOrder, bounds_known: bool) {
     let forgotten = ledger.doubts.forgotten.or((!bounds_known).then_some(u64::MAX));
     if let Some(line) = forgotten {

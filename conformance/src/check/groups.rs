@@ -1,4 +1,4 @@
-//! Groups, and the sets of groups that messages are addressed to.
+//! Groups, and the sets of groups to which messages are addressed.
 //!
 //! Invariants: a group that was never declared has no members; the groups of a set are in the order
 //! in which the set's first message named them; equal lists of groups share one id.
@@ -150,7 +150,7 @@ impl Groups {
         }
     }
 
-    /// Returns the set of groups that a message of this sender is addressed to.
+    /// Returns the set of groups to which a message of this sender is addressed.
     pub(super) fn set(
         &mut self,
         roster: &Roster,

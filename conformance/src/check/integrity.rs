@@ -43,7 +43,7 @@ pub(super) struct Naming<'a> {
 }
 
 impl Integrity {
-    /// Judges a message's deliveries once no more are expected. `view_ids` are the ids of all
+    /// Judges a message's deliveries once no more are expected. `view_ids` contains the ids of all
     /// views.
     pub(super) fn judge(&mut self, naming: Naming<'_>, view_ids: &[u64], message: &Message) {
         let Some(sent) = message.sent.filter(|sent| !sent.is_void()) else {
@@ -66,7 +66,7 @@ impl Integrity {
     fn judge_unsent(&mut self, naming: Naming<'_>, message: &Message) {
         for delivery in &message.deliveries {
             self.sent.cases(1);
-            // A delivery that was forgotten before the refusal arrived has lost its line.
+            // If a delivery was forgotten before the refusal arrived, its line is lost.
             let refused = message.sent.map_or(0, |sent| sent.answer_line);
             self.sent.breach(1, if delivery.line > 0 { delivery.line } else { refused }, || {
                 let (node, name) =

@@ -27,8 +27,8 @@ const UNKNOWN_REST: &str = "(others)";
 
 /// Judges a history, record by record, in one pass.
 ///
-/// The judge holds the messages that a node may still deliver, and forgets the others except for a
-/// few numbers: see [`check`](super).
+/// The judge holds the messages that a node may still deliver, and keeps only a few numbers of all
+/// other messages: see [`check`](super).
 #[derive(Debug)]
 pub struct Judge {
     pub(super) began: Instant,
@@ -95,7 +95,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Notes that the history is cut short and that no more records follow.
+    /// Records that the history is cut short and that no more records follow.
     pub fn cut(&mut self, error: HistoryError) {
         self.cut.get_or_insert(error);
     }
@@ -293,7 +293,7 @@ impl Judge {
     }
 }
 
-/// Judges a whole history. If the last line is cut off, the history is judged up to there.
+/// Judges a whole history. If the last line is cut off, the history is judged up to that line.
 ///
 /// # Errors
 /// The first line that is not a record, or that contradicts the lines before it.

@@ -28,10 +28,10 @@ pub(super) const HELD_MIN: usize = 1 << 14;
 /// The lines that needed something that was forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
-    /// The line at which an incarnation delivered a message again of which too little is known.
+    /// The line on which an incarnation redelivered a message about which too little is known.
     pub(super) forgotten: Option<u64>,
-    /// The line at which an incarnation delivered messages again in another order than others did,
-    /// where the order depends on forgotten messages.
+    /// The line on which an incarnation redelivered messages in a different order from others, if
+    /// the order depends on forgotten messages.
     pub(super) order: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Ledger {
 /// A `deliver` record of a named message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered {
-    /// The delivery, with what could be decided about it at once.
+    /// The delivery, with the facts that could be decided at once.
     pub(super) delivery: Delivery,
     /// The record's claims about the message.
     pub(super) claim: Claim,
@@ -238,7 +238,7 @@ impl Ledger {
         self.free.push(slot);
     }
 
-    /// Handles the delivery of a forgotten message; returns its slot if it is held again.
+    /// Handles the delivery of a forgotten message. Returns its slot if the message is held again.
     fn deliver_forgotten(
         &mut self,
         (roster, groups): (&Roster, &Groups),
@@ -249,7 +249,7 @@ impl Ledger {
         if let Some(slot) = self.revive((roster, groups), name, delivery.line) {
             return Some(slot);
         }
-        // Too little is known to judge the delivery, so only its existence is counted.
+        // Too little is known to judge the delivery, so it is only counted.
         let mut key = self.classes.get(class).key.clone();
         if key.delivered.iter().any(|(start, _)| *start == delivery.start) {
             return None;

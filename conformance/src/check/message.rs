@@ -14,8 +14,8 @@ use super::roster::{NodeId, StartId};
 pub(super) struct MessageView {
     /// The view's id.
     pub(super) view: u64,
-    /// Whether this is the view of a delivery in the group. Otherwise it is the view in which
-    /// members of the group were when they delivered the message through another group.
+    /// Whether this is the view of a delivery in the group. Otherwise it is the view that members
+    /// of the group had installed when they delivered the message through another group.
     pub(super) is_direct: bool,
 }
 
@@ -29,7 +29,7 @@ impl MessageView {
 /// The sender's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Answer {
-    /// No answer, or the history does not record that the message was accepted.
+    /// The message has not been answered, or the history does not record that it was accepted.
     #[default]
     None,
     /// The sender accepted the message.
@@ -96,7 +96,7 @@ impl Marks {
     pub(super) const BYTES_KNOWN: Self = Self(1 << 6);
     /// The sizes or digests differ.
     pub(super) const BYTES_WRONG: Self = Self(1 << 7);
-    /// The delivery names another view than the one that its incarnation had installed.
+    /// The delivery names a different view from the one that its incarnation had installed.
     pub(super) const VIEW_WRONG: Self = Self(1 << 8);
     /// The incarnation had installed no view of the group.
     pub(super) const VIEWLESS: Self = Self(1 << 9);
@@ -104,7 +104,8 @@ impl Marks {
     pub(super) const AFTER_END: Self = Self(1 << 10);
     /// The delivery was judged before the message was forgotten; its line is lost.
     pub(super) const PAST: Self = Self(1 << 11);
-    /// The delivery is past, and its position among its incarnation's deliveries is lost.
+    /// The delivery has been processed, and its position among its incarnation's deliveries is
+    /// lost.
     pub(super) const UNPLACED: Self = Self(1 << 12);
 
     /// Returns whether any of these bits is set.
@@ -152,7 +153,7 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Returns whether every check ignores the delivery, except the one that is about its fault.
+    /// Returns whether every check ignores the delivery, except the check for its particular fault.
     pub(super) fn is_passed_over(&self) -> bool {
         self.marks.any(Marks::REPEAT | Marks::UNADDRESSED)
     }
@@ -177,7 +178,7 @@ pub(super) struct Claim {
     pub(super) sender: Option<NodeId>,
 }
 
-/// Number of deliveries from which a table indexes them by incarnation.
+/// Number of deliveries above which a table indexes them by incarnation.
 const CROWD: usize = 96;
 
 /// A held message.
@@ -203,7 +204,7 @@ pub(super) struct Message {
     pub(super) counted: u32,
     /// Number of those queues that the message heads.
     pub(super) heading: u32,
-    /// The message's position in the order, if it was popped before.
+    /// The message's position in the order, if it has been popped before.
     pub(super) place: Option<u64>,
     /// The message's views in its groups, from past deliveries.
     pub(super) past_views: Vec<(GroupId, MessageView)>,

@@ -1,6 +1,7 @@
-//! A hash for the judge's own tables, several times faster than the standard one on short keys.
+//! A hash function for the judge's own tables, several times faster than the standard one for short
+//! keys.
 //!
-//! Histories may come from untrusted sources, so each judge has its own seed: nobody can write a
+//! Histories may come from untrusted sources, so each judge has its own seed: no author can write a
 //! history whose names all collide. No verdict depends on the order of a table.
 
 use std::collections::HashMap;

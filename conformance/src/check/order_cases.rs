@@ -1,4 +1,4 @@
-//! Counts the cases that a history offers to the order checks that span nodes.
+//! Counts a history's cases for the order checks that span nodes.
 
 use super::class::{Class, Classes};
 use super::groups::{GroupId, Groups, NodeSet};
@@ -9,7 +9,8 @@ use super::tally::Tally;
 /// The number of cases to judge.
 #[derive(Debug, Default)]
 pub(super) struct OrderCases {
-    /// For each group, the number of messages that the incarnations of two members delivered.
+    /// For each group, the number of messages delivered by the incarnations of at least two
+    /// members.
     by_group: Table<GroupId, u64>,
     /// For each incarnation, the number of messages that it delivered as a member of a group that
     /// promises an order.

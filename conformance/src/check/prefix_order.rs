@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn gap_at_crashed_node_is_broken() {
-        // Lines: group, two starts, three multicasts, then what a and b delivered.
+        // The lines are a group, two starts, three multicasts, and then the deliveries of a and b.
         assert_eq!(crash(ALL, &["a/1/0", "a/1/1"]), [(CheckId::PrefixOrder, vec![8, 9, 11])]);
     }
 }

@@ -14,7 +14,7 @@ use super::groups::Lane;
 use super::mixing::Table;
 use super::roster::StartId;
 
-/// A message in a queue. If the slot now has another generation, the message is no longer held.
+/// A message in a queue. If the slot's generation has changed, the message is no longer held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueEntry {
     /// The message's slot.
@@ -55,7 +55,7 @@ impl Queues {
         id
     }
 
-    /// Returns the id of an incarnation's queue for one order, if it was ever created.
+    /// Returns the id of an incarnation's queue for one order, if the queue has been created.
     pub(super) fn known(&self, start: StartId, lane: Lane) -> Option<QueueId> {
         self.ids.get(&(start, lane)).copied()
     }
@@ -97,7 +97,7 @@ impl Queue {
         self.revived.values().next().or_else(|| self.entries.front()).copied()
     }
 
-    /// Counts the head as heading this queue; returns whether it was not counted before.
+    /// Counts the head as heading this queue. Returns whether it had not been counted before.
     pub(super) fn announce(&mut self) -> bool {
         !std::mem::replace(&mut self.announced, true)
     }

@@ -97,8 +97,8 @@ impl Quiescence {
         tally
     }
 
-    /// Returns whether nothing happened from one silence before the first time until the second
-    /// time.
+    /// Returns whether nothing happened between the two times and during one silence before the
+    /// first.
     fn is_silent(&self, first_ns: u64, second_ns: u64) -> bool {
         match self.busy.range(..=second_ns).next_back() {
             // The span that begins last also ends last, because spans do not overlap.

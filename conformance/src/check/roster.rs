@@ -52,7 +52,7 @@ pub(super) enum World {
 }
 
 /// The time and line of a record; earlier moments compare as less. Lines of different nodes may
-/// interleave in any way, so the line only decides between equal times.
+/// interleave in any way, so lines are compared only if the times are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     /// The time.
@@ -114,7 +114,7 @@ impl Start {
         self.fate() == Fate::Killed
     }
 
-    /// Returns whether the incarnation has the obligations of a correct one.
+    /// Returns whether the incarnation has the obligations of a correct incarnation.
     pub(super) fn is_correct(&self, world: World) -> bool {
         match self.fate() {
             Fate::Ended(reason) => matches!(reason, EndReason::Done | EndReason::Hung),
@@ -242,7 +242,7 @@ impl Roster {
         self.starts[start.index()].stop.get_or_insert(at);
     }
 
-    /// Takes a `fault` record, for one of the nodes that it names.
+    /// Handles a `fault` record for one of the nodes that it names.
     pub(super) fn fault(
         &mut self,
         line: u64,

@@ -2,8 +2,8 @@
 //! that none is skipped.
 //!
 //! An incarnation's messages to a group are ordered by the lines of their multicasts. For each
-//! deliverer, sending incarnation and group, only the latest delivery is stored: in a correct
-//! history the next one is of a later message.
+//! deliverer, sending incarnation and group, only the latest delivery is stored, because in a
+//! correct history the next delivery is of a later message.
 //!
 //! Invariant: a deliverer's messages are observed in the order in which it delivered them.
 
@@ -82,15 +82,16 @@ impl SenderOrder {
         }
     }
 
-    /// Returns whether an incarnation delivered a later message of the same sender to the group.
-    /// The earlier message will then not be delivered.
+    /// Returns whether an incarnation has delivered a later message of the same sender to the
+    /// group. If so, it will not deliver the earlier message.
     pub(super) fn has_passed(&self, by: StartId, sent: &Sent, group: GroupId) -> bool {
         self.latest
             .get(&(by, sent.start, group))
             .is_some_and(|latest| latest.sent_line >= sent.line)
     }
 
-    /// Notes a message that was not delivered or refused, and that breaks no other promise by that.
+    /// Records a message that was neither delivered nor refused, but breaks no other promise by
+    /// this.
     pub(super) fn left_out(
         &mut self,
         (roster, groups, names): (&Roster, &Groups, &Names),

@@ -1,4 +1,4 @@
-//! Forgetting: which messages no node will deliver again, and how they are archived.
+//! Forgetting: finds messages that no node will deliver again, and archives them.
 //!
 //! A message **pops** when it heads the queues of all incarnations that delivered it and is
 //! **settled**: each other node that it is addressed to is down, is not in the message's view, or
@@ -48,7 +48,7 @@ impl Ledger {
     pub(super) fn sweep_if_full(&mut self, scene: Scene<'_>) {
         if self.live.len() >= self.next_sweep {
             self.sweep(scene);
-            // The next sweep waits until as many new messages have arrived as this sweep has left.
+            // The next sweep waits until as many new messages have arrived as this sweep has kept.
             self.next_sweep = self.live.len().saturating_mul(2).saturating_add(self.held_min);
         }
     }
@@ -58,8 +58,8 @@ impl Ledger {
         for start in (0..self.queues.logs.len()).map(|place| StartId(place as u32)) {
             self.file(scene, start);
         }
-        // Starting with the first incarnation gives messages without an order their positions by
-        // arrival.
+        // Starting with the first incarnation assigns positions by arrival to messages without an
+        // order.
         let mut waiting: VecDeque<QueueId> =
             (0..self.queues.queues.len()).map(|place| QueueId(place as u32)).collect();
         let mut is_waiting = vec![true; waiting.len()];
@@ -75,7 +75,7 @@ impl Ledger {
     }
 
     /// Moves an incarnation's deliveries from its log to its queues, as far as their multicasts are
-    /// known. Messages that belong to no order need no further handling.
+    /// known. Messages without an order need no further handling.
     fn file(&mut self, scene: Scene<'_>, start: StartId) {
         let node = scene.roster.node_of(start);
         while let Some(entry) = self.queues.logs[start.index()].front().copied() {
@@ -113,7 +113,7 @@ impl Ledger {
                 self.slots[slot as usize].heading += 1;
             }
             let message = &self.slots[slot as usize];
-            // A message that is still in a log would stay held after being half popped.
+            // If the message is still in a log, it would stay held after being partly popped.
             let is_ready = message.heading == message.counted && message.entries == message.counted;
             if !is_ready || !self.is_settled(scene, message, &sent) {
                 return;
@@ -168,8 +168,8 @@ impl Ledger {
             };
             let queue = &mut self.queues.queues[id.index()];
             queue.pop();
-            // The message preceded one that was popped before it, so the forgotten messages in
-            // between might close a cycle.
+            // The message preceded one that has already been popped, so the forgotten messages
+            // between them might close a cycle.
             if queue.frontier.is_some_and(|frontier| frontier > place)
                 && !delivery.marks.any(Marks::PAST)
             {
@@ -252,7 +252,7 @@ impl Ledger {
         }
     }
 
-    /// Judges what a message's deliveries break by themselves, and adds it to its class.
+    /// Judges the promises that a message breaks by itself, and adds it to its class.
     fn forget(&mut self, scene: Scene<'_>, slot: u32, sent: &Sent) {
         let Scene { roster, groups, .. } = scene;
         let message = &self.slots[slot as usize];

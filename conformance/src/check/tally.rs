@@ -20,7 +20,7 @@ impl Tally {
         self.cases = self.cases.saturating_add(count);
     }
 
-    /// Notes that the promise is broken `times` times, first at this line.
+    /// Records that the promise is broken `times` times, first on this line.
     pub(super) fn breach(&mut self, times: u64, line: u64, finding: impl FnOnce() -> Finding) {
         self.times = self.times.saturating_add(times);
         if self.first.as_ref().is_none_or(|(first, _)| line < *first) {
@@ -28,7 +28,7 @@ impl Tally {
         }
     }
 
-    /// Notes that a case is undecided. The line only decides which doubt is reported.
+    /// Records that a case is undecided. The line only determines which doubt is reported.
     pub(super) fn doubt(&mut self, line: u64, reason: impl FnOnce() -> String) {
         if self.doubt.as_ref().is_none_or(|(first, _)| line < *first) {
             self.doubt = Some((line, reason()));
@@ -58,7 +58,7 @@ impl Tally {
         self.times > 0
     }
 
-    /// Returns the outcome. `nothing` names what the history lacks if there was nothing to judge.
+    /// Returns the outcome. If there was nothing to judge, `nothing` says what the history lacks.
     pub(super) fn outcome(self, nothing: &str) -> Outcome {
         match (self.first, self.doubt) {
             (Some((_, finding)), _) => Outcome::Broken { times: self.times, finding },

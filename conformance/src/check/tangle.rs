@@ -34,7 +34,7 @@ pub(super) struct Tangle<'a> {
     slots: Vec<u32>,
     /// The positions of all items, grouped by item.
     places: Vec<TrailPlace>,
-    /// The index of each item's first position, and the end of the last one's.
+    /// The index of each item's first position, followed by the end of the last item's positions.
     first_places: Vec<u32>,
 }
 

@@ -1,9 +1,9 @@
-//! Whether two members of a group deliver two messages in different orders.
+//! Checks whether two members of a group deliver two messages in different orders.
 //!
-//! For each pair of incarnations, the search walks one log; the positions of the same messages in
-//! the other log must rise. It first searches near the beginnings, where the first contradiction
-//! usually is, and then everywhere. After a contradiction is found, the search ends within a
-//! bounded number of steps. The count of contradictions may then be too low, but it is never 0.
+//! For each pair of incarnations, the search walks through one log and checks that the positions of
+//! the same messages in the other log rise. It first searches near the beginnings, where the first
+//! contradiction usually is, and then everywhere. After it finds a contradiction, it ends within a
+//! bounded number of steps. So the count of contradictions may be too low, but it is never 0.
 
 use super::groups::GroupId;
 use super::mixing::Table;
@@ -14,7 +14,7 @@ use super::verdict::{Finding, Witness};
 /// Depth of the first search in each log.
 const DEPTH_NEAR: usize = 1024;
 
-/// Limit of steps of a search that has found a contradiction.
+/// Maximum number of steps of a search that has found a contradiction.
 const STEPS_MAX: u64 = 50_000_000;
 
 /// Two messages that one incarnation delivered in this order and another in the opposite order.

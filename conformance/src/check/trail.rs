@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-/// Limit of positions stored one by one, and of stored positions that are not durable.
+/// Maximum number of positions stored individually, and of stored positions that are not durable.
 pub(super) const PLACES_MAX: usize = 1 << 14;
 
 /// A delivery at its position: a hash of the message's name, and the line.

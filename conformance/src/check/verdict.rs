@@ -58,8 +58,8 @@ pub enum Outcome {
     },
     /// The promise is broken.
     Broken {
-        /// Number of violations. This is a count and not a list, because one fault can break a
-        /// promise a million times.
+        /// Number of violations. This is a count, not a list, because one fault can break a promise
+        /// a million times.
         times: u64,
         /// The first violation, with the records that prove it.
         finding: Finding,
@@ -67,7 +67,7 @@ pub enum Outcome {
     /// The history ends before the check could be decided: some nodes neither ended nor were
     /// killed.
     Inconclusive(String),
-    /// The history had no case to judge, or a check that this one depends on is broken.
+    /// The history had no case to judge, or a check on which this one depends is broken.
     NotJudged(String),
 }
 

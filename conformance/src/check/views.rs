@@ -106,13 +106,13 @@ impl Views {
         &self.lists[list.0 as usize]
     }
 
-    /// Returns the view that an incarnation has installed last in a group.
+    /// Returns the last view that an incarnation has installed in a group.
     pub(super) fn current(&self, start: StartId, group: GroupId) -> Option<u64> {
         let seat = self.seat_ids.get(&(start, group))?;
         self.seats[*seat as usize].records.last().map(|record| record.view)
     }
 
-    /// Returns the view that an incarnation had installed last in a group before this line.
+    /// Returns the last view that an incarnation had installed in a group before this line.
     pub(super) fn before(&self, start: StartId, group: GroupId, line: u64) -> Option<u64> {
         let records = &self.seats[*self.seat_ids.get(&(start, group))? as usize].records;
         let before = records.partition_point(|record| record.at.line < line);
@@ -233,9 +233,9 @@ impl Views {
         tally
     }
 
-    /// Returns when members of views left or stopped on request. A leaver counts from the
-    /// beginning, because the others continue without it before it ends. A member that was asked to
-    /// stop counts from that moment.
+    /// Returns the times at which members of views left or stopped on request. A leaver counts from
+    /// the beginning, because the others continue without it before it ends. A member that was
+    /// asked to stop counts from that moment.
     fn gone(&self, roster: &Roster) -> Table<(GroupId, u64, NodeId), Moment> {
         let mut gone: Table<(GroupId, u64, NodeId), Moment> = Table::default();
         for seat in &self.seats {

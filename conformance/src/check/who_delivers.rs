@@ -47,7 +47,7 @@ const UNIFORM: usize = 1;
 const SAME_SET: usize = 2;
 const SILENT: usize = 3;
 
-/// For each promise, the way in which a class breaks it, if it does.
+/// For each promise, the class's violation, if there is one.
 type Standing = [Option<Lack>; 4];
 
 impl WhoDelivers {
@@ -117,7 +117,7 @@ impl Judging<'_> {
         found.same_set.cases(parts.iter().filter(went_on).count() as u64 * count);
     }
 
-    /// Returns whether an incarnation left, halted, was removed or was followed by another one.
+    /// Returns whether an incarnation left, halted, was removed, or was followed by another one.
     fn is_outside(&self, class: &Class, start: StartId) -> bool {
         let gone = [Fate::Ended(EndReason::Left), Fate::Ended(EndReason::Halted)];
         gone.contains(&self.roster.starts[start.index()].fate())
@@ -198,7 +198,7 @@ impl Judging<'_> {
         let name = self.called(class);
         let what = format!("{shows_start} delivered {name}, but {lacks} {}", promise.lacks);
         let (sent, delivered) = class.first.as_ref().map_or((0, 0), |example| {
-            // The node may have delivered in another incarnation than the one that must deliver.
+            // The node may have delivered in an incarnation other than the one that must deliver.
             let node = self.roster.node_of(lack.shows);
             let same_node = |start: &StartId| self.roster.node_of(*start) == node;
             let by = class.key.delivered.iter().position(|(start, _)| *start == lack.shows);

@@ -53,7 +53,7 @@ fn open(path: &Path) -> io::Result<impl BufRead> {
     Ok(BufReader::with_capacity(READ_BYTES, file))
 }
 
-/// Explains why a file could not be opened, and what to do about it.
+/// Explains why a file could not be opened, and suggests a remedy.
 fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
@@ -65,7 +65,7 @@ fn unreadable(error: &io::Error) -> String {
     }
 }
 
-/// Explains why a history was refused, and what to do about it.
+/// Explains why a history was refused, and suggests a remedy.
 fn refused(error: &HistoryError) -> String {
     let advice = match error.trouble {
         Trouble::NotJson(_) | Trouble::NotUtf8(_) | Trouble::TooLong if error.line == 1 => {

@@ -1,4 +1,4 @@
-//! The exit statuses, and errors as one line that says what to do next.
+//! The exit statuses, and errors as one line that includes the remedy.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -98,7 +98,7 @@ impl Failure {
 
     /// Creates a failure whose text already includes the advice.
     pub(super) fn with_advice(status: Status, text: impl fmt::Display) -> Self {
-        // The text contains file names and arguments, which may hold any characters.
+        // The text contains file names and arguments, which may contain any characters.
         Self { status, text: crate::report::printable(&text.to_string(), ERROR_CHARACTERS_MAX) }
     }
 

@@ -97,7 +97,7 @@ impl ReportOptions {
                 return Err(Failure::new(Status::Usage, what, "name a different file for each"));
             }
         }
-        // Producing the histories may take long, so a wrong path is reported before that.
+        // Producing the histories may take a long time, so a wrong path is reported before that.
         if folder.is_some() {
             self.named().try_for_each(can_be_made)?;
         }

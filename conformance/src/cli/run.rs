@@ -158,7 +158,7 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
 /// short, the cause is also returned, and the run contains the cases that ended before.
 ///
 /// # Errors
-/// The cause that kept the run from starting. Errors within a scenario are in its case.
+/// The reason why the run could not start. Errors within a scenario are in its case.
 pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Failure>), Failure> {
     let interrupts = Interrupts::watch().map_err(|error| {
         Failure::new(Status::Broken, format_args!("cannot watch for signals: {error}"), "try again")

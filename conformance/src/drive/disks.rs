@@ -16,7 +16,7 @@ use super::power::{self, Power};
 /// The size of a disk in MiB. Memory is used only for its contents.
 const MIB: usize = 256;
 
-/// The driver fills a disk in pieces of these sizes, byte by byte at the end.
+/// The driver fills a disk in pieces of these sizes, ending with single bytes.
 const PIECE_BYTES: [usize; 3] = [1 << 20, 1 << 12, 1];
 
 /// The file that fills the disk.
@@ -102,7 +102,7 @@ impl Disks {
     /// Fills a node's disk.
     ///
     /// # Errors
-    /// The error of the system, unless it says that the disk is full.
+    /// Fails with the system's error, unless this error says that the disk is full.
     pub(super) fn fill(&self, node: usize) -> io::Result<()> {
         let Some(disk) = self.nodes.get(node) else { return Ok(()) };
         let mut file = File::options().create(true).append(true).open(disk.fill())?;

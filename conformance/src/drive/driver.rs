@@ -18,8 +18,8 @@ use super::shrinking;
 use super::stage::{Introduction, Setting, Stage};
 use crate::report::{Case, CaseStatus};
 
-/// Limit of attempts for a scenario that did not reach its goal. That depends on timing, which the
-/// plan does not decide.
+/// Maximum number of attempts for a scenario that has not reached its goal. Reaching it depends on
+/// timing, which the plan does not control.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The name of this program.
@@ -97,7 +97,7 @@ impl Driver<'_> {
     }
 
     /// Returns the command that repeats a scenario or one of its rounds, if that is useful. The
-    /// command uses another output folder, to preserve that of this run.
+    /// command uses a different output folder, to preserve this run's folder.
     fn again(&self, status: &CaseStatus, scenario: &str) -> Option<String> {
         if matches!(status, CaseStatus::Passed | CaseStatus::Unsupported(_)) {
             return None;
@@ -190,7 +190,7 @@ impl Driver<'_> {
         Ok(case)
     }
 
-    /// Plays a plan, and repeats it if it did not reach its goal.
+    /// Runs a plan, and repeats it if it did not reach its goal.
     fn play_until_reached(
         &mut self,
         (scenario, name): (&'static Scenario, &str),
@@ -233,7 +233,7 @@ impl Driver<'_> {
         names.filter_map(|name| Feature::named(name)).collect()
     }
 
-    /// Builds networks for all nodes if the plan partitions them; otherwise returns nothing.
+    /// Builds networks for all nodes if the plan partitions them; otherwise returns `None`.
     fn network(&self, plan: &Plan) -> Result<Option<Network>, String> {
         if !plan.parts {
             return Ok(None);
@@ -247,7 +247,7 @@ impl Driver<'_> {
             .map_err(|why| format!("network namespaces, which this system does not allow: {why}"))
     }
 
-    /// Mounts disks for all nodes if the plan has a disk fault; otherwise returns nothing.
+    /// Mounts disks for all nodes if the plan has a disk fault; otherwise returns `None`.
     fn disks(&self, plan: &Plan, folder: &ScenarioFolder) -> Result<Option<Disks>, String> {
         let Some(trouble) = plan.disks else { return Ok(None) };
         if !self.options.hosts.is_empty() {

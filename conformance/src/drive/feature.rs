@@ -54,12 +54,12 @@ features! {
     Leaders => "leaders";
     /// A killed member can come back without its storage, and receives the state of its group.
     Rejoin => "rejoin";
-    /// Members communicate over the addresses that they are given, and survive partitions.
+    /// Members communicate only over the addresses given to them, and survive partitions.
     Network => "network";
-    /// A member whose storage folder is full continues or halts with notice, and keeps what it
-    /// reported durable.
+    /// A member whose storage folder is full continues, or halts and reports it, and keeps
+    /// everything that it reported durable.
     FullDisk => "full-disk";
-    /// A member that is suspended for some time continues, or halts with notice.
+    /// A member that is suspended for some time continues, or halts and reports it.
     Suspension => "suspension";
     /// A message may have an empty payload.
     EmptyMessages => "empty-messages";

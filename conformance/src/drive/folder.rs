@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::error::DriveError;
 use super::scenarios::SCENARIOS;
 
-/// The folder for asking an adapter for its features, if no scenario has done so before.
+/// The folder used to ask an adapter for its features, if no scenario has done so before.
 pub(super) const ASKING: &str = "asking";
 
 /// The file that marks a folder as created by a run, and locks it while a run uses it.
@@ -31,8 +31,7 @@ pub(super) struct Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A process that is just being started has a copy of the descriptor, and would keep the
-        // lock.
+        // A process that is just starting has a copy of the descriptor, and would keep the lock.
         let _ = flock(&self.mark, FlockOperation::Unlock);
     }
 }

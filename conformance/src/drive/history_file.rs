@@ -40,7 +40,7 @@ impl HistoryFile {
     /// Writes a record unchanged.
     ///
     /// # Errors
-    /// The record cannot be written, most often because the disk is full.
+    /// The record cannot be written, usually because the disk is full.
     pub(super) fn write(&mut self, event: &Event<'_>) -> Result<(), DriveError> {
         self.writer.write(event).map_err(|error| DriveError::output(&self.path, error))
     }
@@ -107,7 +107,7 @@ impl HistoryFile {
         self.fault_told(kind, nodes, at_ns, None)
     }
 
-    /// Writes that a fault was injected at nodes, with a description.
+    /// Records that a fault was injected at nodes, with a description.
     pub(super) fn fault_told(
         &mut self,
         kind: FaultKind,

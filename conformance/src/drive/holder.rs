@@ -2,7 +2,7 @@
 //! process in it.
 //!
 //! # Nothing is left behind
-//! A holder ends when its input ends, which the kernel ensures even if the driver is killed.
+//! A holder exits when its input is closed, which the kernel ensures even if the driver is killed.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};

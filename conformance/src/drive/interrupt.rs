@@ -14,7 +14,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Starts to watch the two signals, which from now on only set the flag.
+    /// Starts to watch the two signals, which then only set the flag.
     ///
     /// # Errors
     /// The error of the system.

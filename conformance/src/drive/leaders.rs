@@ -39,7 +39,7 @@ impl Leaders {
         Self { of_group: vec![None; groups], chosen: Vec::new() }
     }
 
-    /// Notes that an incarnation of a node leads a group. A late report for an earlier term is
+    /// Records that an incarnation of a node leads a group. A late report for an earlier term is
     /// ignored.
     pub(super) fn take(&mut self, group: usize, start: (usize, u32), term: Option<u64>) {
         let known = self.of_group[group].map_or(0, |lead| lead.term);

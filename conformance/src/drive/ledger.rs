@@ -1,5 +1,5 @@
-//! The messages sent, and the nodes that delivered each. The driver uses this to decide when to
-//! stop waiting, and to identify empty messages. It judges nothing.
+//! The messages sent, and the nodes that delivered each message. The driver uses this to decide
+//! when to stop waiting, and to identify empty messages. It does not judge.
 
 use std::collections::{HashMap, HashSet};
 
@@ -60,7 +60,7 @@ pub(super) struct Ledger {
     empties: HashMap<(usize, usize), Vec<usize>>,
     /// Empty messages that an incarnation has delivered.
     empties_delivered: HashMap<Start, HashSet<usize>>,
-    /// Number of oldest messages in each list of empty messages that an incarnation can skip.
+    /// Number of the oldest messages that an incarnation can skip in each list of empty messages.
     empties_passed: HashMap<(Start, usize, usize), usize>,
     deliveries: u64,
 }

@@ -1,11 +1,11 @@
 //! A clock that measures the processor time that the machine grants a run, and slows down with the
 //! load.
 //!
-//! A deadline says how long an operation may take on an idle machine. It is therefore not measured
-//! by the wall clock but by this one. A thread repeatedly sleeps and works a little, measures how
-//! long that takes, and reads how many threads are waiting for a processor. A deadline of three
-//! seconds passes after three seconds on an idle machine, and after half a minute on a machine with
-//! five times more work than it can do.
+//! A deadline says how long an operation may take on an idle machine. It is therefore measured by
+//! this clock instead of the wall clock. A thread repeatedly sleeps and works a little, measures
+//! how long this takes, and reads the number of threads that are waiting for a processor. A
+//! deadline of three seconds passes after three seconds on an idle machine, and after half a minute
+//! on a machine with five times more work than it can do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +26,7 @@ const ROUND_NS: u64 = 20_000_000;
 /// A round up to this many times longer still counts as idle, because measurements vary.
 const AT_REST: f64 = 1.2;
 
-/// Members wait for each other, so load slows them down by more than a single thread.
+/// Members wait for each other, so load slows them down more than it slows a single thread.
 const MARGIN: f64 = 2.0;
 
 /// The clock. It stops when it is dropped.
@@ -39,7 +39,7 @@ pub(super) struct LoadClock {
 }
 
 impl LoadClock {
-    /// Starts the clock. If its thread cannot be started, it follows the wall clock.
+    /// Starts the clock. If its thread cannot be started, the clock follows the wall clock.
     pub(super) fn start() -> Self {
         let (granted_ns, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let (granted, over) = (Arc::clone(&granted_ns), Arc::clone(&is_over));
@@ -121,7 +121,7 @@ mod tests {
     fn clock_slows_down_under_load() {
         assert_eq!(granted_of(ROUND_NS, 0.5), ROUND_NS);
         assert_eq!(granted_of(ROUND_NS, 4.0), ROUND_NS / 8);
-        // The process was stopped for two seconds, which count for nothing.
+        // The process was stopped for two seconds, which do not count.
         assert_eq!(granted_of(100 * ROUND_NS, 0.0), ROUND_NS / 2);
     }
 

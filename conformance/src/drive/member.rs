@@ -88,7 +88,7 @@ impl Member {
         Self { process: Some(process), inc: self.inc + 1, phase: Phase::Starting, joined, ..fresh }
     }
 
-    /// Returns whether the member has a process that has not ended.
+    /// Returns whether the member has a process that has not exited.
     pub(super) fn runs(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Ready)
     }

@@ -29,7 +29,7 @@ pub struct Options {
     pub rounds_max: usize,
     /// The required features. If one of them is missing, no scenario runs.
     pub require: Vec<Feature>,
-    /// The numbers of the random faults to inject; all if not given.
+    /// The numbers of the random faults to inject; if absent, all faults are injected.
     pub faults: Option<Vec<usize>>,
     /// Time limit for an answer, a delivery or a shutdown.
     pub deadline: Duration,

@@ -48,7 +48,7 @@ pub(super) fn broken(scenario: &Scenario, seed: u64, what: String, log: Option<S
     Case { status, notes: log.into_iter().collect(), ..unsupported(scenario, seed, String::new()) }
 }
 
-/// Returns whether the plan was carried out and nothing is wrong, except that the scenario did not
+/// Returns whether the plan was carried out, and nothing is wrong except that the scenario did not
 /// reach its goal.
 pub(super) fn is_matter_of_timing(case: &Case) -> bool {
     let finished = case.reached.first().is_some_and(|(_, finished)| *finished);
@@ -56,7 +56,7 @@ pub(super) fn is_matter_of_timing(case: &Case) -> bool {
     matches!(case.status, CaseStatus::Inconclusive(_)) && finished && missed
 }
 
-/// The checks that report missing events: on an overloaded machine an event may only be late.
+/// The checks that report missing events. On an overloaded machine, an event may only be late.
 const MISSING: [CheckId; 8] = [
     CheckId::Validity,
     CheckId::Agreement,

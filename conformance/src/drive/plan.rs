@@ -21,7 +21,7 @@ const BYTES_MIN: u64 = 32;
 /// Length of the longest message, if sizes do not matter.
 const BYTES_USUAL_MAX: u64 = 512;
 
-/// Number of rounds in which messages are sent when the load has to last.
+/// Number of rounds in which messages are sent if the load has to last.
 const PACED_ROUNDS: u64 = 10;
 
 /// Time between two paced rounds.
@@ -88,9 +88,9 @@ pub(super) enum Step {
     Continue(usize),
     /// Kill members' processes in turn, `gap_us` apart.
     Kill { nodes: Vec<usize>, gap_us: u64 },
-    /// Kill members' processes and cut the power of their disks: unsynced data is lost.
+    /// Kill members' processes and cut the power of their disks, so that unsynced data is lost.
     CutPower(Vec<usize>),
-    /// Choose a node of each of these groups by its role, for later deeds.
+    /// Choose a node in each of these groups by its role, for later deeds.
     Choose { part: Part, groups: Vec<usize> },
     /// Apply this deed to the nodes that were chosen last.
     ToChosen(Deed),
@@ -110,13 +110,14 @@ pub(super) enum Step {
     Heal,
     /// End all lasting faults.
     EndFaults,
-    /// Wait for a condition that must occur: without it the plan cannot continue.
+    /// Wait for a condition that must occur; otherwise the plan cannot continue.
     Await(Condition),
     /// Wait for a condition that may occur, at most `ms`.
     AwaitAtMost { condition: Condition, ms: u64 },
     /// Let time pass.
     Wait { ms: u64 },
-    /// Wait until everything due is delivered and nothing more happens, at most until the deadline.
+    /// Wait until everything due has been delivered and nothing more happens, but at most until the
+    /// deadline.
     Settle,
     /// Ask all members to stop.
     StopAll,
@@ -154,7 +155,7 @@ pub(super) enum Condition {
     Answered { node: usize, count: u64 },
     /// The node has delivered `count` messages since its start.
     Delivered { node: usize, count: u64 },
-    /// Every message is delivered by all nodes that should deliver it.
+    /// Every message has been delivered by all nodes that should deliver it.
     AllDelivered,
     /// The node has left, or ended in another way.
     Ended(usize),
@@ -171,7 +172,7 @@ pub(super) enum Condition {
     OthersLead,
     /// The chosen nodes can accept messages.
     ChosenReady,
-    /// Each of the chosen nodes has delivered `count` messages since its start.
+    /// Each of the chosen nodes has delivered `count` messages since it started.
     ChosenDelivered { count: u64 },
 }
 
@@ -203,7 +204,7 @@ pub(super) struct Terms<'t> {
     pub(super) claims: &'t [Feature],
     /// The round of the scenario, from 0.
     pub(super) round: usize,
-    /// The numbers of the random faults to inject; all if not given.
+    /// The numbers of the random faults to inject; if absent, all faults are injected.
     pub(super) faults: Option<&'t [usize]>,
 }
 
@@ -254,7 +255,7 @@ impl Draft {
         self.group_of_order(members, senders, GroupOrder::Total)
     }
 
-    /// Adds a group and returns its number. The group promises nothing about other groups, unless
+    /// Adds a group and returns its number. The group promises nothing about other groups unless
     /// the implementation claims an order across groups.
     pub(super) fn lone_group(&mut self, members: Vec<usize>, senders: Vec<usize>) -> usize {
         let across = self.claims(Feature::OrderAcrossGroups);
@@ -319,7 +320,7 @@ impl Draft {
         self.then(Step::Send(list));
     }
 
-    /// Sends messages in rounds with a little time between them, so that the load lasts while
+    /// Sends messages in rounds with short pauses between them, so that the load lasts while
     /// something else happens.
     pub(super) fn send_paced(&mut self, senders: &[usize], each: u64) {
         for _ in 0..PACED_ROUNDS {

@@ -4,7 +4,7 @@
 //! Each process leads its own process group, which is killed as a whole when its [`Process`] is
 //! dropped: at the end of a scenario, after an error, and when the driver panics. If the driver
 //! itself is killed, the kernel kills the leader, and the leader's children reach the end of their
-//! input. A leader is never reaped before its group was killed, so that its id cannot have been
+//! input. A leader is never reaped before its group has been killed, so its id cannot have been
 //! reused.
 //!
 //! A process that has left its group may serve several members, and runs until the scenario ends.
@@ -119,7 +119,7 @@ impl Process {
     /// kernel treats that thread as the parent.
     ///
     /// # Errors
-    /// The error of the system, most often that there is no such program.
+    /// Fails with the system's error, usually because there is no such program.
     pub(super) fn start(start: Start<'_>) -> io::Result<Self> {
         let (program, arguments) =
             start.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -178,7 +178,7 @@ impl Process {
         self.child.wait().ok()
     }
 
-    /// Waits up to `time`; returns whether the process has ended.
+    /// Waits up to `time`; returns whether the process has exited.
     pub(super) fn ends_within(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         loop {
@@ -192,8 +192,8 @@ impl Process {
         }
     }
 
-    /// Waits until its log so far is in the file. The wait is limited, because the process may
-    /// continue to log.
+    /// Waits until the process's log so far is in the file. The wait is limited, because the
+    /// process may continue to log.
     pub(super) fn await_log(&self) {
         let until = Instant::now() + LOG_WAIT;
         while self.log.as_ref().is_some_and(|log| !log.is_finished()) && Instant::now() < until {
@@ -205,8 +205,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
-        // The last lines often explain why it ended. A process that left the group may hold the log
-        // open.
+        // The last lines often explain why the process ended. A process that has left the group may
+        // hold the log open.
         self.await_log();
     }
 }
@@ -239,8 +239,7 @@ fn write_all(mut input: impl Write, commands: &mpsc::Receiver<String>) {
     }
 }
 
-/// Writes a log up to its limit, and continues to read after that, so that the member is not
-/// blocked.
+/// Writes a log up to its limit, then continues to read, so that the member is not blocked.
 fn keep(mut errors: impl Read, mut log: File) {
     let mut buffer = vec![0; 64 << 10];
     let mut left = LOG_BYTES_MAX;

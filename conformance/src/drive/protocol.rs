@@ -228,8 +228,8 @@ mod tests {
         assert!(matches!(notice, Ok(Notice::Error { definite: false, .. })), "{notice:?}");
     }
 
-    /// Adapters of this protocol version read these lines. They ignore new fields. Any other change
-    /// needs a new version, and then these lines are rewritten.
+    /// Adapters of this protocol version read these lines, and ignore new fields. Any other change
+    /// needs a new version, and these lines must then be rewritten.
     #[test]
     fn command_lines_match_the_protocol_version() {
         assert_eq!(VERSION, 1);
@@ -271,8 +271,7 @@ mod tests {
         }
     }
 
-    /// Lines from adapters of this protocol version keep their meaning as long as the version
-    /// stays.
+    /// Lines from adapters keep their meaning within this protocol version.
     #[test]
     fn member_lines_match_the_protocol_version() {
         assert_eq!(VERSION, 1);

@@ -49,7 +49,7 @@ pub(super) enum Reach {
     /// The node left, and messages were in flight when it was asked to leave.
     LeftUnderLoad { node: usize },
     /// Other nodes sent between the node's start and its first view or delivery, and the node
-    /// delivered something.
+    /// delivered a message.
     JoinedUnderLoad { node: usize },
     /// The node was killed while its own messages were in flight.
     KilledSending { node: usize },
@@ -177,7 +177,7 @@ fn delivered(recorded: &Recorded, meant: impl Fn(usize) -> bool) -> u64 {
         as u64
 }
 
-/// Returns whether a list returns to an item after leaving it.
+/// Returns whether an item occurs in a list again after a different item.
 fn comes_back<T: PartialEq + std::hash::Hash + Eq + Copy>(list: impl Iterator<Item = T>) -> bool {
     let (mut seen, mut last) = (HashSet::new(), None);
     for item in list {

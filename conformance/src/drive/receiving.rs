@@ -252,7 +252,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Returns the message of a delivery without a name, if it was a node's message.
+    /// Returns the message of a delivery without a name, if a node sent one.
     fn empty_message(&mut self, origin: Origin, delivery: &Delivery) -> Option<usize> {
         if delivery.bytes.is_some_and(|bytes| bytes > 0) {
             return None;
@@ -308,7 +308,7 @@ impl Stage<'_> {
         let Origin { node, inc, t_ns, .. } = origin;
         let member = &mut self.members[node];
         if member.killed_ns.is_some() {
-            // The member ended just before; the kill that follows is recorded instead.
+            // The member exited just before; the kill that follows is recorded instead.
             return Ok(());
         }
         // A member that stops without being asked has halted, even if it gives another reason.

@@ -15,7 +15,7 @@ pub(super) struct RecordedMessage {
     pub(super) groups: Vec<String>,
     pub(super) bytes: u64,
     pub(super) refused: bool,
-    /// The nodes that delivered it, each with the time of its first delivery.
+    /// The nodes that delivered the message, each with the time of its first delivery.
     pub(super) delivered: HashMap<usize, u64>,
 }
 
@@ -157,7 +157,7 @@ impl Recorded {
         let groups = message.groups.iter().enumerate();
         groups.flat_map(move |(place, group)| {
             let members = self.members.get(group).into_iter().flatten().copied();
-            // A member of several of the message's groups is returned once.
+            // A member of several of the message's groups is returned only once.
             members.filter(move |node| {
                 let earlier = &message.groups[..place];
                 !earlier

@@ -1,5 +1,5 @@
-//! Whether everything sent has been delivered. This is an approximation that decides when to
-//! continue, and judges nothing.
+//! Decides whether everything sent has been delivered. This is an approximation that determines
+//! when to continue, and does not judge.
 
 use super::ledger::{Fate, LedgerMessage, NodeSet, only, set};
 use super::member::{Member, Phase};
@@ -37,9 +37,9 @@ impl Stage<'_> {
         self.highest[group].map_or(members, |(_, view)| (view | !self.seen[group]) & members)
     }
 
-    /// Returns whether no request is open, all running nodes agree on a view, and each message was
-    /// delivered by every node that should deliver it. This is an approximation that decides when
-    /// to continue, and judges nothing.
+    /// Returns whether no request is open, all running nodes agree on a view, and each message has
+    /// been delivered by every node that should deliver it. This is an approximation that
+    /// determines when to continue, and does not judge.
     pub(super) fn is_delivered(&mut self) -> bool {
         let live = self.live();
         let present = self.present(live);
@@ -83,8 +83,8 @@ impl Stage<'_> {
         let all = |message: &LedgerMessage| {
             message.groups.iter().fold(0, |all, group| all | set(&plan.groups[*group].members))
         };
-        // In a group with views, a node that joined or came back owes only messages that were sent
-        // after that.
+        // In a group with views, a node that joined or came back must deliver only messages that
+        // were sent after that.
         let late = |place: usize| {
             let late =
                 |member: &Member| (member.joined || member.inc > 1) && member.ready_at > place;
@@ -107,7 +107,7 @@ impl Stage<'_> {
         self.ledger.first_open(all, awaited)
     }
 
-    /// Describes what is missing, for a note: deliveries, or else answers, or else views.
+    /// Describes what is missing, for a note: deliveries or, if there are none, answers or views.
     pub(super) fn missing(&mut self) -> Option<String> {
         let live = self.live();
         if let Some((place, lacking)) = self.first_lacking(live) {

@@ -1,4 +1,4 @@
-//! Shrinks a failing plan of random faults to the fewest faults that still fail.
+//! Shrinks a failing plan of random faults to the smallest number of faults that still fail.
 //!
 //! Faults are omitted one by one, the last first. A fault stays omitted if the others still fail in
 //! one of [`TRIES`] runs. So each of the remaining faults is needed, as far as this number of runs

@@ -69,7 +69,7 @@ pub(super) struct Setting<'s> {
 }
 
 impl Setting<'_> {
-    /// Returns the host of a node that has no network of its own.
+    /// Returns the host of a node that does not have its own network.
     fn host(&self, node: usize) -> &str {
         // The remainder is not computed if there are no hosts.
         let place = node.checked_rem(self.hosts.len());
@@ -145,7 +145,7 @@ pub(super) struct Stage<'s> {
     pub(super) clock: Clock,
     pub(super) received: Receiver<Received>,
     pub(super) to_heard: SyncSender<Received>,
-    /// The items that arrived while only one member was listened to.
+    /// The items that arrived while the driver listened to only one member.
     pub(super) stash: VecDeque<Received>,
     pub(super) last_heard: Instant,
     /// For each group, the highest view that any member installed.
@@ -160,7 +160,7 @@ pub(super) struct Stage<'s> {
     pub(super) notes: Vec<String>,
     /// The reason why the machine was too slow for a deadline, if it was.
     pub(super) starved: Option<String>,
-    /// Limit of lines from a member before it counts as flooding.
+    /// Maximum number of lines from a member; above it, the member counts as flooding.
     pub(super) lines_max: u64,
     /// The mark of the remaining processes that members have started. As the last field, it is
     /// dropped after the members.
@@ -230,8 +230,8 @@ impl<'s> Stage<'s> {
         self.wait_while(goal, |_| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits as long as `time` lasts on an idle machine. If the machine does not grant that within
-    /// [`WAIT_MAX`] times the time, missing events prove nothing.
+    /// Waits as long as `time` lasts on an idle machine. If the machine does not grant this time
+    /// within [`WAIT_MAX`] times its length, missing events prove nothing.
     pub(super) fn wait_patiently(
         &mut self,
         goal: &Goal<'_>,
@@ -284,7 +284,7 @@ impl<'s> Stage<'s> {
             Some(received) => received,
             None => match self.received.recv_timeout(time) {
                 Ok(received) => received,
-                // This end holds a sender too, so the channel is never disconnected.
+                // This end also holds a sender, so the channel is never disconnected.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
             },
         };

@@ -46,7 +46,7 @@ impl Stage<'_> {
         Ok(true)
     }
 
-    /// Performs one step. Returns why the plan cannot continue, if so.
+    /// Performs one step. If the plan cannot continue, returns the reason.
     fn perform(&mut self, step: &Step) -> Result<Option<String>, Ending> {
         match step {
             Step::Start(nodes) => self.start(nodes)?,
@@ -97,7 +97,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Starts nodes' processes, all of them before waiting for any.
+    /// Starts nodes' processes. All of them are started before the driver waits for any.
     pub(super) fn start(&mut self, nodes: &[usize]) -> Result<(), Ending> {
         let join = self.members.iter().any(|member| member.runs());
         for &node in nodes {
@@ -187,7 +187,8 @@ impl Stage<'_> {
         );
     }
 
-    /// Waits for a required condition. If it does not occur, returns why the plan cannot continue.
+    /// Waits for a required condition. If it does not occur, returns the reason why the plan cannot
+    /// continue.
     fn require(&mut self, condition: &Condition) -> Result<Option<String>, Ending> {
         let time = match condition {
             Condition::Ready(_) | Condition::ChosenReady => self.setting.deadline + MARGIN,
@@ -289,12 +290,13 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Handles what members wrote before they were killed, and marks them as killed.
+    /// Handles the lines that members wrote before they were killed, and marks the members as
+    /// killed.
     fn bury(&mut self, victims: &[usize]) -> Result<(), Ending> {
         for &node in victims {
             let member = &mut self.members[node];
             member.suspended = false;
-            // The output ends after the process has ended, and contains everything written before.
+            // The output ends after the process has exited, and contains everything written before.
             if let Some(process) = &mut member.process {
                 process.kill();
             }
@@ -309,7 +311,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Handles these members' output to its end, and stores the lines of others.
+    /// Handles these members' output to its end, and stores the lines of other members.
     fn drain(&mut self, victims: &[usize]) -> Result<(), Ending> {
         let until = Instant::now() + DRAIN_MAX;
         let waiting = std::mem::take(&mut self.stash).into_iter();

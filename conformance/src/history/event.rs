@@ -17,7 +17,8 @@ pub const VERSION_MIN: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "ev", rename_all = "lowercase")]
 pub enum Event<'a> {
-    /// The origin of the history. At most one, on the first line; it is shown, not judged.
+    /// The origin of the history. There is at most one such record, on the first line; it is
+    /// displayed, but not judged.
     Run {
         /// The version of the history's format.
         version: u32,
@@ -107,8 +108,8 @@ pub enum Event<'a> {
         inc: u32,
         /// The message.
         msg: Cow<'a, str>,
-        /// Whether the message was definitely not sent and never will be. Otherwise it may be
-        /// delivered or not.
+        /// Whether the message was definitely not sent and never will be. Otherwise it may or may
+        /// not be delivered.
         #[serde(skip_serializing_if = "Clone::clone")]
         definite: bool,
         /// The implementation's reason.
@@ -197,7 +198,7 @@ pub enum Event<'a> {
         node: Cow<'a, str>,
         /// The number of the member's incarnation.
         inc: u32,
-        /// Protocol writes posted since the incarnation began, without heartbeats.
+        /// Number of protocol writes posted since the incarnation began, excluding heartbeats.
         posts: u64,
     },
     /// A fault injected at nodes.
@@ -208,7 +209,7 @@ pub enum Event<'a> {
         kind: FaultKind,
         /// The affected nodes. For a partition, these are the nodes on one side.
         nodes: Vec<Cow<'a, str>>,
-        /// A description for people, if the kind does not say everything.
+        /// A description for human readers, if the kind does not say everything.
         #[serde(skip_serializing_if = "Option::is_none")]
         how: Option<Cow<'a, str>>,
     },
@@ -286,7 +287,7 @@ pub enum FaultKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndReason {
-    /// Stopped on request, after every message had time to arrive.
+    /// The node stopped on request, after every message had had time to arrive.
     Done,
     /// Left its groups on request.
     Left,

@@ -1,8 +1,8 @@
 //! Histories: the requests to the members of a group, their deliveries, and the faults injected.
 //!
 //! A history is a text with one JSON object per line, and the only data that passes between a
-//! driver and the checker. `docs/history.md` in this crate defines it; this module reads and writes
-//! it and judges nothing.
+//! driver and the checker. `docs/history.md` in this crate defines it. This module reads and writes
+//! histories, but does not judge them.
 //!
 //! Invariants:
 //! - reading never panics and never holds more than one line, even for arbitrary bytes;

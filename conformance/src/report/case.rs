@@ -8,7 +8,7 @@ use crate::check::{Finding, Verdict};
 /// Everything that one invocation judged.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The adapter's command, or nothing if only histories were judged.
+    /// The adapter's command, or `None` if only histories were judged.
     pub adapter: Option<String>,
     /// The implementation's own name and version, once reported.
     pub implementation: Option<String>,
@@ -25,7 +25,7 @@ pub struct Run {
 pub struct CutShort {
     /// The reason.
     pub why: String,
-    /// The scenarios that have no case, or not one for each round.
+    /// The scenarios that lack a case, or lack one for some of their rounds.
     pub not_run: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct Case {
     pub verdict: Option<Verdict>,
     /// The results of the user's own checks, in the order in which they were named.
     pub own_checks: Vec<OwnCheck>,
-    /// The conditions that the scenario had to reach, and whether it did.
+    /// The conditions that the scenario had to reach, and whether each was reached.
     pub reached: Vec<(String, bool)>,
     /// Further notes for the reader: for example how nodes were partitioned, or the end of a
     /// member's log.
@@ -84,11 +84,11 @@ pub enum CaseStatus {
     Passed,
     /// A required promise is broken.
     Failed,
-    /// Nothing is broken, but some promise could not be shown to hold; with the reason.
+    /// Nothing is broken, but some promise could not be proved to hold; contains the reason.
     Inconclusive(String),
-    /// The implementation does not claim a feature that the scenario needs; with the feature.
+    /// The implementation does not claim a feature that the scenario needs; contains the feature.
     Unsupported(String),
-    /// The driver, the adapter or the history is broken; with the problem.
+    /// The driver, the adapter or the history is broken; contains the problem.
     Broken(String),
 }
 

@@ -68,7 +68,7 @@ impl CaseStatus {
 pub enum RunStatus {
     /// All required promises hold, in every case that could be run.
     Passed,
-    /// Nothing is broken, but some promise could not be shown to hold.
+    /// Nothing is broken, but some promise could not be proved to hold.
     Inconclusive,
     /// The driver, the adapter or a history is broken, but no required promise.
     Broken,

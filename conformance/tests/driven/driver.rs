@@ -60,7 +60,7 @@ fn driven_at(
 }
 
 /// Runs the calmest scenario with one misbehaving member. If the driver reports that the machine
-/// was too slow for a deadline, the scenario runs again.
+/// was too slow for a deadline, the scenario is repeated.
 fn bad_case(way: &str) -> Case {
     for _ in 0..10 {
         let driven = driven(&bad(way), 1, &["one-sender"], Duration::from_secs(2));
@@ -297,7 +297,7 @@ pub fn each_node_has_a_command_and_an_address_of_its_own() {
     let adapter = format!("sh -c {}", shell_words::quote(&script));
     let hosts = ["127.0.0.2", "127.0.0.3"];
     let driven = driven_at(&adapter, &hosts, 3, &["one-sender"], Duration::from_secs(30));
-    // A busy machine may have been too slow for it, but the members were started.
+    // A busy machine may have been too slow for this, but the members were started.
     let status = &driven.run.cases[0].status;
     assert!(matches!(status, CaseStatus::Passed | CaseStatus::Inconclusive(_)), "{status:?}");
     for (node, host) in ["127.0.0.2", "127.0.0.3", "127.0.0.2"].into_iter().enumerate() {
@@ -308,7 +308,7 @@ pub fn each_node_has_a_command_and_an_address_of_its_own() {
     }
 }
 
-/// Starts the program itself, with a member that never ends by itself.
+/// Starts the program itself, with a member that never exits on its own.
 fn start_program(folder: &Path, way: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
     command.args([

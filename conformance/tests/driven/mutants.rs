@@ -105,7 +105,7 @@ fn is_of_shards(scenario: &str) -> bool {
     scenario.starts_with(SHARDS)
 }
 
-/// Plays these scenarios or all, and returns their number. All scenarios that are possible must
+/// Runs these scenarios or all, and returns the number of scenarios. All possible scenarios must
 /// pass; the others are unsupported, because members communicate over sockets in a folder.
 fn passes(
     mode: &str,
@@ -153,7 +153,7 @@ fn is_named_by_the_check_that_is_meant_for_it_and_by_no_other(mutant: &Mutant) {
     assert_nothing_is_left_behind(folder.path());
 }
 
-/// Plays the mutant until it is wrong, with another seed each time.
+/// Runs the mutant until it misbehaves, with a different seed each time.
 fn show(mutant: &Mutant, folder: &Path) -> Results {
     let once = |seed: u64| {
         let at = mutant.node(&folder.join(format!("{seed}-right")), seed);

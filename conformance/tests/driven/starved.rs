@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
 
-/// The exit status if nothing is broken, but not everything could be shown to hold.
+/// The exit status if nothing is broken, but not every promise could be proved to hold.
 const INCONCLUSIVE: i32 = 2;
 
 /// The period of stopping and continuing.
@@ -40,7 +40,7 @@ fn start(folder: &Path, adapter: &str) -> Child {
     command.spawn().expect("the program is built")
 }
 
-/// Returns a process and its descendants, as far as they are known now.
+/// Returns a process and its descendants, as far as they are currently known.
 fn family(of: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -67,15 +67,14 @@ fn send(to: &[u32], signal: Signal) {
     }
 }
 
-/// Lets the run have a hundredth of the time until it ends, and returns its exit status and
-/// results.
+/// Grants the run a hundredth of the time until it ends, and returns its exit status and results.
 fn starve(mut child: Child, folder: &Path) -> (Option<i32>, Value) {
     let status = loop {
         if let Some(status) = child.try_wait().expect("a status") {
             break status;
         }
         let all = family(child.id());
-        // The parent is stopped first, so that it starts no process meanwhile.
+        // The parent is stopped first, so that it does not start a process meanwhile.
         send(&all, Signal::STOP);
         std::thread::sleep(ROUND - AWAKE);
         send(&all, Signal::CONT);

@@ -57,7 +57,7 @@ fn history(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Checks that an error is one line that names the program and says what to do.
+/// Checks that an error is one line that names the program and the remedy.
 fn assert_one_line(error: &str, parts: &[&str]) {
     assert_eq!(error.lines().count(), 1, "{error}");
     assert!(error.starts_with("tramontane-conformance: ") && error.contains("; "), "{error}");

@@ -1,4 +1,5 @@
-//! The format of histories. A changed line needs a new version, and then these lines are rewritten.
+//! The format of histories. A changed line needs a new version, and these lines must then be
+//! rewritten.
 
 use std::borrow::Cow;
 

@@ -11,7 +11,7 @@ pub struct Sample {
     pub name: &'static str,
     /// The history.
     pub text: &'static str,
-    /// The name of the only check that it breaks; nothing if it is correct.
+    /// The name of the only check that the sample breaks; `None` if it is correct.
     pub breaks: Option<&'static str>,
     /// The fault, or the reason why a suspicious history is correct.
     pub why: &'static str,

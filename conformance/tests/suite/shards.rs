@@ -1,5 +1,5 @@
-//! Long histories of groups of replicas and of clients: correct ones, and ones in which a group
-//! exchanges two messages.
+//! Long histories of groups of replicas and of clients: correct ones, and histories in which a
+//! group swaps two messages.
 
 use tramontane_conformance::check::CheckId;
 

@@ -22,7 +22,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text:?}")))
 }
 
-/// Returns whether a judge that forgets is inconclusive about something that the history decides.
+/// Returns whether a forgetful judge is inconclusive about something that the history decides.
 fn is_in_doubt(history: &[u8]) -> bool {
     HOLDING.iter().any(|messages| forgetful(history, *messages) != fast(history))
 }
@@ -53,8 +53,8 @@ impl Reached {
     }
 
     fn assert_all(&self, histories: u64) {
-        // Far below the usual count, so that chance cannot fail the test, but a generator that no
-        // longer reaches a case does.
+        // These minimums are far below the usual counts, so that chance cannot fail the test, but a
+        // generator that no longer reaches a case does.
         let least = histories / 2_000;
         for id in CheckId::ALL {
             for kind in possible(*id) {
@@ -120,8 +120,8 @@ fn model_histories_rarely_break_promises() {
         }
     }
     println!("{broken:?}");
-    // The model lets nodes hang and give up, which breaks `liveness`. After a whole group has died,
-    // its behaviour is arbitrary and may break others.
+    // The model lets nodes hang and give up, which breaks `liveness`. After a whole group has
+    // crashed, its behaviour is arbitrary and may break other checks.
     broken.remove(&CheckId::Liveness);
     assert!(broken.values().sum::<u64>() <= 10, "{broken:?}");
 }

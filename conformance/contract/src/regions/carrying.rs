@@ -71,7 +71,7 @@ fn guard_as_posted<T: RegionBench>(bench: &mut T) -> Outcome {
 
 /// Waits until a token completes at A, and returns the tokens that had completed before.
 fn await_completion<T: RegionBench>(scene: &mut Scene<'_, T>, token: u64) -> Result<(), Breach> {
-    // A checks first, so that B's actions after the completion are not waited for.
+    // A checks first, so that it does not wait for B's actions after the completion.
     let completed = scene.wait(|scene| {
         scene.step(A)?;
         Ok(scene.completed(A).contains(&token))

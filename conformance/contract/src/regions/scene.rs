@@ -265,7 +265,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         })
     }
 
-    /// Grants the other member of a view permission to write to the owner's region.
+    /// Grants the other member of a view the permission to write to the owner's region.
     pub(super) fn grant(
         &mut self,
         owner: Process,
@@ -280,7 +280,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// Revokes the permission of the other member to write to the owner's region.
+    /// Revokes the other member's permission to write to the owner's region.
     pub(super) fn revoke(
         &mut self,
         owner: Process,
@@ -361,7 +361,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         std::mem::take(&mut self.place_mut(process).told)
     }
 
-    /// Returns the tokens that completed at a process since its events were last taken.
+    /// Returns the tokens that have completed at a process since its events were last taken.
     pub(super) fn completed(&self, process: Process) -> Vec<u64> {
         let token = |event: &Event| match event {
             Event::Completed(Token(token)) => Some(*token),
@@ -370,7 +370,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         self.place(process).events.iter().filter_map(token).collect()
     }
 
-    /// Ends a process with everything it has. Returns the reason if this cannot be provoked.
+    /// Ends a process and everything that it has. Returns the reason if this cannot be provoked.
     pub(super) fn lose(&mut self, process: Process) -> Option<&'static str> {
         self.places[process.0] = None;
         self.bench.lose(process).err()

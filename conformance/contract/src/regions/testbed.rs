@@ -51,13 +51,15 @@ pub trait RegionBench {
     /// Number of passes, with polls between them, after which all writes in flight have landed.
     fn passes_to_settle(&self) -> u32;
 
-    /// Ends a process without notice, with everything it has. The process is not used afterwards.
+    /// Ends a process and everything that it has, without notice. The process is not used
+    /// afterwards.
     ///
     /// # Errors
     /// The reason why this cannot be provoked.
     fn lose(&mut self, process: Process) -> Result<(), &'static str>;
 
-    /// Number of rounds of a search for rare interleavings: as many as take about a second.
+    /// Number of rounds of a search for rare interleavings, chosen so that the search takes about a
+    /// second.
     fn rounds(&self) -> u64;
 
     /// Number of passes after which an expected event counts as never happening.

@@ -73,7 +73,7 @@ fn come_and_go<T: RegionBench>(bench: &mut T) -> Outcome {
     let mut scene = Scene::new(bench)?;
     let mut links = open_many(&mut scene)?;
     for round in 0..3_u8 {
-        // Every second view is retired, at one member after the other, and replaced by a new one.
+        // Every second view is retired, on one member after the other, and replaced with a new one.
         for place in (0..links.len()).skip(usize::from(round % 2)).step_by(2).rev() {
             let link = links[place];
             scene.retire(link.members[usize::from(round % 2)], link)?;

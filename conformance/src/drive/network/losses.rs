@@ -51,7 +51,7 @@ impl Network {
     /// Delays the packets that a node sends, and returns the method.
     ///
     /// # Errors
-    /// The error of the system: netem, or HTB and nftables, are required.
+    /// Fails with the system's error: netem, or HTB with nftables, is required.
     pub(in crate::drive) fn slow(&self, node: usize, delay_ms: u64) -> Result<Slowness, String> {
         let (delay, jitter) = (format!("{delay_ms}ms"), format!("{}ms", delay_ms / 2));
         let netem = ["netem", "delay", delay.as_str(), jitter.as_str()];
@@ -97,7 +97,8 @@ impl Network {
             .run(holder, &["tc", "-batch", "-"], &commands)
             .and_then(|()| self.filter(node, &rules));
         if made.is_err() {
-            // Removes the parts that exist. There may be none, which is an error too.
+            // Removes the parts that exist. Removing a part that does not exist is also an error,
+            // which is ignored.
             let _ = self.qdisc(node, &["del", "dev", "eth0", "root"]);
         }
         made

@@ -1,4 +1,4 @@
-//! A disk that can lose power: afterwards it contains exactly what was synced.
+//! A disk that can lose power. Afterwards it contains exactly the synced data.
 //!
 //! The disk is a file system in user space for a node's storage folder, served by a thread of the
 //! driver. So it sees every write of a program: through the kernel's cache or past it (`O_DIRECT`),
@@ -23,8 +23,8 @@ use requests::{REQUEST_BYTES_MAX, Request};
 use tree::Tree;
 
 /// The shell script that mounts a disk on its second argument, with [`OPTIONS`] as its first. The
-/// kernel's end stays open in the shell as [`DEVICE`], and the driver takes it from there, because
-/// a device has to be opened in the namespace in which it is mounted.
+/// kernel's end stays open in the shell as [`DEVICE`], and the driver takes it from the shell,
+/// because a device has to be opened in the namespace in which it is mounted.
 pub(super) const MOUNT: &str = "exec 3<>/dev/fuse; mount -i -t fuse -o \"$1\" power \"$2\"";
 
 /// The mount options.

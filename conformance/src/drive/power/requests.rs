@@ -251,8 +251,8 @@ impl<'r> Request<'r> {
         Ok(())
     }
 
-    /// Lists as many names of a folder after an offset as fit. Offsets follow the inode numbers, so
-    /// that names that are removed meanwhile hide no others.
+    /// Lists as many of a folder's names after an offset as fit. Offsets follow the inode numbers,
+    /// so that removing names meanwhile hides no others.
     fn list(&self, tree: &mut Tree) -> Result<PowerAnswer, Errno> {
         let (after, room) = (u64_at(self.body, 8), u32_at(self.body, 16) as usize);
         const FOLDER: u32 = 4;

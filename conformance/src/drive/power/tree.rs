@@ -1,4 +1,4 @@
-//! Files and folders in memory that remember what was synced.
+//! In-memory files and folders that remember their synced state.
 //!
 //! Data is lost per file, in blocks: each file returns to its last synced state. Names are lost for
 //! the whole disk at once: each sync makes all earlier names durable, as on a file system with a

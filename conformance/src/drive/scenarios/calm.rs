@@ -20,12 +20,12 @@ const BURSTS: usize = 5;
 /// Duration of a silence: the time that the check requires, plus a margin.
 const QUIET_MS: u64 = 600;
 
-/// Number of messages per sender of a long stream: counters of twelve bits wrap, and a loss that
-/// occurs once in a thousand messages occurs several times.
+/// Number of messages per sender in a long stream, in which counters of twelve bits wrap, and a
+/// loss that occurs once in a thousand messages occurs several times.
 const LONG: u64 = 5_200;
 
-/// Number of messages per sender after which everything sent so far must be delivered. A slow
-/// system thus has a deadline for each of these parts instead of one for all.
+/// Number of messages per sender after which everything sent so far must be delivered. So a slow
+/// system has a deadline for each of these parts instead of a single one for all.
 const LONG_PART: u64 = 260;
 
 /// Length of the longest message in a long stream.
@@ -34,7 +34,7 @@ const LONG_BYTES_MAX: u64 = 64;
 /// The smallest size at a boundary: shorter messages may have no room for their name.
 const BOUNDARY_MIN: u64 = 32;
 
-/// Number of rounds that alternate messages of megabytes with small ones.
+/// Number of rounds in which multi-megabyte messages alternate with small ones.
 const HUGE_ROUNDS: usize = 5;
 
 pub(super) fn one_sender(draft: &mut Draft) {

@@ -12,10 +12,10 @@ const GAP_US: u64 = 400;
 /// The longest pause between a kill and the next round.
 const PAUSE_MS: u64 = 40;
 
-/// The time for which a member runs alone, shorter than failure timeouts.
+/// The time for which a member runs alone; it is shorter than failure timeouts.
 const ALONE_MS: u64 = 150;
 
-/// Number of messages of megabytes that a victim is asked to send.
+/// Number of multi-megabyte messages that a victim is asked to send.
 const HUGE_UNDER_WAY: u64 = 6;
 
 pub(super) fn kill_sender(draft: &mut Draft) {
@@ -64,7 +64,8 @@ pub(super) fn kill_alone(draft: &mut Draft) {
     let (everyone, others) = (draft.everyone(), draft.others(&[victim]));
     let (count, few) = (draft.scale, draft.few());
     draft.send(&everyone, few);
-    // After all of them, only the victim can have the messages that it delivers next.
+    // After all nodes have delivered these, only the victim can have the messages that it delivers
+    // next.
     draft.await_delivered(victim, few * draft.nodes as u64);
     for &other in &others {
         draft.then(Step::Stop(other));
@@ -178,8 +179,8 @@ pub(super) fn restart_all(draft: &mut Draft) {
 /// delivered.
 const SYNC_MS: u64 = 100;
 
-/// In the first round all nodes lose power; in the second only one does, if the others can continue
-/// without it.
+/// In the first round all nodes lose power. In the second round only one node does, if the others
+/// can continue without it.
 pub(super) fn power_losses(nodes: usize) -> usize {
     if nodes < 3 { 1 } else { 2 }
 }

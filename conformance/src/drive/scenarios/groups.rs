@@ -89,8 +89,8 @@ impl Ring {
         Self { shuffled, groups }
     }
 
-    /// Has each sender send `each` messages to some of its groups, or to several if `to_several` is
-    /// set.
+    /// Has each sender send `each` messages to some of its groups, or to at least two if
+    /// `to_several` is set.
     fn send(&self, draft: &mut Draft, senders: &[usize], each: u64, to_several: bool) {
         let mut list = Vec::new();
         for _ in 0..each {

@@ -42,8 +42,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Returns the number of rounds, each with new members: one, unless something is done to each
-    /// node in turn.
+    /// Returns the number of rounds, each with new members. There is one round, unless something is
+    /// done to each node in turn.
     pub(super) fn rounds(&self, nodes: usize) -> usize {
         (self.rounds)(nodes)
     }

@@ -1,10 +1,10 @@
 //! Random faults: their kinds, nodes, durations and the pauses between them are chosen at random.
 //!
 //! Invariants:
-//! - the terms decide which faults are drawn; leaving some of them out (`Terms::faults`) does not
+//! - the terms determine which faults are drawn; omitting some of them (`Terms::faults`) does not
 //!   change the others, so a failing plan can be shrunk;
-//! - faults that may cost a group its member (a kill, a leave, a cut, a long suspension) affect
-//!   fewer than half of the nodes in all.
+//! - faults that may remove a member from its group (a kill, a leave, a cut, a long suspension)
+//!   affect fewer than half of the nodes in total.
 
 use crate::drive::feature::Feature;
 use crate::drive::plan::{Condition, Draft, Sending, Step};
@@ -13,7 +13,7 @@ use crate::drive::reach::Reach;
 /// Limit of faults in a plan.
 const FAULTS_MAX: u64 = 8;
 
-/// The time that members have to complete a leave, a join or the end of a fault.
+/// Time limit for members to complete a leave, a join or the end of a fault.
 const GRACE_MS: u64 = 4000;
 
 /// The longest suspension that is safely below failure timeouts.
@@ -25,8 +25,8 @@ const LONG_MS: u64 = 3000;
 /// The highest packet loss, in percent.
 const LOST_MAX: u64 = 30;
 
-/// Number of rounds in which every node sends a message while packets are lost. If all messages had
-/// been sent before, none would be lost.
+/// Number of rounds in which every node sends a message while packets are lost. If all messages
+/// were sent earlier, none would be lost.
 const LOSSY_ROUNDS: u64 = 10;
 
 /// Length of these messages in bytes.
@@ -79,7 +79,7 @@ pub(super) fn faults(draft: &mut Draft) {
         } else {
             draft.chance.between(MEET_MS, 300)
         };
-        // The fault is drawn in any case, so that the next ones do not change.
+        // The fault is drawn in any case, so that the following faults do not change.
         let fault = draw(draft, &mut budget);
         let sending = budget.whole.clone();
         draft.send(&sending, few.div_ceil(4));
@@ -109,8 +109,8 @@ fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
     let aims = draft.chance.chance(40);
     let choice = draft.chance.between(0, 99);
     let picked = draft.chance.index(draft.nodes.max(1));
-    // The first node coordinates in most systems, and a node that has just joined is in the least
-    // tested state.
+    // The first node is the coordinator in most systems, and a node that has just joined is in the
+    // least tested state.
     let node = match budget.joined.filter(|node| budget.whole.contains(node)) {
         Some(joined) if aims => joined,
         _ if aims => *budget.whole.first()?,

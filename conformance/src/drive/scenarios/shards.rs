@@ -17,7 +17,7 @@ const OTHER_LEADER_MS_MAX: u64 = 4000;
 /// The duration of a partition: long enough for the other replicas to elect leaders and continue.
 const PARTED_MS: u64 = 1500;
 
-/// Number of rounds in which messages are sent when the load has to last.
+/// Number of rounds in which messages are sent if the load has to last.
 const PACED_ROUNDS: u64 = 10;
 
 /// Time between two paced rounds.
@@ -77,7 +77,7 @@ impl Shards {
         draft.then(Step::Send(list));
     }
 
-    /// Has each client send `each` messages in rounds with a little time between them.
+    /// Has each client send `each` messages in rounds with short pauses between them.
     fn send_paced(&self, draft: &mut Draft, clients: &[usize], each: u64) {
         for _ in 0..PACED_ROUNDS {
             self.send(draft, clients, each.div_ceil(PACED_ROUNDS), Mix::Any);
@@ -85,7 +85,7 @@ impl Shards {
         }
     }
 
-    /// Has each client send enough at once that most messages are in flight when the first client
+    /// Has each client send enough messages at once that most are in flight when the first client
     /// has received some answers.
     fn send_burst(&self, draft: &mut Draft, before: u64) {
         self.send(draft, &self.clients, WINDOW as u64, Mix::Any);
@@ -237,7 +237,7 @@ pub(super) fn each_leader(draft: &mut Draft) {
         await_other_leaders(draft);
         shards.send(draft, &shards.clients, each, Mix::Any);
         draft.then(Step::ToChosen(Deed::Start));
-        // The next node is killed when this one has recovered, so that no group loses two.
+        // The next node is killed only when this one has recovered, so that no group loses two.
         draft.then(Step::Await(Condition::ChosenReady));
         draft.must_reach(Reach::LeaderKilled { group });
     }

@@ -3,10 +3,10 @@
 use crate::drive::plan::{Condition, Draft, Step};
 use crate::drive::reach::Reach;
 
-/// The duration of a suspension: long enough that the other members notice it or wait.
+/// The duration of a suspension: long enough that the other members notice it or have to wait.
 const SUSPENDED_MS: u64 = 400;
 
-/// The shortest duration of a partition, so that both sides act on their own.
+/// The shortest duration of a partition, so that both sides act separately.
 const PARTED_MS: u64 = 500;
 
 /// Time limit for the majority to remove suspended or partitioned nodes; after that these nodes
@@ -16,10 +16,10 @@ const REMOVED_MS_MAX: u64 = 4000;
 /// Number of messages of usual sizes: more than the remaining pages of the disk can hold.
 const FILLING: u64 = 40;
 
-/// The time that the other members have to react to a full disk.
+/// Time for the other members to react to a full disk.
 const FULL_MS: u64 = 2000;
 
-/// The time that returning nodes have to halt, install a view, or catch up.
+/// Time limit for returning nodes to halt, install a view, or catch up.
 const GRACE_MS: u64 = 4000;
 
 pub(super) fn stop_continue(draft: &mut Draft) {
@@ -39,8 +39,8 @@ pub(super) fn stop_continue(draft: &mut Draft) {
     draft.must_reach(Reach::SentWhileStopped { node: suspended });
 }
 
-/// A member whose disk is full may continue or halt. After a restart it still has everything that
-/// it reported durable.
+/// A member whose disk is full may continue or halt. After a restart it must still have everything
+/// that it reported durable.
 pub(super) fn full_disk(draft: &mut Draft) {
     draft.one_group();
     let victim = draft.someone();
@@ -54,7 +54,7 @@ pub(super) fn full_disk(draft: &mut Draft) {
     draft.send_paced(&others, count.max(FILLING));
     let condition = Condition::ViewWithout(vec![victim]);
     draft.then(Step::AwaitAtMost { condition, ms: FULL_MS });
-    // The member is killed while its disk is full: anything that it holds in memory for later is
+    // The member is killed while its disk is full, so anything that it keeps in memory for later is
     // lost.
     draft.kill(victim);
     draft.then(Step::MakeRoom(victim));
@@ -116,7 +116,7 @@ pub(super) fn partition(draft: &mut Draft) {
     let condition = Condition::ViewWithout(minority.clone());
     draft.then(Step::AwaitAtMost { condition, ms: REMOVED_MS_MAX });
     draft.then(Step::Heal);
-    // The minority's next actions matter, because it may not know yet that it was removed.
+    // The minority's next actions matter, because it may not know yet that it has been removed.
     let few = draft.few();
     draft.send(&everyone, few.div_ceil(4));
     let condition = Condition::Resolved(minority.clone());

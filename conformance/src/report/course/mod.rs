@@ -24,7 +24,8 @@ use stays::Stays;
 pub(super) use draw::{draw, lasted};
 pub(super) use stays::Stay;
 
-/// Limit of messages whose multicast times are stored. The latency of later ones is not shown.
+/// Maximum number of messages whose multicast times are stored. The latency of later messages is
+/// not shown.
 const SENT_MAX: usize = 1 << 20;
 
 /// Limit of faults marked in the chart.
@@ -35,7 +36,7 @@ const READ_BYTES: usize = 1 << 18;
 
 /// The course of a history.
 pub(super) struct Course {
-    /// The time of its first record; all other times here are relative to it.
+    /// The time of the history's first record; all other times here are relative to it.
     begin_ns: Option<u64>,
     end_ns: u64,
     rates: Rates,
@@ -52,7 +53,7 @@ struct Fault {
 }
 
 impl Course {
-    /// Reads a history again. Returns nothing if that is not possible or the history has no
+    /// Reads a history again. Returns `None` if this is not possible or if the history has no
     /// deliveries.
     pub(super) fn of(history: &Path) -> Option<Self> {
         // Opening a pipe a second time would wait for a writer that never comes.
@@ -75,7 +76,7 @@ impl Course {
         (!course.rates.is_empty()).then_some(course)
     }
 
-    /// Returns the views that each node was a member of, over time.
+    /// Returns the views to which each node belonged over time.
     pub(super) fn stays(&self) -> &[Stay] {
         self.stays.all()
     }

@@ -117,7 +117,7 @@ impl Subject {
                 (self.spans(line) && self.nodes.contains(&**node) && self.has_group(group))
                     .then_some(Kind::Happening)
             }
-            // A fault concerns every node, because it explains changes of views.
+            // A fault concerns every node, because it explains view changes.
             Event::Fault { .. } if self.spans(line) => Some(Kind::Happening),
             Event::Fault { .. } => {
                 self.lines.first().is_some_and(|first| line < *first).then_some(Kind::Earlier)

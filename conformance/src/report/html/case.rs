@@ -17,7 +17,7 @@ use crate::check::{Check, Finding, Judgement, Outcome, Strength, Verdict, Witnes
 /// Length limit of a command that is shown whole.
 const COMMAND_CHARACTERS_MAX: usize = 4096;
 
-/// Length limit of the name of a group or node that is shown whole.
+/// Maximum length of a group or node name that is shown in full.
 const NAME_CHARACTERS_MAX: usize = 60;
 
 /// Length limit of a record that is quoted whole.
@@ -144,7 +144,7 @@ fn went(course: &Course) -> Markup {
             summary { "How it went" }
             figure {
                 div.scroll tabindex="0" role="region" aria-label="how it went over time" {
-                    // The library escapes texts, and everything else is numbers.
+                    // The library escapes texts, and all other values are numbers.
                     @if let Some(picture) = course::draw(course) { (PreEscaped(picture)) }
                 }
                 figcaption {

@@ -40,7 +40,7 @@ pub(super) fn write(
     happened(finding, style, quotes, out)
 }
 
-/// Writes a finding whose cause was already shown in the case named `before`.
+/// Writes a finding whose cause has already been shown in the case named `before`.
 pub(super) fn write_again(
     check: &Check,
     times: u64,

@@ -71,7 +71,7 @@ pub fn difference(history: &[u8]) -> Option<String> {
     })
 }
 
-/// Describes the difference from the naive result. A judge that forgets may be inconclusive.
+/// Describes the difference from the naive result. A forgetful judge may be inconclusive.
 fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Option<String> {
     match (said, naively) {
         (Ok(said), Ok(naively)) => {

@@ -1,4 +1,4 @@
-//! Durability, written as the definitions read. Every recorded delivery has its position here.
+//! Durability, written exactly as it is defined. Every recorded delivery has its position here.
 
 use tramontane_conformance::history::Event;
 
@@ -94,7 +94,7 @@ fn made_durable<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Vec<Op
 }
 
 /// Returns the incarnation's replays in the group before its first new delivery or its end, or
-/// nothing if it reached neither.
+/// `None` if it reached neither.
 fn replays<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Option<Vec<Option<&'h str>>> {
     let places = places(world, start.node, start.inc, group);
     let new = places.iter().position(|delivery| !delivery.replayed);

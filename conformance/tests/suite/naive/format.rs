@@ -5,7 +5,7 @@ use tramontane_conformance::history::{Event, FaultKind, GroupOrder};
 
 type Records<'e, 'h> = &'e [(u64, Event<'h>)];
 
-/// Returns the first record that contradicts an earlier one, and how.
+/// Returns the first record that contradicts an earlier one, and describes the contradiction.
 pub fn contradiction(events: Records<'_, '_>) -> Option<(u64, String)> {
     (0..events.len()).find_map(|place| {
         let (line, event) = &events[place];

@@ -1,8 +1,8 @@
-//! The second implementation of every check, written as `docs/checks.md` reads, over a whole
-//! history in memory.
+//! The second implementation of every check, written exactly as `docs/checks.md` defines them, over
+//! a whole history in memory.
 //!
-//! The implementation is slow on purpose. It shares only the names of the checks and the reading of
-//! lines with the fast judge, so that a mistake in one is not a mistake in both. It returns only
+//! The implementation is deliberately slow. It shares only the names of the checks and the reading
+//! of lines with the fast judge, so that a mistake in one is not a mistake in both. It returns only
 //! the outcome of each check, without a reason.
 
 mod delivery;

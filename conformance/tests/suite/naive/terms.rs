@@ -41,7 +41,7 @@ pub struct Message<'h> {
     pub digest: Option<&'h str>,
     /// Whether the sender accepted the message.
     pub accepted: bool,
-    /// Nothing if it was not refused; otherwise whether definitely.
+    /// `None` if the message was not refused; otherwise whether it was refused definitely.
     pub refused: Option<bool>,
 }
 
@@ -163,7 +163,7 @@ impl<'h> World<'h> {
         message.groups.iter().any(|group| self.is_member(node, group))
     }
 
-    /// Returns whether the incarnation delivered the message before, on an earlier line.
+    /// Returns whether the incarnation delivered the message on an earlier line.
     pub fn is_repeat(&self, delivery: &Delivery<'_>) -> bool {
         self.recorded.iter().any(|earlier| {
             earlier.line < delivery.line
@@ -306,7 +306,7 @@ impl<'h> World<'h> {
         })
     }
 
-    /// Returns whether another node had installed a view without the incarnation, before that
+    /// Returns whether another node had installed a view without the incarnation, before the given
     /// moment if there is one.
     fn is_removed_before(
         &self,

@@ -28,7 +28,7 @@ pub struct Node {
     pub name: String,
     pub inc: u32,
     pub up: bool,
-    /// Whether the node sends nothing more, because some group continues without it.
+    /// Whether the node stops sending, because some group continues without it.
     pub muted: bool,
     /// Whether the node started and then became silent.
     pub stuck: bool,
@@ -46,7 +46,7 @@ pub struct Node {
     pub kept: Vec<usize>,
     /// The last durable position that this incarnation reported in each group.
     pub upto: Vec<Option<u64>>,
-    /// The messages that it will deliver later, if no total order forbids that.
+    /// The messages that the node will deliver later, if no total order forbids this.
     pub held: Vec<usize>,
     pub posts: u64,
     pub sent: u32,

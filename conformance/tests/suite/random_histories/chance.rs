@@ -22,7 +22,7 @@ pub trait Chance {
         low + self.below(high - low + 1)
     }
 
-    /// Returns one of several items, or nothing if there are none.
+    /// Returns one of several items, or `None` if there are none.
     fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         from.get(self.index(from.len())).cloned()
     }

@@ -212,8 +212,8 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// Has a node deliver the messages that it held back: all, or those that must precede a
-    /// message.
+    /// Has a node deliver the messages that it delayed: all of them, or those that must precede a
+    /// given message.
     fn release(&mut self, node: usize, before: Option<usize>) {
         let held = std::mem::take(&mut self.nodes[node].held);
         for message in held {

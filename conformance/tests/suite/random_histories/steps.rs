@@ -46,8 +46,8 @@ impl<C: Chance> Model<'_, C> {
         }
         let mut groups = vec![first];
         for group in open {
-            // A node in a group with views may not be in the others: messages for several groups
-            // are then seldom delivered correctly.
+            // A node in a group with views may be missing from the other groups, so messages for
+            // several groups are seldom delivered correctly.
             let views = self.groups[group].viewed || self.groups[first].viewed;
             let alone =
                 [group, first].iter().any(|group| self.groups[*group].order == GroupOrder::Group);
@@ -178,7 +178,7 @@ impl<C: Chance> Model<'_, C> {
         self.remove(node, false);
     }
 
-    /// Orders a view without the node in each group with views that it is a member of. A node that
+    /// Orders a view without the node in each group with views to which it belongs. A node that
     /// leaves or stops counts as present.
     pub fn remove(&mut self, node: usize, left: bool) {
         for group in 0..self.groups.len() {
