@@ -3,7 +3,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `departure` | the ways in which a member goes |
+//! | `departure` | the ways in which a member departs |
 //! | `events` | a process's task and reports, and the names of messages and logs |
 //! | `member` | one process: it sends, checks and logs its deliveries, and reports events |
 //! | `observer` | all processes, and the state of the group according to their reports |

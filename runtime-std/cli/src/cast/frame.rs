@@ -6,7 +6,7 @@
 //! | byte | meaning | rest |
 //! |---|---|---|
 //! | 0 | a record | its bytes, without the newline |
-//! | 1 | the sender's input ended; no more records of it follow | nothing |
+//! | 1 | the sender's input ended; no more records follow from that sender | nothing |
 //! | 2 | the sender has delivered the end of every member's input | nothing |
 //!
 //! The last two kinds end a group without a coordinator. All members deliver the same sequence, so

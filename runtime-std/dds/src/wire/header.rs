@@ -3,7 +3,7 @@
 //! # Invariants
 //! - The CDR after a header begins at a multiple of 8 bytes. Because a slot is aligned to 16 bytes,
 //!   plain types are aligned.
-//! - The bytes come from other processes: so malformed headers are rejected, and values in headers
+//! - The bytes come from other processes, so malformed headers are rejected, and values in headers
 //!   are never used as an index.
 
 use std::time::Duration;
