@@ -101,13 +101,13 @@ impl Body {
         self.target = Target::Nowhere;
     }
 
-    /// Returns how many of `count` bytes can be stored now.
+    /// Returns the number of bytes, out of `count`, that can be stored now.
     pub(super) fn whole(&self, count: usize) -> usize {
         if count >= self.left {
             return self.left;
         }
         match &self.target {
-            // Bytes after the last cell boundary wait for the rest of their cell.
+            // Bytes after the last cell boundary must wait for the rest of their cell.
             Target::Row { offset, .. } | Target::Region { offset, .. } => {
                 count.saturating_sub((offset + count) % 8)
             }
@@ -115,8 +115,8 @@ impl Body {
         }
     }
 
-    /// Returns how many bytes are missing to the next cell boundary if `held` bytes wait. Returns
-    /// one if there are no cells.
+    /// Returns the number of bytes missing to the next cell boundary if `held` bytes are waiting.
+    /// Returns one if there are no cells.
     pub(super) const fn to_border(&self, held: usize) -> usize {
         match &self.target {
             Target::Row { offset, .. } | Target::Region { offset, .. } => 8 - (*offset + held) % 8,
@@ -141,9 +141,9 @@ impl Body {
         }
     }
 
-    /// Reads in one call from a socket: at most `length` bytes to their destination, and what
-    /// follows them into a buffer. Reads nothing if the bytes have no destination. Returns the
-    /// total number of bytes read.
+    /// Reads once from a socket: at most `length` bytes to their destination, and the bytes after
+    /// them into a buffer. Reads nothing if the bytes have no destination. Returns the total number
+    /// of bytes read.
     pub(super) fn read_from(
         &mut self,
         stream: &TcpStream,

@@ -1,5 +1,5 @@
 //! One peer's connection: its socket, both directions of traffic, and its end. A connection ends
-//! once and forever. If a peer returns, it is another process with another connection.
+//! only once, and for good. A peer that returns is a different process with a different connection.
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -23,21 +23,22 @@ use super::send_queue::{List, SendQueue, Sent};
 use super::stream_end::End;
 use super::watch::Change;
 
-/// Shortest interval between two of the kernel's own probes.
+/// The minimum interval between two of the kernel's own probes.
 const PROBE_MIN: Duration = Duration::from_secs(1);
 
-/// Largest number of unanswered probes.
+/// The maximum number of unanswered probes.
 const PROBES: u32 = 3;
 
 /// Settings of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// A peer is lost as unreachable if its host acknowledges nothing, or if it takes nothing, for
-    /// this time. The loss takes at least some seconds.
+    /// The time after which a peer counts as lost because its host acknowledges nothing, or because
+    /// it takes nothing. Detecting the loss takes at least a few seconds.
     pub silence: Duration,
-    /// Size of the kernel's buffer for each direction, in bytes; `None` lets the kernel choose and
-    /// grow it. If a buffer holds less than two segments (128 KiB on the loopback), TCP itself
-    /// waits for its timers: 45 MB were seen to take minutes.
+    /// The size of the kernel's buffer for each direction, in bytes. `None` lets the kernel choose
+    /// the size and increase it. If a buffer holds less than two segments (128 KiB on the
+    /// loopback), TCP itself waits for its timers: transferring 45 MB has been observed to take
+    /// minutes.
     pub socket_bytes: Option<usize>,
 }
 
@@ -59,18 +60,18 @@ pub(super) struct Connection {
     readable: bool,
     writable: bool,
     hung_up: bool,
-    /// Whether nothing more can be written. The reading side finds the reason, because the peer's
-    /// last frames may still be unread.
+    /// Whether nothing more can be written. The reading side finds out why, because the peer's last
+    /// frames may still be unread.
     is_broken: bool,
-    /// Whether the kernel gave up on writes. It reports that once, and afterwards only the end of
-    /// the stream.
+    /// Whether the kernel has given up on writes. It reports that once, and afterwards only the end
+    /// of the stream.
     is_unreachable: bool,
     loss: Option<LossCause>,
-    /// Whether its peer is out of all views.
+    /// Whether the peer has left all views.
     is_parted: bool,
-    /// Whether the peer was informed of the local regions.
+    /// Whether the peer has been informed of the local regions.
     has_told_regions: bool,
-    /// Whether the loss was not reported yet.
+    /// Whether the loss has not been reported yet.
     pub(super) is_untold: bool,
 }
 
@@ -89,7 +90,8 @@ impl Connection {
             cipher,
             send_queue: SendQueue::new(is_keyed),
             incoming: Incoming::new(is_keyed),
-            // The kernel does not report readiness from before the socket was watched as a change.
+            // The kernel does not report readiness that predates the watch on the socket as a
+            // change.
             readable: true,
             writable: true,
             hung_up: false,
@@ -110,12 +112,12 @@ impl Connection {
         self.stream.is_some()
     }
 
-    /// Returns whether the connection's process is a member, or may become one.
+    /// Returns whether the connection's process is, or may become, a member.
     pub(super) const fn is_used(&self) -> bool {
         self.is_live() && !self.is_parted
     }
 
-    /// Notes that its process is out of all views. Another process may replace it.
+    /// Notes that the connection's process has left all views. Another process may replace it.
     pub(super) const fn part(&mut self) {
         self.is_parted = true;
     }
@@ -125,8 +127,8 @@ impl Connection {
         !self.is_live() && (self.is_parted || !self.is_untold)
     }
 
-    /// Returns whether a view that is opened now has lost its process: because the view continues
-    /// one with that process, or is the first to report the loss.
+    /// Returns whether a view that is opened now has lost its process, either because the view
+    /// continues an earlier view with that process, or because it is the first to report the loss.
     pub(super) const fn is_lost_in(&self, goes_on: bool) -> bool {
         !self.is_parted && (goes_on || self.is_untold)
     }
@@ -139,7 +141,7 @@ impl Connection {
         self.is_live() && self.incoming.landings.is_ready(view)
     }
 
-    /// Notes a change that the kernel reports.
+    /// Notes a change reported by the kernel.
     pub(super) fn note(&mut self, change: Change) {
         if let Change::Socket { readable, writable, hung_up, .. } = change {
             self.readable |= readable;
@@ -148,17 +150,17 @@ impl Connection {
         }
     }
 
-    /// Returns whether anything waits to be sent.
+    /// Returns whether anything is waiting to be sent.
     pub(super) fn is_pending(&self) -> bool {
         self.is_live() && self.send_queue.is_pending()
     }
 
-    /// Returns whether a list waits, so that there is no room for another.
+    /// Returns whether a list is waiting, so that there is no room for another.
     pub(super) fn is_full(&self) -> bool {
         self.is_live() && self.send_queue.is_full()
     }
 
-    /// Returns whether anything waits that the socket may accept now.
+    /// Returns whether anything is waiting that the socket may accept now.
     pub(super) fn is_sendable(&self) -> bool {
         self.is_pending() && self.writable && !self.is_broken
     }
@@ -173,7 +175,7 @@ impl Connection {
         self.incoming.landings.is_over_there(view)
     }
 
-    /// Informs the peer of the local regions, before the first view.
+    /// Informs the peer of the local regions before the first view.
     fn tell_regions(&mut self, own: &OwnRegions) {
         if !std::mem::replace(&mut self.has_told_regions, true) {
             self.incoming.regions.own = own.clone();
@@ -183,8 +185,8 @@ impl Connection {
         }
     }
 
-    /// Opens a view at this end, some of whose channels may have been closed, and informs the peer.
-    /// Returns true if the peer is ready.
+    /// Opens a view at this end, in which some channels may already have been closed, and informs
+    /// the peer. Returns true if the peer is ready.
     pub(super) fn open(
         &mut self,
         view: ViewId,
@@ -208,8 +210,8 @@ impl Connection {
         }
     }
 
-    /// Ends a view: its memory is neither read nor written from now on. The peer is informed, after
-    /// the traffic that was already accepted.
+    /// Ends a view, whose memory is neither read nor written to from then on. The peer is informed
+    /// after the traffic that has already been accepted.
     pub(super) fn retire(&mut self, view: ViewId, rows: &Rows) {
         let was_open = self.incoming.retire(view);
         self.send_queue.keep(rows);
@@ -219,14 +221,14 @@ impl Connection {
         }
     }
 
-    /// Grants the peer a right to write to a local region. The caller flushes.
+    /// Grants the peer a right to write to a local region. The caller must flush.
     pub(super) fn grant(&mut self, view: ViewId, region: Region, right: Right) {
         self.incoming.regions.give(view, region, right);
         self.send_queue.push_frame(Frame::Right { view, region, right: right.get() });
     }
 
-    /// Revokes a right, and informs the peer, after the results of the lists accepted under it. The
-    /// caller flushes.
+    /// Revokes a right, and informs the peer after the results of the lists accepted under that
+    /// right. The caller must flush.
     pub(super) fn revoke(&mut self, view: ViewId, region: Region) {
         if self.incoming.take_back(view, region) {
             self.send_queue.push_frame(Frame::Right { view, region, right: 0 });
@@ -247,12 +249,12 @@ impl Connection {
         self.incoming.regions.held(view, region).is_some()
     }
 
-    /// Returns whether a list may be posted that the peer confirms.
+    /// Returns whether a list may be posted that the peer has to confirm.
     pub(super) fn has_list_room(&self) -> bool {
         self.incoming.regions.unconfirmed.has_room()
     }
 
-    /// Requests bytes of a region from an offset. The caller flushes.
+    /// Requests bytes of a region, starting at an offset. The caller must flush.
     pub(super) fn ask(&mut self, read: PostedRead, offset: u64) -> Result<(), ErrorKind> {
         if self.is_broken {
             // The next poll reports the reason.
@@ -266,13 +268,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends a channel: the memory of its blocks is neither read nor written from now on.
+    /// Ends a channel. The memory of its blocks is neither read nor written to from then on.
     pub(super) fn close_channel(&mut self, view: ViewId, channel: Channel) {
         self.incoming.close(view, channel);
         self.send_queue.block_sending.close(view, channel);
     }
 
-    /// Queues a block. The caller flushes.
+    /// Queues a block. The caller must flush.
     pub(super) fn send(&mut self, way: Way, block: SendingBlock) -> Result<(), Full> {
         if self.is_broken {
             // The next poll reports the reason.
@@ -287,8 +289,8 @@ impl Connection {
         self.incoming.block_receiving.add(receive)
     }
 
-    /// Queues a list for rows, or for this region. The peer confirms every list with a token, and
-    /// every list for a region. The caller has checked for room, and flushes.
+    /// Queues a list for rows, or for the given region. The peer confirms every list with a token,
+    /// and every list for a region. The caller has checked that there is room, and must flush.
     pub(super) fn post(
         &mut self,
         list: &List<'_>,
@@ -324,7 +326,7 @@ impl Connection {
         match self.send_queue.flush(stream, self.cipher.as_mut(), gone) {
             Ok(has_room) => self.writable = has_room,
             Err(error) => {
-                // The peer's last frames are still unread; one may say that it leaves.
+                // The peer's last frames are still unread. One of them may say that it is leaving.
                 tracing::debug!(peer = %self.peer, %error, "nothing more can be sent");
                 self.send_queue.clear();
                 (self.is_broken, self.readable, self.hung_up) = (true, true, true);
@@ -384,14 +386,14 @@ impl Connection {
         self.is_untold = true;
     }
 
-    /// Cuts the peer off, and informs it if it is reading.
+    /// Cuts off the peer, and informs it if it is reading.
     pub(super) fn cut(&mut self) {
         self.farewell(Frame::Cut);
         self.close();
         self.is_untold = false;
     }
 
-    /// Sends a last frame, if the socket accepts it now. A peer that takes nothing is not informed.
+    /// Sends a last frame if the socket accepts it now. A peer that takes nothing is not informed.
     pub(super) fn farewell(&mut self, word: Frame) {
         if self.stream.is_none() {
             return;
@@ -407,7 +409,7 @@ impl Connection {
             self.flush(|_| {});
         }
         if let Some(stream) = &self.stream {
-            // Fails if the peer closed first.
+            // Fails if the peer closed the connection first.
             let _ = stream.shutdown(Shutdown::Write);
         }
         self.is_broken = true;
@@ -421,7 +423,7 @@ impl Connection {
     }
 }
 
-/// Returns whether an error means that the other end is gone, rather than silent.
+/// Returns whether an error means that the other end has gone away, rather than being silent.
 fn is_ended(kind: io::ErrorKind) -> bool {
     matches!(
         kind,
@@ -431,7 +433,8 @@ fn is_ended(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// Sets a connection up: the kernel never delays to fill a segment, and notices a dead host.
+/// Configures a connection, so that the kernel never delays data to fill a segment, and notices a
+/// dead host.
 fn set(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;

@@ -4,17 +4,17 @@
 //! connection puts it on a list, and a poll goes only through that list.
 //!
 //! # Invariants
-//! - A connection with something to send or read is on the list: that state was set through a
-//!   mutable reference, and these are handed out only by way of the list.
+//! - A connection with something to send or read is on the list, because that state was set through
+//!   a mutable reference, and the list is the only way to obtain one.
 
 use super::connection::Connection;
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     all: Vec<Connection>,
-    /// Indices of the connections that may have work, each once.
+    /// The indices of the connections that may have work, each listed once.
     busy: Vec<usize>,
-    /// Indexed like the connections: whether each is on the list.
+    /// For each connection, by index, whether it is on the list.
     is_busy: Vec<bool>,
 }
 
@@ -60,7 +60,7 @@ impl Connections {
         self.busy.iter().filter_map(|index| self.all.get(*index))
     }
 
-    /// Calls `work` for each of them.
+    /// Calls `work` for each connection that may have work.
     pub(super) fn for_each_busy(&mut self, mut work: impl FnMut(&mut Connection)) {
         for index in &self.busy {
             if let Some(connection) = self.all.get_mut(*index) {

@@ -1,4 +1,4 @@
-//! Events that the member has not polled yet.
+//! Events that the member has not yet polled.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use tramontane_core::ids::{Rank, ViewId};
 use super::notice::Notice;
 use super::send_queue::Sent;
 
-/// Largest number of events that wait for a poll. Beyond it, operations that would add one are
-/// refused for now.
+/// The maximum number of events waiting for a poll. Beyond it, operations that would add an event
+/// are refused for now.
 const EVENTS_MAX: usize = 1024;
 
-/// Events not polled yet, oldest first.
+/// Events that have not been polled yet, the oldest first.
 #[derive(Debug)]
 pub(super) struct EventQueue {
     events: VecDeque<Event>,
@@ -25,8 +25,8 @@ pub(super) struct EventQueue {
 impl EventQueue {
     pub(super) fn new() -> Self {
         let events = VecDeque::with_capacity(EVENTS_MAX);
-        // Operations that were posted while there was room may add more events. The queue then
-        // grows, and keeps its size.
+        // Operations posted while there was room may add more events. The queue then grows, and
+        // keeps its size.
         let blocks = VecDeque::with_capacity(EVENTS_MAX);
         Self { events, blocks, permissions: VecDeque::new(), is_rung: false }
     }
@@ -40,7 +40,7 @@ impl EventQueue {
         self.blocks.push_back(BlockEvent::Sent { way, token });
     }
 
-    /// Adds an event for a message of a peer, if the member must learn of it.
+    /// Adds an event for a peer's message, if the member must learn of it.
     pub(super) fn received(&mut self, notice: Notice) {
         match notice {
             Notice::Ready(view, peer) => self.events.push_back(Event::Ready { view, peer }),
@@ -48,7 +48,7 @@ impl EventQueue {
             Notice::Block(event) => self.blocks.push_back(event),
             Notice::Completed(token) => self.events.push_back(Event::Completed(token)),
             Notice::Permission(event) => {
-                // Only the last event counts, so there are few for any input of a peer.
+                // Only the latest event counts, so there are few events whatever a peer sends.
                 self.permissions.retain(|other| *other != event);
                 self.permissions.push_back(event);
             }
@@ -101,7 +101,7 @@ impl EventQueue {
         self.blocks.pop_front()
     }
 
-    /// Forgets the events about blocks of some channels and peers of a view.
+    /// Forgets the events about blocks for some channels and peers of a view.
     pub(super) fn forget_blocks(&mut self, view: ViewId, is_over: impl Fn(Channel, Rank) -> bool) {
         self.blocks.retain(|event| {
             let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;
@@ -109,8 +109,8 @@ impl EventQueue {
         });
     }
 
-    /// Forgets the events of a view. Its ranks belong to a list that another may replace under the
-    /// same view id.
+    /// Forgets the events of a view. Its ranks belong to a list that may be replaced by another
+    /// list under the same view id.
     pub(super) fn retire(&mut self, view: ViewId) {
         let is_of = |event: &Event| match event {
             Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } => *of == view,
@@ -150,7 +150,7 @@ mod tests {
         assert!(!events.has_no_permission() && !events.is_empty());
         let told: Vec<_> = std::iter::from_fn(|| events.next_permission()).collect();
         assert_eq!(told, [denied, restored]);
-        // Nothing more is reported about a view that ended, or about a peer after its loss.
+        // Nothing more is reported about a view that has ended, or about a peer after its loss.
         events.received(Notice::Permission(denied));
         events.retire(ViewId(2));
         assert!(!events.has_no_permission());

@@ -1,12 +1,12 @@
-//! The `Fabric` over TCP: writes travel as frames, and their receiver stores them in posting order,
-//! into its own copy of the sender's row or into a region that the sender may write to. It confirms
-//! lists that were posted with a token: the number of finished lists goes with its next frames, or
-//! with the next poll.
+//! The `Fabric` over TCP. Writes travel as frames. Their receiver stores them in posting order,
+//! into its own copy of the sender's row, or into a region to which the sender may write. The
+//! receiver confirms lists that were posted with a token: the number of finished lists is sent with
+//! its next frames, or with the next poll.
 //!
-//! A post is a system call, unless the socket is full. In that case, further posts to that peer are
-//! `QueueFull` until it has taken what waits. A poll is one system call, and one or two more for
-//! each peer that has sent something. After the start, nothing is allocated on the path of a
-//! message.
+//! A post is one system call, unless the socket is full. In that case, further posts to that peer
+//! are `QueueFull` until the peer has taken what is waiting. A poll is one system call, plus one or
+//! two for each peer that has sent something. After the start, no memory is allocated on the path
+//! of a message.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use super::send_queue::GUARD_MAX;
 use super::views::{Route, View};
 use super::watch::{Change, Watch};
 
-/// Largest number of open views.
+/// The maximum number of open views.
 pub(super) const VIEWS_MAX: usize = 256;
 
 /// The TCP fabric of one member.
@@ -36,17 +36,17 @@ pub struct Tcp {
     pub(super) own: NodeId,
     pub(super) settings: Settings,
     pub(super) watch: Watch,
-    // Borrowed through a shared reference to send the last frame, and to inspect connections.
+    // Borrowed through a shared reference to send the last frame and to inspect connections.
     pub(super) connections: RefCell<Connections>,
-    /// Memory of views that are not open yet. The caller that asked for it keeps it.
+    /// The memory of views that are not open yet. It is kept by the caller that asked for it.
     pub(super) made: Vec<MadeRows>,
-    /// In the order in which they were opened.
+    /// The views, in the order in which they were opened.
     pub(super) views: Vec<View>,
     pub(super) regions: OwnRegions,
-    /// Whether memory of a view was made: from then on, no region can be made.
+    /// Whether memory for a view has been allocated. From then on, no region can be created.
     pub(super) has_made_views: bool,
     pub(super) right_numbers: RightNumbers,
-    /// Whether received data was processed since permissions were last polled.
+    /// Whether received data has been processed since permissions were last polled.
     pub(super) has_carried: bool,
     pub(super) store: BlockStore,
     pub(super) events: EventQueue,
@@ -56,7 +56,7 @@ impl Tcp {
     /// Creates a member without peers.
     ///
     /// # Errors
-    /// If the system has no descriptors left.
+    /// Fails if the system has no descriptors available.
     pub fn new(own: NodeId, settings: Settings) -> std::io::Result<Self> {
         Ok(Self {
             own,
@@ -74,8 +74,8 @@ impl Tcp {
         })
     }
 
-    /// Sends and stores what is possible now, without waiting. The resulting events come out of
-    /// `poll`, which does the same work. Returns true if a peer is newly lost.
+    /// Sends and stores what is possible now, without waiting. `poll`, which does the same work,
+    /// returns the resulting events. Returns true if a peer has been newly lost.
     pub fn carry(&mut self) -> bool {
         self.has_carried = true;
         self.look(Duration::ZERO);
@@ -95,7 +95,8 @@ impl Tcp {
         is_lost
     }
 
-    /// Returns whether nothing waits here, either to be sent or, as far as known, to be read.
+    /// Returns whether nothing is waiting here, either to be sent or, as far as is known, to be
+    /// read.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let connections = self.connections.borrow();
@@ -119,8 +120,8 @@ impl Tcp {
         is_news
     }
 
-    /// Sends what waits, as far as the sockets accept it, within limits. Returns true if a full
-    /// queue has room again, or a block was sent.
+    /// Sends what is waiting, as far as the sockets accept it, within limits. Returns true if a
+    /// full queue has room again, or a block has been sent.
     pub(super) fn flush(&mut self) -> bool {
         let Self { connections, events, .. } = self;
         let (mut is_room, had_no_block) = (false, events.has_no_block());
@@ -134,7 +135,7 @@ impl Tcp {
         is_room || (had_no_block && !events.has_no_block())
     }
 
-    /// Sends what waits for one peer.
+    /// Sends what is waiting for one peer.
     pub(super) fn flush_to(&mut self, view: ViewId, peer: Rank) {
         let Self { views, connections, events, .. } = self;
         let route = views.iter().find(|open| open.id == view).and_then(|view| view.route(peer));
@@ -143,7 +144,7 @@ impl Tcp {
         }
     }
 
-    /// Returns whether more can be sent at once.
+    /// Returns whether more can be sent right away.
     pub(super) fn is_sendable(&self) -> bool {
         self.connections.borrow().busy().any(Connection::is_sendable)
     }
@@ -170,8 +171,8 @@ impl Tcp {
 impl Fabric for Tcp {
     type Error = ErrorKind;
 
-    /// Writes keep their order, and so do the bytes of one write. A list is completed when the peer
-    /// confirms that it has stored it.
+    /// Writes stay in order, and so do the bytes of a single write. A list is completed when the
+    /// peer confirms that it has stored the list.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             promises: Promises::ADDRESS_ORDER
@@ -184,9 +185,9 @@ impl Fabric for Tcp {
         }
     }
 
-    /// Connects the view to the processes whose connections are there, and to those of other
-    /// members as they arrive. If a node is to return as a new process, [`Tcp::part_from`] must be
-    /// called for the known one first.
+    /// Connects the view to the processes that already have connections, and to those of other
+    /// members as they arrive. If a node is expected to return as a new process, [`Tcp::part_from`]
+    /// must first be called for the known process.
     ///
     /// # Errors
     /// [`ErrorKind::Other`] if the view is open, or if as many views as permitted are open;
@@ -202,8 +203,8 @@ impl Fabric for Tcp {
         let connections = self.connections.get_mut();
         let mut routes = Vec::with_capacity(memory.members.len());
         for (rank, member) in (0..).map(Rank).zip(memory.members) {
-            // A node that was not a member of the view before, or has not arrived in it yet, comes
-            // as another process than the lost one.
+            // A node that was not a member of the previous view, or has not arrived in it yet,
+            // comes as a process other than the lost one.
             let goes_on = self.views.last().is_none_or(|before| before.has_met(*member));
             let is_route = |known: &Connection| {
                 known.peer == *member && (known.is_used() || known.is_lost_in(goes_on))
@@ -211,7 +212,7 @@ impl Fabric for Tcp {
             let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
                 if let (Some(cause), false) = (connection.loss(), connection.is_untold) {
-                    // The loss was reported in an older view, and applies to this one too.
+                    // The loss was reported in an earlier view, and also applies to this one.
                     self.events.push(Event::PeerLost { view, peer: rank, cause });
                 }
                 if connection.open(view, (&rows, &self.regions), Closed::default(), rank) {
@@ -235,8 +236,8 @@ impl Fabric for Tcp {
             .is_some_and(|connection| connection.is_ready(view))
     }
 
-    /// Ends the connection, which all views share: a member that is cut off in one view is not a
-    /// member of any later one.
+    /// Ends the connection, which all views share, because a member that is cut off in one view is
+    /// not a member of any later one.
     fn cut(&mut self, view: ViewId, peer: Rank) {
         let route = self.view(view).and_then(|view| view.route(peer));
         let Some(index) = route else { return };
@@ -250,8 +251,8 @@ impl Fabric for Tcp {
         }
     }
 
-    /// Returns true at once: unsent parts of the view's rows are kept elsewhere, and later arrivals
-    /// are dropped.
+    /// Returns true immediately, because unsent parts of the view's rows are kept elsewhere, and
+    /// later arrivals are dropped.
     fn retire(&mut self, view: ViewId) -> bool {
         let Some(place) = self.views.iter().position(|open| open.id == view) else { return true };
         let View { rows, .. } = self.views.remove(place);

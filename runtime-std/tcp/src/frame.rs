@@ -1,4 +1,4 @@
-//! The frames that two members exchange, in sequence, once they have met.
+//! The frames that two members exchange, in sequence, after they have met.
 //!
 //! | kind | 2-3 | 4-7 | 8-15 | 16-23 |
 //! |---|---|---|---|---|
@@ -14,52 +14,52 @@
 //! | 13 read | region | number of bytes | view | offset in the region |
 //! | 14 piece of an answer | region | bytes that follow | view | bytes left |
 //!
-//! Byte 0 is the kind, and byte 1 is zero, as are fields that the table omits. "Bytes left" include
+//! Byte 0 is the kind. Byte 1 is zero, and so are fields that the table omits. "Bytes left" include
 //! those that follow. In a block, they take 32 bits, and the block's immediate value takes the
-//! other 32. The header of an open frame is followed by 8 more bytes: the digest of the layout of
+//! other 32. The header of an open frame is followed by 8 more bytes, the digest of the layout of
 //! the sender's memory.
 //!
 //! All numbers are little-endian. The reader trusts no frame: each is checked against the reader's
-//! own state, and the first that does not fit ends the connection. The two ends exchanged their
+//! own state, and the first invalid one ends the connection. The two ends exchanged their
 //! incarnations when they met, and a connection never outlives a process, so frames need not repeat
 //! them (VIE-11).
 
 use tramontane_core::fabric::{Channel, Region};
 use tramontane_core::ids::ViewId;
 
-/// Length of a header in bytes.
+/// The length of a header, in bytes.
 pub(super) const HEADER: usize = 24;
 
-/// Bytes that follow the header of an open frame: the digest.
+/// The number of bytes that follow the header of an open frame: the digest.
 pub(super) const OPEN_REST: usize = 8;
 
-/// Largest number of bytes in one write.
+/// The maximum number of bytes in one write.
 pub(super) const WRITE_MAX: usize = 1 << 30;
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// The sender's memory for a view may be written to. Its own row has this length, and its
-    /// layout this digest. This replaces the sender's earlier frame about that view.
+    /// The sender's memory for a view may be written to. The sender's row has this length, and the
+    /// layout has this digest. This replaces the sender's earlier frame about the same view.
     Open { view: ViewId, row_bytes: u64, digest: u64 },
     /// `length` bytes follow, for the reader's copy of the sender's row or for a region of the
     /// reader.
     Write { view: ViewId, region: Region, offset: u64, length: u32 },
     /// The doorbell.
     Wake,
-    /// The sender leaves on purpose. This is its last frame.
+    /// The sender leaves deliberately. This is its last frame.
     Leave,
     /// The sender takes nothing more from the reader. This is its last frame.
     Cut,
     /// `length` bytes of a block follow; `left` bytes of the block are still to come, including
     /// these.
     Block { view: ViewId, channel: Channel, length: u32, left: u32, immediate: u32 },
-    /// The next `writes` writes are one list, which the reader confirms. All are for rows, or all
-    /// are for this region of the reader under this right.
+    /// The next `writes` writes form one list, which the reader confirms. All of them are for rows,
+    /// or all are for this region of the reader under this right.
     List { view: ViewId, region: Region, writes: u32, right: u64 },
-    /// The sender has finished this many lists of the reader, counted from the start.
+    /// The sender has finished this number of the reader's lists, counted from the start.
     Taken { lists: u64 },
-    /// The reader may write to the sender's region under this right; 0 means that it may not.
+    /// The reader may write to the sender's region under this right. 0 means that it may not.
     Right { view: ViewId, region: Region, right: u64 },
     /// The sender has a region of this size.
     Region { region: Region, bytes: u64 },
@@ -93,14 +93,14 @@ const ANSWER: u8 = 14;
 pub(super) type FrameBytes = [u8; HEADER + OPEN_REST];
 
 impl Frame {
-    /// Returns the frame's length, without the bytes of a write, a block or an answer.
+    /// Returns the frame's length, excluding the bytes of a write, a block or an answer.
     pub(super) const fn length(self) -> usize {
         if matches!(self, Self::Open { .. }) { HEADER + OPEN_REST } else { HEADER }
     }
 
     pub(super) fn encode(self) -> FrameBytes {
         let (kind, region, length, view, last, rest) = match self {
-            // The length field counts the eight bytes, so that a reader can find the next frame.
+            // The length field counts these eight bytes, so that a reader can find the next frame.
             Self::Open { view, row_bytes, digest } => {
                 (OPEN, 0, OPEN_REST as u32, view.0, row_bytes, digest)
             }
@@ -152,7 +152,7 @@ impl Frame {
         let length = u32::from_le_bytes([d, c, b, a]);
         let region = Region(u16::from_le_bytes([header[2], header[3]]));
         let frame = match header[0] {
-            // Reported before the rest is awaited, because it may never arrive.
+            // Reported before the rest is awaited, because the rest may never arrive.
             OPEN if length != OPEN_REST as u32 => return Decoded::Nonsense,
             OPEN => {
                 let Some(digest) = word(HEADER) else { return Decoded::Short };
@@ -177,7 +177,7 @@ impl Frame {
             ANSWER => Self::Answer { view, region, length, left: last },
             _ => return Decoded::Nonsense,
         };
-        // Each frame has one form. A value in an unused field does not come from a member.
+        // Each frame has only one form. A value in an unused field does not come from a member.
         if bytes.starts_with(&frame.encode()[..frame.length()]) {
             Decoded::Frame(frame)
         } else {
@@ -191,9 +191,9 @@ impl Frame {
 pub(super) enum Decoded {
     /// A frame.
     Frame(Frame),
-    /// A partial frame, as far as can be seen.
+    /// A partial frame, as far as can be determined.
     Short,
-    /// Not a frame of a member.
+    /// Not a frame that a member sends.
     Nonsense,
 }
 

@@ -13,7 +13,7 @@ use super::memory::{MadeRows, NoRows, Rows};
 use super::watch::Bell;
 
 impl Tcp {
-    /// Takes the memory with which a view is opened, if it was made for that view.
+    /// Takes the memory with which a view is opened, if it was allocated for that view.
     pub(super) fn take_made(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Rows> {
         let is_it = |rows: &Rows| {
             rows.view() == view
@@ -35,8 +35,8 @@ fn is_same(one: &Row<'_>, other: &Row<'_>) -> bool {
     (one.base(), one.bytes()) == (other.base(), other.bytes())
 }
 
-/// Becomes readable when a socket has data, or when the local bell was rung: for a caller that
-/// waits for other things too.
+/// Becomes readable when a socket has data or the local bell has been rung. Intended for a caller
+/// that also waits for other things.
 impl AsFd for Tcp {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
@@ -67,8 +67,8 @@ impl HostFabric for Tcp {
     fn sleep(&mut self, timeout: Duration) -> bool {
         let start = Instant::now();
         loop {
-            // A member that was refused because of a full queue is woken once there is room, and
-            // not for each part that is sent.
+            // A member that was refused because of a full queue is woken once there is room, not
+            // for each part that is sent.
             let left = if self.is_sendable() {
                 Duration::ZERO
             } else {

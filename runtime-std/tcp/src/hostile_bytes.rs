@@ -1,5 +1,5 @@
-//! Arbitrary bytes as input to the reader of a peer's frames: for a fuzzer, and for the tests here,
-//! which make them at random.
+//! Arbitrary bytes as input to the reader of a peer's frames, for a fuzzer, and for the tests
+//! below, which generate them at random.
 
 use tramontane_core::fabric::{Region, Token, ViewRows as _};
 use tramontane_core::ids::{Rank, ViewId};
@@ -15,7 +15,7 @@ const DIGEST: u64 = 7;
 const PEER: Rank = Rank(1);
 const ROW_BYTES: usize = 256;
 
-/// The peer may write to the first of the regions under this right.
+/// The regions. The peer may write to the first of them under this right.
 const REGIONS: [Region; 2] = [Region(1), Region(2)];
 const RIGHT: Right = Right::MIN;
 
@@ -40,14 +40,14 @@ fn regions() -> OwnRegions {
 /// Reads bytes as a peer's stream, in pieces whose length the first byte determines.
 ///
 /// # Panics
-/// If anything changes except the peer's own row and the memory that it may write to, or if a frame
-/// has two forms.
+/// Panics if anything changes except the peer's own row and the memory to which the peer may write,
+/// or if a frame has two forms.
 pub fn frames(bytes: &[u8]) {
     let Some((piece, bytes)) = bytes.split_first() else { return };
     let rows = rows_of(DIGEST, &[ROW_BYTES; 3]);
     let regions = regions();
     let mut incoming = reader(&rows, &regions);
-    // The reader waits for an answer, into the region that the peer may write to.
+    // The reader is waiting for an answer, into the region to which the peer may write.
     let into = regions.get(REGIONS[0]).cloned();
     let (view, region, token) = (VIEW, REGIONS[1], Token(1));
     let read = PostedRead { view, region, into, offset: 8, left: 40, token };
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn valid_write_is_stored() {
-        // Otherwise, what is tried below ends at the first frame.
+        // Otherwise, the attempts below would end at the first frame.
         let rows = rows_of(DIGEST, &[ROW_BYTES; 3]);
         let regions = regions();
         let mut incoming = reader(&rows, &regions);

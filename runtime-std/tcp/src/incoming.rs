@@ -1,12 +1,13 @@
-//! Traffic from one peer, and its destinations.
+//! The traffic from one peer, and its destinations.
 //!
 //! # Invariants
 //! - A write is stored in address order, and each aligned group of 8 bytes is stored all at once,
 //!   so that no cell is ever seen half-written. The first bytes of a group wait until the rest has
 //!   arrived.
-//! - Nothing is stored before its frame was checked against the reader's own state: a view that is
-//!   open at both ends, and in it either the peer's own row and a range inside it, a receive that
-//!   waits for the block, a region that the peer may write to, or a read that waits for the answer.
+//! - Nothing is stored before its frame has been checked against the reader's own state. This
+//!   requires a view that is open at both ends and, in that view, the peer's own row and a range
+//!   inside it, a receive that waits for the block, a region to which the peer may write, or a read
+//!   that waits for the answer.
 
 use std::net::TcpStream;
 
@@ -23,17 +24,18 @@ use super::notice::Notice;
 use super::regions::{PeerRegions, Right};
 use super::stream_end::End;
 
-/// Bytes per read while frames are short.
+/// Number of bytes per read while frames are short.
 const READ_MAX: usize = 128 << 10;
 
-/// Bytes per read while frames are long: the next header, and little that would be copied.
+/// Number of bytes per read while frames are long: enough for the next header, and little that
+/// would be copied.
 const READ_MIN: usize = 1 << 10;
 
-/// A write with at least this many bytes missing is read directly to its destination, without a
-/// copy.
+/// The minimum number of missing bytes for which a write is read directly to its destination,
+/// without a copy.
 const DIRECT_MIN: usize = 8 << 10;
 
-/// Bytes that one call reads from one peer before the others have their turn.
+/// The number of bytes that one call reads from one peer before the other peers get their turn.
 const TURN_BYTES: usize = 1 << 20;
 
 /// The stream from one peer.
@@ -73,7 +75,7 @@ impl Incoming {
         }
     }
 
-    /// Ends a view: nothing more of it is stored. Returns true if the peer must be informed.
+    /// Ends a view. Nothing more of it is stored. Returns true if the peer must be informed.
     pub(super) fn retire(&mut self, view: ViewId) -> bool {
         self.block_receiving.retire(view);
         self.regions.retire(view);
@@ -83,8 +85,8 @@ impl Incoming {
         self.landings.retire(view)
     }
 
-    /// Revokes a right: nothing more of the peer is stored in that region. Returns true if the peer
-    /// had the right.
+    /// Revokes a right. Nothing more from the peer is stored in that region. Returns true if the
+    /// peer had the right.
     pub(super) fn take_back(&mut self, view: ViewId, region: Region) -> bool {
         let had = self.regions.take_back(view, region);
         let is_under_way = self.regions.coming.drop_to(view, Some(region));
@@ -94,7 +96,7 @@ impl Incoming {
         had
     }
 
-    /// Ends a channel: no more blocks of it are stored.
+    /// Ends a channel. No more of its blocks are stored.
     pub(super) fn close(&mut self, view: ViewId, channel: Channel) {
         self.block_receiving.close(view, channel);
         if let Some(body) = self.body.as_mut().filter(|body| body.is_of(view, channel)) {
@@ -102,7 +104,8 @@ impl Incoming {
         }
     }
 
-    /// Forgets partial data and its memory: the peer is gone, and its connection never returns.
+    /// Forgets partial data and its memory, because the peer has been lost, and its connection
+    /// never returns.
     pub(super) fn clear(&mut self) {
         self.block_receiving.clear();
         self.regions.clear();
@@ -153,7 +156,8 @@ impl Incoming {
         Ok(true)
     }
 
-    /// Reads unencrypted bytes once. Returns how many arrived, and whether there are no more.
+    /// Reads unencrypted bytes once. Returns the number of bytes that arrived, and whether there
+    /// are no more.
     fn read_clear(
         &mut self,
         stream: &TcpStream,
@@ -173,12 +177,12 @@ impl Incoming {
         Ok((count, count < room))
     }
 
-    /// Returns how many bytes to read into the buffer.
+    /// Returns the number of bytes to read into the buffer.
     fn room(&self) -> usize {
         let held = self.end - self.start;
         let room = match &self.body {
-            // A part of a cell waits. With the rest of it, the buffer is empty again, and further
-            // reads go directly to the row.
+            // Part of a cell is waiting. After the rest of it has arrived, the buffer is empty
+            // again, and further reads go directly to the row.
             Some(body) if held > 0 && body.is_stored() && body.left() >= DIRECT_MIN => {
                 body.to_border(held)
             }
@@ -191,8 +195,8 @@ impl Incoming {
     }
 
     /// Reads the rest of a long write or block to its destination, and a little of what follows
-    /// into the buffer; for a write, also a partial cell. Nothing is left in the kernel, which
-    /// would keep a whole segment's memory for one byte of it, and in the end its window closed.
+    /// into the buffer; for a write, also a partial cell. Nothing may be left in the kernel, which
+    /// would keep a whole segment's memory for one byte of it, and eventually close its window.
     fn read_direct(
         &mut self,
         stream: &TcpStream,
@@ -295,7 +299,7 @@ impl Incoming {
         true
     }
 
-    /// Processes everything complete in the buffer. Less than a header, or a part of a cell, stays.
+    /// Processes everything in the buffer that is complete. An incomplete header or cell stays.
     fn understand(&mut self, notify: &mut impl FnMut(Notice)) -> Result<(), End> {
         loop {
             let bytes = &self.buffer[self.start..self.end];
@@ -420,7 +424,7 @@ fn range(offset: u64, length: u32) -> Result<(usize, usize), End> {
     }
 }
 
-/// Returns how many bytes arrived, or `None` if there are none now.
+/// Returns the number of bytes that arrived, or `None` if there are none now.
 fn received(read: rustix::io::Result<usize>) -> Result<Option<usize>, End> {
     use rustix::io::Errno;
     match read {

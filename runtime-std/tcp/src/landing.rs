@@ -1,26 +1,27 @@
 //! The views that a peer and this member have open, and the destination of the peer's writes in
-//! each.
+//! each view.
 //!
-//! Two memories of one view match if their layouts do. The list of a next view may change before it
-//! is decided, and either end may have switched to another list already. Until both have, they are
-//! not ready for each other.
+//! The two ends' memory for a view matches if the layouts match. The list of a next view may change
+//! before it is decided, and either end may already have switched to a different list. Until both
+//! have done so, they are not ready for each other.
 //!
-//! Many views begin and end at the same time, in any order. An end that ends a view says so, and
-//! the other answers. Until the answer arrives, frames in flight for that view are dropped.
+//! Many views begin and end at the same time, in any order. An end that ends a view announces that,
+//! and the other end answers. Until the answer arrives, frames in flight for that view are dropped.
 //!
 //! # Invariants
 //! - A write is stored only in memory with the layout under which its sender posted it (VIE-11).
-//! - No post is lost silently: neither end opens a view anew that was used between the two and has
-//!   not ended at both. No correct member does that, because a member that posts in a view has
+//! - No post is lost silently, because neither end reopens a view that was used between the two and
+//!   has not ended at both. No correct member does that, because a member that posts in a view has
 //!   installed it. A member that does it loses the connection.
-//! - The state of a view is forgotten when both ends have ended it and know that.
+//! - The state of a view is forgotten when both ends have ended the view and know that.
 
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::memory::Rows;
 use super::stream_end::End;
 
-/// Largest number of views that a peer may have open while this member does not, or no longer.
+/// The maximum number of views that a peer may have open while this member has not opened them yet,
+/// or has already ended them.
 const AHEAD_MAX: usize = 512;
 
 /// The connection's end if one end opens a view anew after the view was used.
@@ -32,7 +33,7 @@ const OUTSIDE: End = End::Malformed("a write outside its row");
 /// The connection's end if its peer answers without a question.
 const NOT_ENDED: End = End::Malformed("an answer about a view that has not ended here");
 
-/// The peer's statement about its memory for a view.
+/// What the peer has announced about its memory for a view.
 #[derive(Clone, Copy, Debug)]
 struct Theirs {
     row_bytes: u64,
@@ -50,18 +51,19 @@ struct Landing {
     theirs: Option<Theirs>,
     /// Whether either end has posted something to the other in this view.
     is_used: bool,
-    /// Number of times that this end has ended the view without an answer from the peer.
+    /// The number of times that this end has ended the view without having received an answer from
+    /// the peer.
     unanswered: u32,
 }
 
 impl Landing {
-    /// Returns whether both ends have opened it in memory with the same layout.
+    /// Returns whether both ends have opened the view in memory with the same layout.
     fn is_ready(&self) -> bool {
         let (Some((rows, _)), Some(theirs)) = (&self.own, &self.theirs) else { return false };
         rows.digest() == theirs.digest
     }
 
-    /// Returns the peer's rank if it is ready. Its row must be as long as the local copy.
+    /// Returns the peer's rank if the peer is ready. Its row must be as long as the local copy.
     fn met(&self) -> Result<Option<Rank>, End> {
         let (Some((rows, rank)), Some(theirs)) = (&self.own, &self.theirs) else { return Ok(None) };
         if rows.digest() != theirs.digest {
@@ -71,12 +73,12 @@ impl Landing {
         if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of another length")) }
     }
 
-    /// Returns whether the peer may have it open.
+    /// Returns whether the peer may have the view open.
     fn is_theirs(&self) -> bool {
         self.theirs.is_some_and(|theirs| !theirs.is_over)
     }
 
-    /// Returns whether nothing more of it can arrive.
+    /// Returns whether nothing more can arrive for the view.
     fn is_past(&self) -> bool {
         self.own.is_none() && self.unanswered == 0 && !self.is_theirs()
     }
@@ -98,20 +100,21 @@ impl Landings {
         self.landings.iter().any(|landing| landing.view == view && landing.is_ready())
     }
 
-    /// Returns whether the peer has ended a view that is open here: posts to it would be dropped.
+    /// Returns whether the peer has ended a view that is open here, so that posts to it would be
+    /// dropped.
     pub(super) fn is_over_there(&self, view: ViewId) -> bool {
         let mut all = self.landings.iter();
         let theirs = all.find(|landing| landing.view == view).and_then(|landing| landing.theirs);
         theirs.is_some_and(|theirs| theirs.is_over)
     }
 
-    /// Returns the peer's rank in a view that both have open.
+    /// Returns the peer's rank in a view that both ends have open.
     pub(super) fn rank_in(&self, view: ViewId) -> Option<Rank> {
         let landing = self.landings.iter().find(|landing| landing.view == view)?;
         landing.own.as_ref().filter(|_| landing.is_ready()).map(|(_, rank)| *rank)
     }
 
-    /// Notes that something is posted to the peer in a view.
+    /// Notes that something is being posted to the peer in a view.
     pub(super) fn note_post(&mut self, view: ViewId) {
         if let Some(landing) = self.of(view) {
             landing.is_used = true;
@@ -135,8 +138,8 @@ impl Landings {
         }
     }
 
-    /// Ends a view at this end: nothing more of it is stored. Returns true if the peer must be
-    /// informed. The peer's statement about it is kept, because the view may be opened anew.
+    /// Ends a view at this end. Nothing more of it is stored. Returns true if the peer must be
+    /// informed. The peer's announcement about the view is kept, because the view may be reopened.
     pub(super) fn retire(&mut self, view: ViewId) -> bool {
         let Some(landing) = self.of(view).filter(|landing| landing.own.is_some()) else {
             return false;
@@ -146,7 +149,7 @@ impl Landings {
         true
     }
 
-    /// Notes that the peer opened a view. Returns its rank if this made it ready.
+    /// Notes that the peer has opened a view. Returns the peer's rank if it is now ready.
     pub(super) fn take_open(
         &mut self,
         view: ViewId,
@@ -171,7 +174,7 @@ impl Landings {
         Ok(landing.met()?.filter(|_| !was_ready))
     }
 
-    /// Notes that the peer ended a view.
+    /// Notes that the peer has ended a view.
     pub(super) fn take_close(&mut self, view: ViewId) -> Result<(), End> {
         let landing = self.of(view).ok_or(NOT_ENDED)?;
         let theirs = landing.theirs.as_mut().filter(|theirs| !theirs.is_over).ok_or(NOT_ENDED)?;
@@ -192,8 +195,8 @@ impl Landings {
         self.landings.retain(|landing| landing.view != view || !landing.is_past());
     }
 
-    /// Returns the destination of a peer's write to its row, or `None` if its view has ended here
-    /// or its list was given up.
+    /// Returns the destination of a peer's write to its row. Returns `None` if the view has ended
+    /// here, or its list has been given up.
     pub(super) fn target(
         &mut self,
         view: ViewId,
@@ -205,8 +208,8 @@ impl Landings {
         if fits { Ok(Some((rows.clone(), *rank))) } else { Err(OUTSIDE) }
     }
 
-    /// Returns whether a peer's frame other than a write to its row is accepted. It is not if its
-    /// view has ended here.
+    /// Returns whether a peer's frame other than a write to its row is accepted. It is refused if
+    /// its view has ended here.
     pub(super) fn takes(&mut self, view: ViewId) -> Result<bool, End> {
         self.memory(view).map(|memory| memory.is_some())
     }
@@ -219,8 +222,8 @@ impl Landings {
                 landing.is_used = true;
                 Ok(landing.own.as_ref())
             }
-            // The view was open here, and the peer does not know yet that it ended, or that it was
-            // opened anew.
+            // The view was open here, and the peer does not yet know that it has ended or been
+            // reopened.
             Some(landing) if landing.unanswered > 0 => {
                 landing.is_used = true;
                 Ok(None)
@@ -296,7 +299,8 @@ mod tests {
             views.retire(VIEW);
             assert!(views.open(VIEW, &rows(OTHER), Rank(1)).is_err());
         }
-        // Data that arrived while this end did not have that list is lost, and that is reported.
+        // Data that arrived while this end did not have that list is lost, and the loss is
+        // reported.
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(views.take_open(VIEW, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));

@@ -1,20 +1,20 @@
 //! A part of the local row, or of a local region, on its way to a peer. The kernel takes it
 //! directly from memory.
 //!
-//! Cells may grow while one part is sent and the rest waits. A reader must not see half of a cell
-//! with an old value and half with a new one. So if a part ends within a cell, the whole cell is
-//! kept as it was then. No other thread stores there between the call that sent the part and the
-//! copy of the cell, because only one thread at a time drives the member.
+//! Cells may grow while one part has been sent and the rest is waiting. A reader must not see half
+//! of a cell with an old value and half with a new one. So if a part ends within a cell, the whole
+//! cell is kept as it was at that time. No other thread stores there between the call that sent the
+//! part and the copy of the cell, because only one thread at a time drives the member.
 
 use tramontane_core::memory::OutOfRow;
 
 use super::memory::Rows;
 use super::regions::RegionMemory;
 
-/// Bytes of a cell.
+/// The size of a cell, in bytes.
 pub(super) const CELL: usize = 8;
 
-/// The memory of this member that content is sent from.
+/// The memory of this member from which content is sent.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     /// The local row of a view.
@@ -31,20 +31,20 @@ impl Source {
         }
     }
 
-    /// Returns whether it is the row of that view.
+    /// Returns whether this is the row of that view.
     pub(super) fn is_of(&self, view: &Rows) -> bool {
         matches!(self, Self::Row(rows) if rows.is(view))
     }
 }
 
-/// Content not sent yet.
+/// Content that has not been sent yet.
 #[derive(Debug)]
 pub(super) struct LentContent {
     pub(super) source: Source,
     pub(super) offset: usize,
     pub(super) length: usize,
     /// If the content begins within a cell: that cell, as it was when its first bytes were sent, or
-    /// when this was made.
+    /// when this was created.
     begun: [u8; CELL],
 }
 
@@ -74,7 +74,7 @@ impl LentContent {
         Some([begun, self.source.content(self.offset + rest, self.length - rest).ok()?])
     }
 
-    /// Notes that `count` bytes were sent.
+    /// Notes that `count` bytes have been sent.
     pub(super) fn pass(&mut self, count: usize) -> Result<(), OutOfRow> {
         let cell_before = self.offset / CELL;
         let was_begun = !self.offset.is_multiple_of(CELL);

@@ -1,10 +1,10 @@
-//! The TCP fabric: for hosts without RDMA, and for members on one host that do not share memory.
+//! The TCP fabric, for hosts without RDMA, and for members on one host that do not share memory.
 //!
-//! Each pair of members has one connection, which carries everything in both directions, for all
-//! views; many may be open at once. A write is a frame. Its receiver checks it against its own
-//! memory, and stores it into its own copy of the writer's row, or into a region that the writer
-//! may write to. So a peer can change only its own row, within its bounds, and the memory that it
-//! was granted.
+//! Each pair of members has one connection, which carries everything in both directions and for all
+//! views, many of which may be open at once. A write is a frame. Its receiver checks the frame
+//! against its own memory, and stores the bytes into its own copy of the writer's row, or into a
+//! region to which the writer may write. So a peer can change only its own row, within its bounds,
+//! and the memory to which it has been granted access.
 //!
 //! | module | subject |
 //! |---|---|
@@ -27,24 +27,26 @@
 //! | `host` | the [`HostFabric`](tramontane_core::fabric::HostFabric) |
 //!
 //! # Guarantees
-//! - **Order.** TCP keeps the order, and the receiver stores in that order: both ordering promises
-//!   hold.
-//! - **Completion.** A list with a token is completed when its receiver confirms that it is stored.
+//! - **Order.** TCP keeps data in order, and the receiver stores it in that order, so both ordering
+//!   promises hold.
+//! - **Completion.** A list with a token is completed when its receiver confirms that it has been
+//!   stored.
 //! - **Back-pressure.** A peer that takes nothing costs one list of writes and its socket's
-//!   buffers. Its next posts are `QueueFull`, and the next accepted post covers everything that
-//!   changed in the meantime. Blocks wait in block memory, a few for each channel, and are sent in
-//!   pieces, with lists between them.
-//! - **Failure.** If its connection ends, a peer is lost forever. Nothing reconnects by itself: it
-//!   is unknown how much of the data in flight arrived, and only a new view restores a sound state.
+//!   buffers. The next posts to it are `QueueFull`, and the next accepted post covers everything
+//!   that has changed in the meantime. Blocks wait in block memory, a few per channel, and are sent
+//!   in pieces, with lists in between.
+//! - **Failure.** If a peer's connection ends, the peer is lost for good. Nothing reconnects by
+//!   itself, because it is unknown how much of the data in flight has arrived, and only a new view
+//!   restores a consistent state.
 //! - **Keys.** With a [`SharedKey`](tramontane_control::SharedKey), everything is encrypted by the
 //!   cipher of the handshake ([`tramontane_control`]). Without one, traffic is unencrypted, which
 //!   is refused beyond this machine unless the caller permits it.
 //! - **Sleep.** The kernel wakes a thread that waits for a socket as soon as something arrives. A
 //!   member that shares its processor should sleep as soon as it finds no work
-//!   ([`idle_time`](tramontane_core::fabric::HostFabric::idle_time) of zero): yielding and checking
-//!   again costs whole time slices if another thread computes there.
-//! - **Unauthenticated peers.** They reach no member: members listen only while they meet, and the
-//!   cost of such a peer is bounded there.
+//!   ([`idle_time`](tramontane_core::fabric::HostFabric::idle_time) of zero), because yielding and
+//!   checking again costs whole time slices if another thread is computing on that processor.
+//! - **Unauthenticated peers.** They reach no member, because members listen only while they meet,
+//!   and the cost of such a peer is bounded during that time.
 
 mod blocks;
 mod body;

@@ -1,13 +1,13 @@
-//! The memory of one view at one member: its own row, and its copies of the others' rows.
+//! The memory of one view at one member: its own row, and its copies of the other members' rows.
 //!
 //! # Invariants
-//! - The bytes of a copy are stored, and read by the node, by the one thread that has the member's
+//! - The bytes of a copy are stored, and read by the node, only by the thread that has the member's
 //!   turn.
-//! - The bytes of posted writes in the local row are read by that thread too, inside calls of the
-//!   fabric. It alone stores cells. Nobody stores into the payload of a posted slot until every
-//!   member has delivered it (SMC-2).
+//! - The bytes of posted writes in the local row are also read by that thread, inside calls of the
+//!   fabric. Only that thread stores cells. Nobody stores into the payload of a posted slot until
+//!   every member has delivered it (SMC-2).
 //!
-//! So no byte is read or stored here while another thread stores it.
+//! Therefore, no byte is read or stored here while another thread stores it.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -23,7 +23,7 @@ use super::regions::REGIONS_MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoRows {
-    /// The plan has another node at the rank, or none.
+    /// The plan has a different node at the rank, or none.
     #[error("node {node} does not have rank {rank} in view {view}; give the rank of this node")]
     NotAMember {
         /// This member's node id.
@@ -39,24 +39,25 @@ pub enum NoRows {
          smaller"
     )]
     TooMuch {
-        /// Bytes of the row or region that does not fit.
+        /// The number of bytes of the row or region that does not fit.
         bytes: usize,
     },
-    /// The region was made before, or is that of rows.
+    /// The region has already been created, or is the region of rows.
     #[error("region {region} cannot be created; give each region its own number, from 1")]
     NoSuchRegion {
         /// Its number.
         region: u16,
     },
-    /// All permitted regions exist already.
+    /// The maximum number of regions has been reached.
     #[error("this process already has {REGIONS_MAX} regions, the maximum; create fewer")]
     TooManyRegions,
-    /// A view was made before, so its peers would not know of the region.
+    /// A view has already been created, so its peers would not know of the region.
     #[error("a view has already been created; create all regions before the first view")]
     RegionAfterView,
 }
 
-/// All rows of a view, as one member has them. Fresh for each view, and initially zero (VIE-11).
+/// All rows of a view, as one member has them. They are fresh for each view, and initially zero
+/// (VIE-11).
 #[derive(Clone, Debug)]
 pub struct Rows(Arc<Table>);
 
@@ -68,7 +69,7 @@ struct Table {
     members: Vec<NodeId>,
     digest: u64,
     lines: Vec<Box<[Line]>>,
-    /// The lines as rows, which live as long as the lines.
+    /// The lines as rows, which remain valid as long as the lines.
     rows: Vec<Row<'static>>,
 }
 
@@ -83,7 +84,7 @@ impl MadeRows {
 }
 
 impl Rows {
-    /// Makes the rows of a plan.
+    /// Allocates the rows of a plan.
     pub(super) fn new(plan: &ViewPlan<'_>) -> Result<Self, NoRows> {
         let ranks = (0..).map(Rank).take(plan.members().len());
         let lines = ranks.map(|rank| lines(plan.row_bytes(rank))).collect::<Result<Vec<_>, _>>()?;
@@ -112,7 +113,7 @@ impl Rows {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the view that the rows were made for.
+    /// Returns the view for which the rows were allocated.
     #[must_use]
     pub fn view(&self) -> ViewId {
         self.0.view
@@ -137,7 +138,7 @@ impl Rows {
         Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), length) })
     }
 
-    /// Returns the copy of another member's row, in which its writes are stored.
+    /// Returns the copy of another member's row, into which that member's writes are stored.
     fn copy_of(&self, rank: Rank) -> Result<RowWriter<'_>, OutOfRow> {
         let lines = self.0.lines.get(rank.index()).filter(|_| rank != self.0.own);
         Ok(RowWriter::from_lines(lines.ok_or(OutOfRow)?))

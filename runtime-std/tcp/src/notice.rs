@@ -1,11 +1,11 @@
-//! Messages of a peer that the member must learn of.
+//! Messages from a peer that the member must learn of.
 
 use tramontane_core::fabric::{BlockEvent, PermissionEvent, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::regions::AskedRead;
 
-/// A message of a peer that the member must learn of.
+/// A message from a peer that the member must learn of.
 #[derive(Debug)]
 pub(super) enum Notice {
     /// Both ends have opened this view, in which the peer has this rank.
@@ -14,16 +14,16 @@ pub(super) enum Notice {
     Rung,
     /// It leaves.
     Left,
-    /// The peer cut this member off.
+    /// The peer has cut off this member.
     Denied,
-    /// A block of the peer has arrived.
+    /// A block from the peer has arrived.
     Block(BlockEvent),
     /// The peer has finished a list with this token, or the answer to a read has arrived.
     Completed(Token),
-    /// The peer granted or revoked a right.
+    /// The peer has granted or revoked a right.
     Permission(PermissionEvent),
     /// The peer requests bytes of a region.
     Asked(AskedRead),
-    /// The peer ended a view, and waits for this end to acknowledge that.
+    /// The peer has ended a view, and waits for this end to acknowledge that.
     Ended(ViewId),
 }

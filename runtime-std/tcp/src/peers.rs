@@ -1,4 +1,4 @@
-//! Individual peers: peers that arrive while the fabric runs, and limits on the send rate.
+//! Operations on individual peers: adding peers while the fabric runs, and limiting the send rate.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -12,13 +12,13 @@ use super::rate;
 use super::views::Route;
 
 impl Tcp {
-    /// Adds a peer that was met, before or after the first view that includes it is opened. A peer
-    /// that returns replaces its former process, once that is lost or was parted from
-    /// ([`Tcp::part_from`]). Views that await the peer are opened to it.
+    /// Adds a peer that has been met, before or after the first view that includes it is opened. A
+    /// peer that returns replaces its former process, once that process has been lost or
+    /// [`Tcp::part_from`] has been called for it. Views that await the peer are opened to it.
     ///
     /// # Errors
-    /// [`std::io::ErrorKind::AlreadyExists`] if that peer is there; otherwise the system's error
-    /// for the socket.
+    /// Returns [`std::io::ErrorKind::AlreadyExists`] if that peer is already connected; otherwise,
+    /// returns the system's error for the socket.
     pub fn add_peer(
         &mut self,
         peer: NodeId,
@@ -41,8 +41,8 @@ impl Tcp {
         Ok(())
     }
 
-    /// Returns the index for a connection: that of one which is over and to which no view leads, or
-    /// a new one.
+    /// Returns an index for a connection: that of a connection which is over and to which no view
+    /// leads, or a new one.
     fn free_place(&mut self) -> usize {
         let Self { connections, views, .. } = self;
         let connections = connections.get_mut();
@@ -53,11 +53,11 @@ impl Tcp {
     }
 
     /// Prepares an index for another process: views no longer lead there, and those that do not
-    /// know of the loss report it.
+    /// know of the loss yet report it.
     fn leave_place(&mut self, index: usize) {
         let Self { connections, views, events, .. } = self;
         let Some(before) = connections.get_mut().get(index) else { return };
-        // Nothing is reported about a peer that was cut off here.
+        // Nothing is reported about a peer that this member has cut off.
         let is_news = before.is_live() || before.is_untold;
         let cause = before.loss().unwrap_or(LossCause::Exited);
         for view in views {
@@ -69,7 +69,7 @@ impl Tcp {
         }
     }
 
-    /// Returns whether a node's connection is there.
+    /// Returns whether there is a connection to a node.
     #[must_use]
     pub fn has_peer(&self, node: NodeId) -> bool {
         self.connections
@@ -78,8 +78,8 @@ impl Tcp {
             .any(|connection| connection.peer == node && connection.is_used())
     }
 
-    /// Notes that a node is out of all open views. Its connection stays, so that frames sent on it
-    /// are read to the end, until a connection of the node's next process replaces it.
+    /// Notes that a node has left all open views. Its connection stays until a connection of the
+    /// node's next process replaces it, so that frames sent on it are read to the end.
     pub fn part_from(&mut self, node: NodeId) {
         for connection in
             self.connections.get_mut().iter_mut().filter(|connection| connection.peer == node)
@@ -88,11 +88,12 @@ impl Tcp {
         }
     }
 
-    /// Limits traffic to a peer to `bytes_per_s`, until its connection ends. Bytes that the kernel
-    /// has already taken are sent at that rate too.
+    /// Limits traffic to a peer to `bytes_per_s` until the peer's connection ends. Bytes that the
+    /// kernel has already taken are also sent at that rate.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the peer is not there; otherwise the system's error.
+    /// Returns [`io::ErrorKind::NotConnected`] if the peer is not connected; otherwise, returns the
+    /// system's error.
     pub fn limit_rate(&self, peer: NodeId, bytes_per_s: NonZeroU64) -> io::Result<()> {
         let connections = self.connections.borrow();
         let stream = connections
@@ -194,7 +195,7 @@ mod tests {
             fabric.connections.get_mut().busy().count()
         };
         await_that(|| busy(&mut fabric) == 0);
-        // The peer's frames, and posts to it, still cause a report.
+        // The peer's frames, and posts to the peer, still cause a report.
         drop(ends.pop());
         await_that(|| {
             fabric.carry();
@@ -245,7 +246,8 @@ mod tests {
         let (comes, _goes) = connection();
         fabric.add_peer(peers[2], comes).expect("a fresh one");
         assert_eq!(fabric.connections.get_mut().len(), 3);
-        // A view that is opened now reports the loss of that peer, unless it was parted from.
+        // A view that is opened now reports the loss of that peer, unless `part_from` has been
+        // called for it.
         open(&mut fabric, ViewId(3), peers[1]);
         await_loss(&mut fabric);
         assert!(fabric.retire(ViewId(2)) && fabric.retire(ViewId(3)));

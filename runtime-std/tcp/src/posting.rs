@@ -1,4 +1,4 @@
-//! Posting: which lists the fabric carries, and the conditions that delay one.
+//! Posting: the lists that the fabric carries, and the conditions that delay a list.
 
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Kind, Region, Token, ViewRows as _, WRITES_MAX, Write,
@@ -38,7 +38,7 @@ impl Tcp {
         if !is_row {
             check_region(connection, &list, region)?;
         } else if connection.is_over_there(view) {
-            // The peer is alive, and a member that leaves must post until the end (VIE-9).
+            // The peer is alive, and a leaving member must post until the end (VIE-9).
             token.map(Event::Completed).into_iter().for_each(|event| events.push(event));
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Tcp {
     }
 }
 
-/// Returns whether a write is short enough, and from the local row or a local region.
+/// Returns whether a write is short enough, and comes from the local row or a local region.
 fn is_from_here(list: &List<'_>, write: &Write) -> bool {
     let most = match write.kind {
         Kind::Content => WRITE_MAX,
@@ -72,7 +72,7 @@ fn is_from_here(list: &List<'_>, write: &Write) -> bool {
     write.length <= most && is_inside
 }
 
-/// Returns whether a write is from the local row into the peer's copy of it.
+/// Returns whether a write goes from the local row into the peer's copy of that row.
 fn is_of_row(write: &Write, row_bytes: usize) -> bool {
     let is_row = (write.source.region, write.target.region) == (Region::ROW, Region::ROW);
     is_row && fits(write.target.offset, write.length, row_bytes)

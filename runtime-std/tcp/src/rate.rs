@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd as _;
 /// Limits traffic on a connection to `bytes_per_s`.
 ///
 /// # Errors
-/// The system's error.
+/// Fails with the system's error.
 pub(super) fn limit(stream: &TcpStream, bytes_per_s: NonZeroU64) -> io::Result<()> {
     let rate = bytes_per_s.get();
     let bytes = libc::socklen_t::try_from(size_of_val(&rate)).map_err(io::Error::other)?;

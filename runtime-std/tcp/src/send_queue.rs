@@ -1,15 +1,16 @@
-//! The queue of everything that waits to be sent to one peer.
+//! The queue of everything that is waiting to be sent to one peer.
 //!
-//! At most one list of writes waits here, with the few frames owed in addition. Until it is sent,
-//! the next list is `QueueFull`, and its caller's next accepted post covers everything that changed
-//! in the meantime. So a slow peer costs no memory, and gets the newest state of what it missed.
+//! At most one list of writes waits here, together with the few frames owed to the peer. Until the
+//! list has been sent, the next one is `QueueFull`, and its caller's next accepted post covers
+//! everything that has changed in the meantime. So a slow peer costs no memory, and receives the
+//! newest state of what it has missed.
 //!
-//! Headers, guards and short content are copied into `staged` at the call. Long content stays in
-//! place, and the kernel takes it from there. With a cipher, both are encrypted, one record at a
-//! time, after the previous record was sent.
+//! Headers, guards and short content are copied into `staged` during the call. Long content stays
+//! in place, and the kernel takes it from there. With a cipher, both are encrypted, one record at a
+//! time, after the previous record has been sent.
 //!
-//! Answers to reads of regions, and blocks, are sent when no list waits, one piece at a time, so
-//! that a list waits for at most one piece.
+//! Answers to reads of regions, and blocks, are sent when no list is waiting, one piece at a time,
+//! so that a list waits for at most one piece.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -29,31 +30,33 @@ use super::memory::Rows;
 use super::regions::{AskedReads, OwnRegions};
 use super::stream_end::End;
 
-/// Largest number of bytes in a guard, which is copied at the call.
+/// The maximum number of bytes in a guard, which is copied during the call.
 pub(super) const GUARD_MAX: usize = 1024;
 
-/// Content up to this size is copied too, which costs less than another range for the kernel.
+/// The size in bytes up to which content is copied too, because that costs less than another range
+/// for the kernel.
 const COPIED_MAX: usize = 512;
 
-/// Room for one list, and for the frames owed in addition.
+/// Room for one list, and for the frames owed to the peer.
 const STAGED_MAX: usize = WRITES_MAX * (HEADER + GUARD_MAX) + 64 * HEADER;
 
-/// Largest number of waiting bytes before an answer is added.
+/// The maximum number of waiting bytes before an answer is added.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// Ranges in one system call: those of a list and of a piece.
+/// The number of ranges in one system call: those of a list and of a piece.
 const SLICES_MAX: usize = 2 * WRITES_MAX + 4;
 
-/// Bytes that one call sends before other peers have their turn, and before received data is read.
+/// The number of bytes that one call sends before other peers get their turn, and before received
+/// data is read.
 const TURN_BYTES: usize = 1 << 20;
 
-/// A range of at least this length is encrypted from its place, in its own records.
+/// The minimum length of a range that is encrypted in place, in its own records.
 const SEALED_DIRECT_MIN: usize = RECORD_CONTENT_MAX / 2;
 
-/// Bytes of such a range in one record: whole cells.
+/// The number of bytes of such a range in one record, a multiple of the cell size.
 const SEALED_DIRECT_MAX: usize = RECORD_CONTENT_MAX - RECORD_CONTENT_MAX % CELL;
 
-/// A block that was sent.
+/// A block that has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) way: Way,
@@ -70,7 +73,7 @@ pub(super) struct List<'l> {
 }
 
 impl List<'_> {
-    /// Returns the memory that a write comes from.
+    /// Returns the memory from which a write comes.
     fn source(&self, region: Region) -> Result<Source, OutOfRow> {
         if region == Region::ROW {
             return Ok(Source::Row(self.rows.clone()));
@@ -94,7 +97,7 @@ enum Piece {
 #[derive(Debug)]
 pub(super) struct SendQueue {
     staged: Vec<u8>,
-    /// Number of staged bytes already sent.
+    /// The number of staged bytes that have already been sent.
     gone: usize,
     pieces: VecDeque<Piece>,
     /// Whether a wakeup is owed, which is sent once the queue is empty.
@@ -103,7 +106,7 @@ pub(super) struct SendQueue {
     /// next frames.
     taken_owed: Option<u64>,
     pub(super) asked: AskedReads,
-    /// Number of pieces at the front that belong to an answer; a list may wait after them.
+    /// The number of pieces at the front that belong to an answer. A list may wait after them.
     answer_pieces: usize,
     pub(super) block_sending: BlockSending,
     sealed: Option<Sealed>,
@@ -140,14 +143,14 @@ impl SendQueue {
         }
     }
 
-    /// Returns whether anything waits.
+    /// Returns whether anything is waiting.
     pub(super) fn is_pending(&self) -> bool {
         let is_sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.from < sealed.to);
         let is_owed = self.wake_owed || self.taken_owed.is_some() || self.asked.is_pending();
         !self.pieces.is_empty() || is_owed || is_sealed || self.block_sending.is_pending()
     }
 
-    /// Returns whether a list or a frame waits, so that there is no room for another list.
+    /// Returns whether a list or a frame is waiting, so that there is no room for another list.
     pub(super) fn is_full(&self) -> bool {
         self.pieces.len() > self.answer_pieces
     }
@@ -158,10 +161,10 @@ impl SendQueue {
         self.stage(&frame.encode()[..frame.length()]);
     }
 
-    /// Adds a frame that answers one of the peer's.
+    /// Adds a frame that answers a frame from the peer.
     ///
     /// # Errors
-    /// If the peer has sent for long without reading the answers.
+    /// Fails if the peer has been sending for a long time without reading the answers.
     pub(super) fn answer(&mut self, frame: Frame) -> Result<(), End> {
         if self.staged.len() > ANSWERS_MAX {
             return Err(End::Malformed("more requests than it reads answers for"));
@@ -177,12 +180,12 @@ impl SendQueue {
         }
     }
 
-    /// Owes the peer the number of lists that this end has finished.
+    /// Records that the peer is owed the number of lists that this end has finished.
     pub(super) fn owe_taken(&mut self, lists: u64) {
         self.taken_owed = Some(lists);
     }
 
-    /// Owes the peer a wakeup. Several owed wakeups become one.
+    /// Records that the peer is owed a wakeup. Several owed wakeups become one.
     pub(super) fn owe_wake(&mut self) {
         self.wake_owed = true;
     }
@@ -220,7 +223,7 @@ impl SendQueue {
     /// block. Returns false if the socket is full.
     ///
     /// # Errors
-    /// The socket's error, if it will accept nothing more.
+    /// Fails with the socket's error if the socket will accept nothing more.
     pub(super) fn flush(
         &mut self,
         stream: &TcpStream,
@@ -264,8 +267,8 @@ impl SendQueue {
         Ok(true)
     }
 
-    /// An owed wakeup is sent after the lists. An answer or a block continues when nothing else
-    /// waits, and a piece of a block that has begun goes first.
+    /// An owed wakeup is sent after the lists. An answer or a block continues when nothing else is
+    /// waiting, and a piece of a block that has begun is sent first.
     fn begin_what_waits(&mut self) {
         if !self.pieces.is_empty() {
             return;
@@ -284,7 +287,8 @@ impl SendQueue {
         }
     }
 
-    /// Fills in the next bytes as ranges. Returns the number of ranges, and of bytes in all.
+    /// Fills in the next bytes as ranges. Returns the number of ranges, and the total number of
+    /// bytes.
     fn slices<'s>(&'s self, slices: &mut [IoSlice<'s>; SLICES_MAX]) -> Option<(usize, usize)> {
         let (mut count, mut bytes, mut staged) = (0, 0, self.gone);
         for part in self.block_sending.rest()?.into_iter().filter(|part| !part.is_empty()) {
@@ -404,8 +408,8 @@ impl SendQueue {
         Ok(bytes)
     }
 
-    /// Stops reading a view's row: if part of a list was sent, copies the rest, so that the stream
-    /// stays intact.
+    /// Stops reading a view's row. If part of a list has been sent, copies the rest, so that the
+    /// stream stays intact.
     pub(super) fn keep(&mut self, ended: &Rows) {
         for piece in &mut self.pieces {
             if let Piece::Lent(lent) = piece

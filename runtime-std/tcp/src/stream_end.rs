@@ -5,10 +5,10 @@ use std::io;
 /// The end of a stream.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The other end closed it.
+    /// The other end has closed the stream.
     Closed,
-    /// The received bytes make no sense.
+    /// The received data is invalid.
     Malformed(&'static str),
-    /// The system reports an error.
+    /// The system has reported an error.
     Broken(io::Error),
 }

@@ -16,7 +16,7 @@ pub(super) struct View {
     pub(super) members: Vec<NodeId>,
     /// By rank.
     pub(super) routes: Vec<Route>,
-    /// Channels that were closed here.
+    /// The channels that have been closed here.
     pub(super) closed: Closed,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Route {
     NotYet,
     /// The member uses the connection with this index.
     Through(usize),
-    /// The member was lost, and another process has replaced its connection.
+    /// The member has been lost, and another process has replaced its connection.
     Gone,
 }
 
@@ -67,7 +67,7 @@ impl View {
         if connection.is_live() {
             return Ok(connection);
         }
-        // A peer that cut this member off reported that, so it may be alive.
+        // A peer that has cut off this member has reported that, so it may be alive.
         let is_denied = connection.loss() == Some(LossCause::Denied);
         Err(if is_denied { ErrorKind::Revoked } else { ErrorKind::PeerLost })
     }

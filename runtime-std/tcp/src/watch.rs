@@ -1,12 +1,12 @@
-//! Waiting for a member's sockets, and for the bell that threads of its own process ring.
+//! Waits for a member's sockets, and for the bell that is rung by threads of its own process.
 //!
-//! Sockets are watched for changes and not for states: a call returns what became readable or
-//! writable since the last one, and costs the same however many peers there are. The kernel need
+//! Sockets are watched for changes rather than states: a call returns what has become readable or
+//! writable since the last call, and costs the same however many peers there are. The kernel need
 //! not be informed when a queue fills or empties.
 //!
-//! The bell: a thread that is about to sleep raises a flag, checks once more, then sleeps. A thread
-//! that rings has stored something first, then checks the flag. Both have a full fence between
-//! store and check, so at least one of the two sees the other (IDL-1).
+//! The bell works as follows. A thread that is about to sleep raises a flag, checks once more, and
+//! then sleeps. A thread that rings first stores something, and then checks the flag. Both have a
+//! full fence between store and check, so at least one of the two sees the other (IDL-1).
 
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use tramontane_core::fabric::LocalBell;
 
-/// Changes taken in one call. The rest comes with the next.
+/// The maximum number of changes taken in one call. The rest are taken by the next call.
 const CHANGES_MAX: usize = 64;
 
 /// Represents the bell among the sockets.

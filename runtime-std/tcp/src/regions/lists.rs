@@ -1,8 +1,9 @@
-//! Lists that their reader confirms: those with a token, and all that are for regions.
+//! Lists that their reader confirms: those with a token, and all lists for regions.
 //!
-//! The reader counts the lists of a connection and reports how many it has finished. The writer
-//! knows the order in which it sent them, and so which lists these are. If the writer learns of a
-//! change of a right before that number arrives, it knows which of them were not applied.
+//! The reader counts the lists of a connection, and reports the number that it has finished. The
+//! writer knows the order in which it sent them, and therefore which lists these are. If the writer
+//! learns that a right has changed before that number arrives, it knows which of the lists were not
+//! applied.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use tramontane_core::ids::ViewId;
 
 use crate::stream_end::End;
 
-/// Largest number of unconfirmed lists to one peer.
+/// The maximum number of unconfirmed lists to one peer.
 pub(crate) const UNCONFIRMED_MAX: usize = 256;
 
 /// A posted list.
@@ -28,7 +29,7 @@ struct PostedList {
 #[derive(Debug, Default)]
 pub(crate) struct Unconfirmed {
     lists: VecDeque<PostedList>,
-    /// Number of lists that the peer has finished.
+    /// The number of lists that the peer has finished.
     confirmed: u64,
 }
 
@@ -42,7 +43,7 @@ impl Unconfirmed {
     }
 
     /// Notes that the peer has finished `lists` lists, counted from the start. Calls `completed`
-    /// with the tokens of those that it applied.
+    /// with the tokens of those that the peer has applied.
     pub(crate) fn confirm(
         &mut self,
         lists: u64,
@@ -61,8 +62,8 @@ impl Unconfirmed {
         Ok(())
     }
 
-    /// Notes that the right for lists to a region is gone: unconfirmed lists were not applied.
-    /// Returns true if there are any.
+    /// Notes that the right for lists to a region no longer exists, so unconfirmed lists were not
+    /// applied. Returns true if there are any.
     pub(crate) fn give_up(&mut self, view: ViewId, region: Region) -> bool {
         let mut is_any = false;
         for list in self.lists.iter_mut().filter(|list| (list.view, list.region) == (view, region))
@@ -80,7 +81,7 @@ impl Unconfirmed {
         self.lists.iter().find(is_it).map(|list| list.region)
     }
 
-    /// Notes that a view has ended here: its lists are not reported.
+    /// Notes that a view has ended here, so that its lists are not reported.
     pub(crate) fn retire(&mut self, view: ViewId) {
         for list in self.lists.iter_mut().filter(|list| list.view == view) {
             list.is_awaited = false;
@@ -97,7 +98,7 @@ impl Unconfirmed {
 pub(crate) struct ComingList {
     pub(crate) view: ViewId,
     pub(crate) region: Region,
-    /// Number of writes that have not begun.
+    /// The number of writes that have not begun to arrive.
     pub(crate) left: u32,
     /// Whether its writes are stored.
     pub(crate) is_taken: bool,
@@ -112,7 +113,7 @@ pub(crate) struct ComingLists {
 }
 
 impl ComingLists {
-    /// Returns the list in progress, if any. While there is one, nothing else may arrive.
+    /// Returns the list in progress, if any. Until it is complete, nothing else may arrive.
     pub(crate) const fn coming(&self) -> Option<&ComingList> {
         self.coming.as_ref()
     }

@@ -1,8 +1,8 @@
-//! The memory of a process's regions: ordinary memory that every view of the process shows.
+//! The memory of a process's regions: ordinary memory that is part of every view of the process.
 //!
 //! # Invariants
-//! - The bytes are stored, and read for sending, by the one thread that has the member's turn, also
-//!   for a peer's writes. Any thread may load cells.
+//! - The bytes are stored, and read for sending, only by the thread that has the member's turn.
+//!   This includes a peer's writes. Any thread may load cells.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tramontane_core::memory::{Line, OutOfRow, Row, RowWriter};
 
 use crate::memory::{NoRows, checked, lines};
 
-/// Largest number of regions of a process.
+/// The maximum number of regions per process.
 pub(crate) const REGIONS_MAX: usize = 32;
 
 /// The local memory of a region, initially zero.
@@ -59,7 +59,7 @@ impl RegionMemory {
 pub(crate) struct OwnRegions(Arc<Vec<(Region, RegionMemory)>>);
 
 impl OwnRegions {
-    /// Makes the memory of another region.
+    /// Allocates the memory of another region.
     pub(crate) fn make(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, NoRows> {
         if region == Region::ROW || self.get(region).is_some() {
             return Err(NoRows::NoSuchRegion { region: region.0 });

@@ -21,10 +21,11 @@
 //! drops it
 //! ```
 //!
-//! A revoked right ends at once, because the thread that stores is also the one that revokes. A
-//! peer without a right is refused by its own fabric; anything that it still sends is dropped.
+//! A revoked right ends at once, because the same thread both stores and revokes. A peer without a
+//! right is refused by its own fabric; anything that it sends anyway is dropped.
 //!
-//! The owner's fabric answers a read from the owner's memory, in pieces between lists.
+//! The owner's fabric answers a read from the owner's memory, in pieces that are sent between
+//! lists.
 
 mod lists;
 mod memory;

@@ -1,9 +1,9 @@
-//! This member's and one peer's knowledge of each other's regions.
+//! What this member and one peer know about each other's regions.
 //!
 //! # Invariants
-//! - A peer's bytes are stored in a region only as part of a list under a right that the peer has
-//!   now.
-//! - While a list arrives, nothing but its writes may arrive.
+//! - A peer's bytes are stored in a region only as part of a list under a right that the peer
+//!   currently has.
+//! - While a list is arriving, nothing except its writes may arrive.
 
 use tramontane_core::fabric::{Area, ErrorKind, PermissionEvent, Region, Token, WRITES_MAX};
 use tramontane_core::ids::ViewId;
@@ -28,11 +28,11 @@ const NO_REGION: End = End::Malformed("a region that is not there");
 #[derive(Debug, Default)]
 pub(crate) struct PeerRegions {
     pub(crate) own: OwnRegions,
-    /// Lengths of the peer's regions.
+    /// The lengths of the peer's regions.
     theirs: Vec<(Region, usize)>,
-    /// The peer's rights here.
+    /// The peer's rights to local regions.
     given: Rights,
-    /// This member's rights at the peer.
+    /// This member's rights to the peer's regions.
     held: Rights,
     pub(crate) unconfirmed: Unconfirmed,
     pub(crate) coming: ComingLists,
@@ -50,7 +50,8 @@ impl PeerRegions {
         self.given.add(view, region, right);
     }
 
-    /// Revokes a right: nothing more of the peer is stored there. Returns true if the peer had it.
+    /// Revokes a right. Nothing more from the peer is stored in that region. Returns true if the
+    /// peer had the right.
     pub(crate) fn take_back(&mut self, view: ViewId, region: Region) -> bool {
         self.given.remove(view, region)
     }
@@ -67,7 +68,7 @@ impl PeerRegions {
         end.zip(bytes).is_some_and(|(end, bytes)| end <= bytes)
     }
 
-    /// Notes that a list is posted that the peer confirms.
+    /// Notes that a list is posted that the peer has to confirm.
     pub(crate) fn note_list(&mut self, view: ViewId, region: Region, token: Option<Token>) {
         self.unconfirmed.add(view, region, token);
     }
@@ -81,8 +82,8 @@ impl PeerRegions {
         Ok(())
     }
 
-    /// Notes that a view has ended here. Returns true if part of it was in progress, for a region
-    /// or a row.
+    /// Notes that a view has ended here. Returns true if part of the view was in progress, for a
+    /// region or a row.
     pub(crate) fn retire(&mut self, view: ViewId) -> bool {
         self.given.retire(view);
         self.held.retire(view);
@@ -100,7 +101,7 @@ impl PeerRegions {
         self.coming.clear();
     }
 
-    /// Notes that the peer has ended a view: unconfirmed lists there were not applied.
+    /// Notes that the peer has ended a view, so that unconfirmed lists in it were not applied.
     pub(crate) fn end_there(
         &mut self,
         view: ViewId,
@@ -220,7 +221,7 @@ impl PeerRegions {
         length: usize,
         landings: &mut Landings,
     ) -> Result<AskedRead, End> {
-        // Also accepted in a view that has ended here, because its regions have not.
+        // Also accepted in a view that has ended here, because the regions have not ended.
         landings.takes(view)?;
         let memory = self.own.area(from, length).filter(|_| length > 0).ok_or(OUTSIDE)?.clone();
         let Area { region, offset } = from;

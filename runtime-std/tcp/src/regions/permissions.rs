@@ -35,7 +35,7 @@ impl Tcp {
 
 impl Permissions for Tcp {
     /// # Errors
-    /// The trait's errors, and also `QueueFull` if the peer has not opened the view yet.
+    /// Returns the trait's errors, and also `QueueFull` if the peer has not opened the view yet.
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         if self.region_way(view, peer, region)?.may_write(view, region) {
             return Ok(());

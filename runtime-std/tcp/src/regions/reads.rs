@@ -1,7 +1,7 @@
-//! Reads of regions: a request, and an answer in pieces, oldest first.
+//! Reads of regions. Each is a request, and an answer in pieces, the oldest read first.
 //!
-//! An answer has the bytes at the time when each piece of it is sent. Pieces are sent one at a
-//! time, when no list waits, so that lists and heartbeats do not wait for a long answer.
+//! An answer contains the bytes as they are when each of its pieces is sent. Pieces are sent one at
+//! a time, when no list is waiting, so that lists and heartbeats do not wait for a long answer.
 
 use std::collections::VecDeque;
 
@@ -12,21 +12,21 @@ use super::memory::RegionMemory;
 use crate::frame::Frame;
 use crate::stream_end::End;
 
-/// Largest number of unanswered reads of one peer.
+/// The maximum number of unanswered reads per peer.
 pub(crate) const READS_MAX: usize = 16;
 
-/// Largest number of bytes in a piece of an answer.
+/// The maximum number of bytes in a piece of an answer.
 const PIECE_MAX: usize = 256 << 10;
 
-/// A read that waits for its answer.
+/// A read that is waiting for its answer.
 #[derive(Debug)]
 pub(crate) struct PostedRead {
     pub(crate) view: ViewId,
     pub(crate) region: Region,
-    /// Destination of the rest of the answer; `None` once the view has ended here.
+    /// The destination for the rest of the answer, or `None` once the view has ended here.
     pub(crate) into: Option<RegionMemory>,
     pub(crate) offset: usize,
-    /// Bytes that have not begun to arrive.
+    /// The number of bytes that have not begun to arrive.
     pub(crate) left: usize,
     pub(crate) token: Token,
 }
@@ -73,7 +73,7 @@ impl PostedReads {
         read.filter(|read| read.into.is_some()).map(|read| read.token)
     }
 
-    /// Notes that a view has ended here: its reads are no longer awaited.
+    /// Notes that a view has ended here, so that its reads are no longer awaited.
     pub(crate) fn retire(&mut self, view: ViewId) {
         for read in self.0.iter_mut().filter(|read| read.view == view) {
             read.into = None;
@@ -100,7 +100,7 @@ pub(crate) struct AskedRead {
 pub(crate) struct AskedReads(VecDeque<AskedRead>);
 
 impl AskedReads {
-    /// Adds a read whose range was checked.
+    /// Adds a read whose range has been checked.
     pub(crate) fn add(&mut self, read: AskedRead) -> Result<(), End> {
         if self.0.len() >= READS_MAX {
             return Err(End::Malformed("more reads than may wait"));

@@ -1,9 +1,9 @@
 //! Rights to write to regions, each with a number.
 //!
 //! An owner gives each right a number that it never reuses, and informs its peer. The peer sends
-//! the number with each list, and the owner accepts the list only while that right exists. So a
-//! list posted under a right that was revoked since is not stored, even if another right was
-//! granted in the meantime.
+//! the number with each list, and the owner accepts the list only as long as that right exists. So
+//! a list posted under a right that has since been revoked is not stored, even if another right has
+//! been granted in the meantime.
 
 use std::num::NonZeroU64;
 
@@ -18,7 +18,7 @@ pub(crate) type Right = NonZeroU64;
 pub(crate) struct RightNumbers(u64);
 
 impl RightNumbers {
-    /// Returns a number that was never assigned.
+    /// Returns a number that has never been assigned.
     pub(crate) fn next(&mut self) -> Option<Right> {
         self.0 = self.0.checked_add(1)?;
         NonZeroU64::new(self.0)

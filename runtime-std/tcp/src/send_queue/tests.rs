@@ -11,7 +11,7 @@ fn add(send_queue: &mut SendQueue, rows: &Rows, write: Write) {
     send_queue.add(&List { view, rows, regions, writes: &[write] }).expect("in the row");
 }
 
-/// Takes bytes as a socket does, `most` at a time.
+/// Takes bytes as a socket does, `most` bytes at a time.
 fn take_as_a_socket(send_queue: &mut SendQueue, most: usize) -> Vec<u8> {
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let (count, _) = send_queue.slices(&mut slices).expect("what waits is there");
@@ -28,7 +28,7 @@ fn publish_all(rows: &Rows, value: u8) {
     }
 }
 
-/// Returns the content that arrives if cells grow after each part, when a socket takes `part` bytes
+/// Returns the content that arrives if cells grow after each part, and a socket takes `part` bytes
 /// at a time.
 fn arrives(part: usize, ended_after: Option<usize>) -> Vec<u8> {
     let rows = rows_of(1, &[CELLS * CELL, 64]);
