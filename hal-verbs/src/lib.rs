@@ -1,11 +1,11 @@
-//! Tramontane's fabric over RDMA verbs: one reliable connection per peer, on Linux's libibverbs.
+//! Tramontane's fabric over RDMA verbs: one reliable connection per peer, using Linux's libibverbs.
 //!
 //! | module | subject | needs libibverbs |
 //! |---|---|---|
 //! | [`devices`] | devices as data, and the choice of port, address and packet size | to discover devices |
 //! | [`settings`], [`timing`], [`status`] | limits; detection of silent peers; results of requests | no |
 //! | `protocol` | credits, rings, names, cards, the exchange of blocks | no |
-//! | `site` | a device, on which memory and connections of views are made | yes |
+//! | `site` | a device on which memory and connections of views are created | yes |
 //! | `trial` | trials whether the device denies forbidden writes | yes |
 //! | `views` | the fabric of a member through all its views, with a side channel | yes |
 //! | `fabric` | [`Fabric`], [`Permissions`] and [`Blocks`] | yes |
@@ -15,9 +15,9 @@
 //! | `fake` | a simulated device for tests | no |
 //! | `ffi` | all foreign code, and all unsafe code except for pages and the caller's promises about block memory | yes |
 //!
-//! libibverbs is loaded when a device is first requested, and the build needs nothing of it. If it
-//! is missing, [`NoLibrary`] names the package to install. The feature `fake` adds a simulated
-//! device for tests: the whole fabric runs over it without libibverbs.
+//! libibverbs is loaded when a device is first requested, and the build does not need it. If it is
+//! missing, [`NoLibrary`] names the package to install. The feature `fake` adds a simulated device
+//! for tests: the whole fabric runs over it without libibverbs.
 //!
 //! # Promises (HAL-1)
 //! - *Order between writes to one peer*: always. If the devices keep it, every write goes straight
@@ -25,15 +25,17 @@
 //!   the peer's processor applies when its receive completes: see [`WriteOrder`], and
 //!   [`DeviceKind::order`](devices::DeviceKind::order) for the order that each kind of device
 //!   keeps.
-//! - *Order within a write*: only if the caller says so. A device answers for what it receives
-//!   itself, not for its peers, and even a software device may copy with instructions that do not
-//!   keep the order.
-//! - *Visible upon completion*: for known software drivers, and otherwise only if the caller says
-//!   so. A completion means that the remote NIC acknowledged, not that its bus is done.
+//! - *Order within a write*: only if the caller's limits say so. A device can answer for the writes
+//!   that it receives, but not for its peers' devices, and even a software device may copy with
+//!   instructions that do not keep the order.
+//! - *Visible upon completion*: for known software drivers, and otherwise only if the caller's
+//!   limits say so. A completion means that the remote NIC has acknowledged the write, not that the
+//!   write has crossed the remote bus.
 //! - *After `revoke` nothing lands*: always. Each right is a separate key, which `revoke` ends.
 //!   Before the first view with regions, a trial checks that the device denies ended keys:
 //!   [`Site::try_rights`].
-//! - *A guard carries its value at the call*: always, inline or from staging memory.
+//! - *A guard carries its value at the call*: always, whether it is sent inline or from staging
+//!   memory.
 //!
 //! After a member has seen a counter, it calls [`Fabric::observe_barrier`] before it reads what the
 //! counter guards.

@@ -1,12 +1,12 @@
-//! An opened device on which the memory and connections of any number of views are made.
+//! An opened device on which the memory and connections of any number of views are created.
 //!
 //! # Write access of peers
 //! Each peer receives the address and the key of *its* copy only, which has a registration of its
 //! own. All rows share a protection domain, so their keys are not secret between members: a member
 //! that guesses another's key could write to that row. Keys have 32 bits, and some devices assign
-//! them in a pattern, so a guess may take few tries; each wrong one breaks the connection on which
-//! it was made. This isolates faults but does not stop attackers. Each region has its own domain;
-//! all block memory of a member shares one.
+//! them in a pattern, so a few guesses may be enough, but each wrong guess breaks the connection on
+//! which it is made. This isolates faults but does not stop attackers. Each region has its own
+//! domain; all block memory of a member shares one.
 
 mod build;
 mod cost;
@@ -45,30 +45,30 @@ use crate::settings::{Limits, WriteOrder};
 use crate::timing::LossTimes;
 use events::DeviceEvents;
 
-/// Header bytes of a write's packet: Ethernet, IP, UDP, BTH, RETH and both checksums of RoCE v2.
-/// InfiniBand has fewer.
+/// Size, in bytes, of the headers of a write's packet: Ethernet, IP, UDP, BTH, RETH and both
+/// checksums of RoCE v2. InfiniBand has fewer.
 const WRITE_HEADER_BYTES: usize = 78;
 
 /// The values that were chosen, granted and rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Device, port, address and packet size.
+    /// The device, port, address and packet size.
     pub choice: Choice,
-    /// The promised order.
+    /// The order that is guaranteed.
     pub order: Order,
     /// The party that keeps the order of writes.
     pub write_order: WriteOrder,
     /// The times after which a silent peer is given up.
     pub loss_times: LossTimes,
-    /// Requests in flight to one peer.
+    /// Maximum number of requests in flight to one peer.
     pub depth: u32,
-    /// The largest number of requests from one signalled request to the next.
+    /// Maximum number of requests from one signalled request to the next.
     pub signal_every: u32,
-    /// Bytes that go inline.
+    /// Maximum number of bytes sent inline.
     pub inline_bytes_max: usize,
-    /// Bytes of the send ring of each connection. Each view has one connection with each peer, and
-    /// a second one if it carries blocks. The total cost of a view is reported when the view is
-    /// made.
+    /// Size, in bytes, of the send ring of each connection. Each view has one connection with each
+    /// peer, and a second one if it carries blocks. The total cost of a view is reported when the
+    /// view is created.
     pub send_ring_bytes: u64,
 }
 
@@ -120,7 +120,7 @@ impl Site {
         let (context, block_store) = opened
             .map_err(|(action, source)| JoinError::from_device(&device.name, action, source))?;
         if device.kind == DeviceKind::Adapter && limits.write_order.is_none() {
-            // Asked at the chosen port.
+            // The device is queried on the chosen port.
             device.data_in_order = data_in_order(&context, &choice);
             device.order = device.kind.order(device.data_in_order);
         }
@@ -146,7 +146,7 @@ impl Site {
         })
     }
 
-    /// Starts the workers that run the kernel commands of views from now on.
+    /// Starts the workers that run the kernel commands of views from then on.
     ///
     /// # Errors
     /// Fails if the system has no descriptor or thread left.
@@ -155,7 +155,7 @@ impl Site {
         Ok(())
     }
 
-    /// Returns whether the device failed and was not reopened since.
+    /// Returns whether the device has failed and has not been reopened since.
     pub(crate) const fn has_failed(&self) -> bool {
         self.events.has_failed()
     }
@@ -165,7 +165,7 @@ impl Site {
         self.events.is_link_down()
     }
 
-    /// Returns how often the port in use lost its link.
+    /// Returns the number of times that the port in use has lost its link.
     pub(crate) const fn link_losses(&self) -> u64 {
         self.events.link_losses()
     }
@@ -174,7 +174,7 @@ impl Site {
         &self.workers
     }
 
-    /// Returns the values that were chosen, rounded and promised.
+    /// Returns the values that were chosen, rounded and guaranteed.
     #[must_use]
     pub fn report(&self) -> Report {
         Report {
@@ -189,7 +189,7 @@ impl Site {
         }
     }
 
-    /// Returns the promises and limits of each view's fabric.
+    /// Returns the guarantees and limits of each view's fabric.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         let port = self.device.ports.iter().find(|port| port.number == self.choice.port);
@@ -209,13 +209,13 @@ impl Site {
         block_limits(&self.capabilities())
     }
 
-    /// Returns the maker of block memory for all views.
+    /// Returns the allocator of block memory for all views.
     #[must_use]
     pub const fn block_store(&self) -> &BlockStore {
         &self.block_store
     }
 
-    /// Returns how many bytes go inline on each connection.
+    /// Returns the maximum number of bytes sent inline on each connection.
     fn inline_bytes_max(&self) -> u32 {
         self.limits.inline_bytes_within(self.device.limits.inline_bytes_max)
     }

@@ -18,7 +18,7 @@ const READS_MAX: u32 = 4;
 /// The memory and connections that a view needs.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewOptions<'v> {
-    /// The view to make.
+    /// The view to create.
     pub view: ViewId,
     /// This member's rank in the view.
     pub own: Rank,

@@ -314,7 +314,7 @@ impl Group {
         drop(member);
     }
 
-    /// Cuts lost peers at all members, as a node does with a member that it suspects.
+    /// Cuts lost peers on all members, as a node does with a member that it suspects.
     pub fn cut_who_was_lost(&mut self) {
         for process in 0..self.members.len() {
             self.in_step(process, Member::cut_who_was_lost);

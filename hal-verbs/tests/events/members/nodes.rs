@@ -21,7 +21,7 @@ struct Part {
     node: ViewNode<'static>,
 }
 
-/// A member's state besides its fabric.
+/// A member's state, apart from its fabric.
 pub struct Seat {
     process: usize,
     part: Part,

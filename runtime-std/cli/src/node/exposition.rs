@@ -30,7 +30,7 @@ impl<const CLASSES: usize> Histogram<CLASSES> {
 #[derive(Debug)]
 pub(super) struct Exposition {
     text: String,
-    /// Labels of all metrics, formatted as they stand between the braces.
+    /// Labels of all metrics, in the form used between the braces.
     labels: String,
 }
 
@@ -120,7 +120,7 @@ impl Exposition {
     }
 }
 
-/// Formats labels as they stand between the braces.
+/// Formats labels in the form used between the braces.
 fn joined(labels: &[(&str, &str)]) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
