@@ -193,7 +193,7 @@ fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttribu
         let kind = context.gid_kind(device, number, index, is_ethernet);
         (!address.is_unspecified()).then_some(Gid { index, kind, address })
     });
-    // A port without a table is in the usual partition; so a device that does not answer is not
+    // A port without a table is in the usual partition, so a device that does not answer is not
     // excluded.
     let keys = context.partition_keys(number).unwrap_or_default();
     let partitions = (0..).zip(keys).map(|(index, key)| (index, PartitionKey(key)));

@@ -73,7 +73,7 @@ impl RunningNode {
         &self.running
     }
 
-    /// Sets the input, which is being read from now on.
+    /// Sets the input, which is read from then on.
     pub(super) fn read(&mut self, input: Input) {
         self.input = Some(input);
     }
