@@ -324,8 +324,9 @@ impl<'a> Batch<'a> {
         None
     }
 
-    /// Returns the next message in all other cases. The message is stored in memory by this call;
-    /// it is taken apart here so that a message from the fast path need not be stored too.
+    /// Returns the next message in all other cases. A call that is not inlined returns its message
+    /// in memory. The message is taken apart here so that a message from the fast path need not be
+    /// stored in memory too.
     #[inline(always)]
     fn next_past_nulls(&mut self) -> Option<Message<'a>> {
         let Message { place, sender, rank, payload, large } = self.find_past_nulls()?;

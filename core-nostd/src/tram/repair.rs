@@ -36,8 +36,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Checks whether a snapshot has brought a peer that was behind far enough. If not, the peer is
-    /// told how far it must come.
+    /// Checks whether a snapshot has brought a peer that was behind far enough. If not, tells the
+    /// peer how far it must come.
     fn look_again<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -73,8 +73,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Handles a peer that cannot be brought up to date from the local log. The peer is told the
-    /// log index starting at which it could be.
+    /// Handles a peer that cannot be brought up to date from the local log. Tells the peer the log
+    /// index starting at which it could be.
     pub(super) fn fall_behind<F, M: Memory>(
         &mut self,
         leader: &Leader,

@@ -4,8 +4,8 @@
 //! Suspicion is monotone: once a member suspects another, it reads nothing more from that member's
 //! row. New suspicions are adopted in rank order, but never from the row of a suspected member. So
 //! if two members suspect each other, a reader of both rows drops the one with the higher rank.
-//! Suspicions are also ignored if a row suspects so many members that its owner has no majority:
-//! that owner has halted, and is itself suspected. Before the current leader is suspected, the list
+//! Suspicions are also ignored if the members that a row does not suspect are not a majority: its
+//! owner has halted, and is itself suspected. Before the current leader is suspected, the list
 //! that its row shows is accepted. Safety does not depend on this step, because everything that a
 //! majority has accepted is found without it. But it lets a successor find more of the proposals,
 //! so that the successor has less to propose again.

@@ -161,7 +161,7 @@ fn undeliverable_messages_are_refused() {
     assert_eq!(world.clients[&NUMBER].client.under_way(), u64::from(settings.window));
 }
 
-/// TRM-7: a client waits for the replicas for which it was told to wait, and sees which ones they
+/// TRM-7: a client waits for the replicas for which it was asked to wait, and sees which ones they
 /// were.
 #[test]
 fn client_gets_the_answers_it_waits_for() {

@@ -54,7 +54,7 @@ pub struct Chain {
     parted: Option<(u64, BTreeSet<u32>)>,
     mistaken: bool,
     pub reached: Reached,
-    /// The schedule of row changes during a step; `None` if rows do not change then.
+    /// The schedule of row changes during a step; `None` if rows do not change during steps.
     live: Option<Random>,
 }
 
@@ -70,8 +70,8 @@ fn belongs(node: u32, rule: usize) -> bool {
     }
 }
 
-/// Returns how many writes of a member arrive between two reads: usually none, and sometimes all
-/// available.
+/// Returns the number of a member's writes that arrive between two reads: usually none, and
+/// sometimes all available.
 fn writes_between_looks(random: &mut Random) -> usize {
     match random.below(100) {
         0..3 => 1 + random.below(4) as usize,
@@ -235,7 +235,7 @@ impl Chain {
         }
         let before = self.arenas[view].accepted(rank).accepted;
         let traveller = self.nodes.get_mut(&node).expect("known");
-        // New messages are sent only early in the run; dropped messages always go first.
+        // New messages are sent only early in the run; dropped messages are always sent first.
         let rules = &self.rules[view];
         for rule in rules.iter().filter(|rule| belongs(node, **rule)) {
             if traveller.sent < 40 && self.random.chance(15) {

@@ -2,7 +2,7 @@
 //!
 //! A transition is one step of one member, before which it pulls everything that any of the others
 //! have published. If a crash is still allowed, each such step is also taken with a crash of its
-//! member after each of its writes, with every combination of what the others still see of it.
+//! member after each of its writes, with every combination of the writes that the others still see.
 //! Reports of lost members arrive at any time after the crash, at each member separately.
 
 use std::collections::HashSet;
@@ -25,9 +25,9 @@ pub struct Scope {
     pub victims: Vec<usize>,
     /// Unfounded reports of a loss: the reporter, and the peer.
     pub mistakes: Vec<(usize, usize)>,
-    /// Requests that members may make at any time: a node's join, or their own leave.
+    /// Requests that members may make at any time: for a node's join, or for their own leave.
     pub wishes: Vec<(usize, Option<NodeId>)>,
-    /// Whether the disk matters: a promise is on disk one step after it was requested.
+    /// Whether the disk matters: if so, a promise is on disk one step after it was requested.
     pub keeps_promises: bool,
     /// Maximum number of states; a search that stops there is not exhaustive.
     pub states_max: usize,
@@ -55,7 +55,7 @@ pub struct Found {
     pub states: usize,
     pub transitions: usize,
     pub crashes: usize,
-    /// States without further transitions, and how many of these have a decision.
+    /// Number of states without further transitions, and of those among them that have a decision.
     pub ends: usize,
     pub decided: usize,
     /// Distinct decisions over all ends.
@@ -83,7 +83,7 @@ impl Node {
     }
 }
 
-/// Explores a scope completely; stops at the first wrong state.
+/// Explores a scope completely, or stops at the first incorrect state.
 pub fn explore(scope: &Scope) -> Result<Found, String> {
     explore_each(scope, |_| {})
 }

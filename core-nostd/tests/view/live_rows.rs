@@ -1,6 +1,6 @@
 //! Rows that change between two reads of one step, as they do in shared memory. Each case runs once
-//! for each read of the step: just before that read, everything that the others have published
-//! meanwhile arrives.
+//! for each read of the step: just before that read, everything that the others have published in
+//! the meantime arrives.
 
 use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::view::{Cause, Halt, Status};
@@ -96,7 +96,7 @@ fn leader_removed_during_its_step_installs_nothing() {
 }
 
 /// A new leader is about to adopt the list of its predecessor while the others also suspect the new
-/// leader, and continue without it.
+/// leader and continue without it.
 #[test]
 fn takeover_overtaken_during_its_step_has_no_effect() {
     for look in 1..LOOKS_MAX {
@@ -105,8 +105,8 @@ fn takeover_overtaken_during_its_step_has_no_effect() {
         settle(&mut arena, &[0, 1, 2, 3, 4], &case);
         arena.wish(0, NodeId(99));
         let mut arena = sealed_by_the_leader(arena);
-        // Member 2 saw the seal; 3 and 4 did not. All promise to follow 1, which sees that, and is
-        // then removed by 2.
+        // Member 2 saw the seal, but members 3 and 4 did not. All promise to follow member 1, which
+        // sees that, and is then removed by member 2.
         arena.pull(2, 0, usize::MAX);
         arena.step(2, Time(0), |_| None);
         for rank in [1, 2, 3, 4] {
@@ -197,7 +197,7 @@ fn adopted_list_waits_for_its_suspicions() {
         // Member 4 is alive, and promises like the others.
         arena.lose(0, 4);
         arena.step(0, Time(0), |_| None);
-        // Only member 3 sees the proposal before 0 is gone.
+        // Only member 3 sees the proposal before member 0 is lost.
         arena.pull(3, 0, usize::MAX);
         arena.step(3, Time(0), |_| None);
         let (length, seen) =

@@ -1,5 +1,5 @@
 //! The cost of checking a view: a fixed number of cells per member, each found as quickly in a view
-//! of many subgroups as in one of few.
+//! with many subgroups as in a view with few.
 
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@ use crate::oracle::{check, is_sealed};
 
 mod membership;
 
-/// Returns a group in which all members belong to one subgroup and send there.
+/// Returns a group in which all members belong to one subgroup and send in it.
 fn group(members: u16) -> Arena {
     group_with(members, timeless())
 }
@@ -50,7 +50,7 @@ fn settle(arena: &mut Arena, ranks: &[usize]) {
     panic!("the group does not settle");
 }
 
-/// Reports the loss of a member to all of these.
+/// Reports the loss of a member to all of these readers.
 fn tell(arena: &mut Arena, readers: &[usize], lost: usize) {
     for reader in readers {
         arena.lose(*reader, lost);
@@ -61,8 +61,8 @@ fn tell(arena: &mut Arena, readers: &[usize], lost: usize) {
 fn takeover_adopts_the_predecessors_sealed_list() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
-    // A message of each member reaches all but 0, whose count remains behind: without 0 the trim
-    // would be larger.
+    // A message from each member reaches all members but 0, whose count remains behind: without
+    // member 0 the trim would be larger.
     for rank in 0..5 {
         step(&mut arena, rank, 0, Some(rank as u64));
     }
@@ -72,8 +72,8 @@ fn takeover_adopts_the_predecessors_sealed_list() {
     arena.pull(3, 0, usize::MAX);
     settle(&mut arena, &[1, 2, 3, 4]);
     assert!(arena.members[1].around.parts[0].received > arena.members[0].around.parts[0].received);
-    // Member 4 is lost; 0 leads, and all accept, wedge and show a final count. Only 3 sees 0's
-    // seal.
+    // Member 4 is lost; member 0 leads, and all accept, wedge and publish a final count. Only
+    // member 3 sees the seal by member 0.
     arena.crash_now(4);
     tell(&mut arena, &[0, 1, 2, 3], 4);
     step(&mut arena, 0, 0, None);
@@ -96,7 +96,8 @@ fn takeover_adopts_the_predecessors_sealed_list() {
     tell(&mut arena, &[1, 2, 3], 0);
     settle(&mut arena, &[1, 2, 3]);
     let decision = arena.decision.clone().expect("1 has taken over");
-    // The sealed list is adopted unchanged: 0 is in the next view, and its count bounds the trim.
+    // The sealed list is adopted unchanged: member 0 is in the next view, and its count bounds the
+    // trim.
     assert_eq!(decision.members, nodes(&[1, 2, 3, 4]));
     assert_eq!(decision.trims, [Some(trim - 1)]);
     assert!([1, 2, 3].iter().all(|rank| arena.status(*rank) == Status::Installed));
@@ -109,7 +110,7 @@ fn takeover_extends_an_unsealed_proposal() {
     arena.crash_now(4);
     arena.lose(0, 4);
     step(&mut arena, 0, 0, None);
-    // Only member 2 sees the proposal before 0 is gone.
+    // Only member 2 sees the proposal before member 0 is lost.
     arena.pull(2, 0, usize::MAX);
     step(&mut arena, 2, 0, None);
     let length = arena.members[0].log.len();
@@ -120,7 +121,8 @@ fn takeover_extends_an_unsealed_proposal() {
     assert_eq!(arena.decision.expect("decided").members, nodes(&[2, 3, 4]), "both in one change");
 }
 
-/// Lets member 0 of three seal the list that lets node 9 join. Only 2 sees it before 0 fails.
+/// Lets member 0 of three seal the list that lets node 9 join. Only member 2 sees the seal before
+/// member 0 fails.
 fn sealed_for_one_of_two_survivors(mut arena: Arena) -> Arena {
     settle(&mut arena, &[0, 1, 2]);
     arena.wish(0, NodeId(9));
@@ -147,7 +149,7 @@ fn sealed_for_one_of_two_survivors(mut arena: Arena) -> Arena {
 #[test]
 fn takeover_waits_for_promises_and_finds_earlier_acceptances() {
     let mut arena = sealed_for_one_of_two_survivors(group(3));
-    // Member 2 accepts the seal; 1 suspects 0 and sees nothing of 2.
+    // Member 2 accepts the seal; member 1 suspects member 0 and sees nothing from member 2.
     step(&mut arena, 2, 0, None);
     assert!(arena.members[2].echoed);
     tell(&mut arena, &[1, 2], 0);
@@ -156,14 +158,15 @@ fn takeover_waits_for_promises_and_finds_earlier_acceptances() {
     assert_eq!(arena.leader(1), 1);
     assert_eq!(arena.accepted(1).accepted, before, "1 proposes before 2 has promised");
     settle(&mut arena, &[1, 2]);
-    // With the promise, 1 sees the seal and adopts it.
+    // Together with the promise, member 1 sees the seal and adopts it.
     assert_eq!(arena.decision.expect("1 has taken over").members, nodes(&[1, 2, 3, 9]));
 }
 
 #[test]
 fn suspected_leaders_list_is_refused_after_a_promise() {
     let mut made = setting(1, &nodes(&[1, 2, 3]), &[(0..3).map(Rank).collect()], timeless());
-    // The next view's memory is ready at the third call: 2 sees the seal, but cannot accept it yet.
+    // The next view's memory is ready at the third call: member 2 sees the seal, but cannot accept
+    // it yet.
     made.prepare_calls = 3;
     let mut arena = sealed_for_one_of_two_survivors(Arena::new(Box::leak(made.into())));
     tell(&mut arena, &[1, 2], 0);
@@ -174,7 +177,7 @@ fn suspected_leaders_list_is_refused_after_a_promise() {
     arena.pull(1, 2, usize::MAX);
     step(&mut arena, 1, 0, None);
     assert!(arena.accepted(1).accepted > promised.accepted, "1 proposes");
-    // The copy of 0's row here still shows the seal, and the memory is ready by now.
+    // The local copy of member 0's row still shows the seal, and the memory is ready by now.
     step(&mut arena, 2, 0, None);
     assert_eq!(arena.accepted(2), promised, "2 accepts from a leader that it promised to ignore");
     settle(&mut arena, &[1, 2]);
@@ -198,7 +201,7 @@ fn simultaneous_start_causes_no_suspicion() {
     let mut arena = group_with(16, options);
     for round in 0..200_u64 {
         for rank in 0..16 {
-            // At first no member sees anything of the others.
+            // At first no member sees anything from the others.
             if round > 5 {
                 arena.pull_all(rank);
             }
@@ -230,12 +233,12 @@ fn late_starting_member_sees_earlier_messages() {
         }
         arena
     };
-    // In time: the member receives messages that were sent before it started, and was not suspected
-    // meanwhile.
+    // In time: the member receives messages that were sent before it started, and has not been
+    // suspected in the meantime.
     let arena = late(500, 600);
     assert!((0..3).all(|rank| arena.status(rank) == Status::Steady));
     assert!((0..3).all(|rank| arena.members[rank].around.parts[0].delivered >= 1));
-    // Never: the member is left out, later than one that had already been seen.
+    // Never: the member is excluded, later than a member that has already been seen.
     let arena = late(u64::MAX, 900);
     assert_eq!(arena.status(0), Status::Steady);
     let arena = late(u64::MAX, 1_200);
@@ -266,7 +269,7 @@ fn removed_process_halts_when_it_wakes() {
     assert!(delivered > 0);
     run(&mut arena, &[1, 2], 20, 60);
     assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[2, 3]));
-    // The process wakes, and first sees nothing new, and then everything.
+    // The process wakes, and sees first nothing new, then everything.
     let stable = arena.members[0].around.parts[0].delivered;
     step(&mut arena, 0, 60, Some(99));
     arena.pull_all(0);
@@ -279,7 +282,7 @@ fn removed_process_halts_when_it_wakes() {
 
 const TIMEOUT: u64 = 1_000;
 
-/// Returns three members that suspect each other after that timeout, which is ten heartbeats long.
+/// Returns three members that suspect each other after a timeout that is ten heartbeats long.
 fn group_of_a_timeout() -> Arena {
     let options = ViewOptions {
         heartbeat_interval_ns: TIMEOUT / 10,
@@ -294,7 +297,7 @@ fn group_of_a_timeout() -> Arena {
 fn long_upcalls_hide_no_loss_and_are_tolerated() {
     let mut arena = group_of_a_timeout();
     // Every member is repeatedly in an upcall for nine tenths of the timeout, and so checks the
-    // view only that rarely.
+    // view that rarely.
     let mut run = |ranks: &[usize], turns: std::ops::Range<u64>| {
         for turn in turns {
             for rank in
@@ -338,7 +341,8 @@ fn failed_link_removes_one_of_its_two_members() {
     arena.lose(1, 0);
     step(&mut arena, 0, 0, None);
     step(&mut arena, 1, 0, None);
-    // The third member sees both suspicions; it takes them in rank order, so 0's comes first.
+    // The third member sees both suspicions; it takes them in rank order, so the suspicion by
+    // member 0 comes first.
     settle(&mut arena, &[2, 0, 1]);
     assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[1, 3]));
     assert!(matches!(arena.status(1), Status::Halted(_)));
@@ -350,8 +354,8 @@ fn decision_is_learnt_from_members_that_installed_it() {
     settle(&mut arena, &[0, 1, 2]);
     arena.leave(2);
     arena.pull(0, 2, usize::MAX);
-    // Members 1 and 2 echo, but 1 sees nothing of 2 until 0 has decided, installed the view, and is
-    // gone.
+    // Members 1 and 2 echo, but member 1 sees nothing from member 2 until member 0 has decided,
+    // installed the view, and exited.
     while step(&mut arena, 0, 0, None) != Status::Installed {
         for rank in [1, 2] {
             arena.pull(rank, 0, usize::MAX);

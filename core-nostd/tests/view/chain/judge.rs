@@ -8,7 +8,7 @@ use super::{Chain, belongs};
 impl Chain {
     /// Checks the conditions that hold once all faults have ended.
     pub(super) fn judge(&mut self) -> Result<(), String> {
-        // Deliveries of the current members in their view.
+        // Deliveries by the current members in their view.
         let inside: Vec<(u32, usize, usize)> = self
             .nodes
             .iter()
@@ -48,8 +48,8 @@ impl Chain {
         if inside.len() != here.len() {
             return Err(format!("in the newest view are {here:?}; alive are {inside:?}"));
         }
-        // VIE-7: a survivor's messages are delivered at all members that were there from the first
-        // view on.
+        // VIE-7: a survivor's messages are delivered at all members that have been in the group
+        // since the first view.
         for (node, lists) in &whole {
             for (rule, list) in lists.iter().enumerate() {
                 for (sender, ..) in inside.iter().filter(|(sender, ..)| belongs(*sender, rule)) {

@@ -27,7 +27,7 @@ fn joiner_dying_after_its_admission_is_removed() {
         ..ViewOptions::default()
     };
     let mut arena = group_with(3, options);
-    // Rank 2 is the joiner: it is in the view, but was never there.
+    // Rank 2 is the joiner: it is in the view, but has never run.
     arena.members[2].alive = false;
     for now in 1..200 {
         for rank in [0, 1] {
@@ -198,8 +198,8 @@ fn last_leavers_wait_for_each_other() {
         arena.pull_all(2);
         step(&mut arena, 2, 0, None);
     }
-    // The first member learns that the list is decided, and that 2 knows it. It does not know
-    // whether 1 does.
+    // The first member learns that the list has been decided, and that member 2 knows this. It does
+    // not know whether member 1 does.
     arena.pull(0, 2, usize::MAX);
     assert_eq!(step(&mut arena, 0, 0, None), Status::Decided);
     settle(&mut arena, &[0, 1, 2]);
@@ -252,7 +252,7 @@ fn denied_member_halts_without_suspecting_others() {
     assert_eq!(arena.suspected(0), (vec![1], Status::Installed));
 }
 
-/// A mistake of the host, or a late event.
+/// This may be a mistake by the host, or a late event.
 #[test]
 fn report_about_a_nonexistent_member_changes_nothing() {
     let mut arena = group(3);
@@ -291,7 +291,8 @@ fn large_group_drops_a_failed_member() {
         let rest: Vec<usize> = everyone.iter().copied().filter(|rank| *rank != lost).collect();
         settle(&mut arena, &everyone);
         arena.crash_now(lost);
-        // One member gets the report from its fabric, and the others from that member.
+        // One member receives the report from its fabric, and the others learn of the loss from
+        // that member.
         tell(&mut arena, &[5], lost);
         settle(&mut arena, &rest);
         let next = arena.decision.as_ref().expect("decided").members.len();

@@ -140,7 +140,7 @@ fn messages_that_do_not_fit_remain() {
 }
 
 /// VIE-7: if the host passes the outbox of a view other than the one that ended, nothing is read
-/// there: its slots may still be being built, or hold messages of another view.
+/// from it, because its slots may still be being built, or may hold messages of another view.
 #[test]
 fn nothing_is_carried_over_from_another_views_outbox() {
     let ended_with = |window, says: u8| {
@@ -171,7 +171,7 @@ fn nothing_is_carried_over_from_another_views_outbox() {
     assert_eq!(of_third.get(&third), Some(UndeliveredMessage::Message(&[3])));
 }
 
-/// RDM-7: as with fixed membership.
+/// RDM-7: the same rule as with fixed membership.
 #[cfg(feature = "blocks")]
 #[test]
 fn large_message_waits_for_blocks_in_a_view() {
@@ -194,7 +194,7 @@ fn large_message_waits_for_blocks_in_a_view() {
     }
 }
 
-/// DUR-1: as with fixed membership.
+/// DUR-1: the same rule as with fixed membership.
 #[cfg(feature = "durable")]
 #[test]
 fn message_durable_at_all_members_is_durable_everywhere() {
@@ -251,7 +251,7 @@ fn opened(lent: Lent) -> Option<ViewError> {
     let rows: Vec<Row<'_>> = lines.iter().map(|lines| Row::from_lines(lines)).collect();
     let cells: Vec<_> = (0..sizes.handoffs).map(|_| HandOffCells::new()).collect();
     let ready: Vec<_> = (0..sizes.ready).map(|_| ReadyFlag::new()).collect();
-    // SAFETY: only one node uses it.
+    // SAFETY: only one node uses the memory.
     let memory =
         unsafe { NodeMemory::new(&rows, RowWriter::from_lines(&lines[0]), &cells, &ready) };
     let state = State {

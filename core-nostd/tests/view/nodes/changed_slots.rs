@@ -11,8 +11,8 @@ use super::members::NodeMember;
 use super::members::{Laid, open_laid};
 use super::{Run, SUBGROUP};
 
-/// Returns three members; 0 has sent one message, which all have received, and which 2 has
-/// delivered and 1 has not.
+/// Returns three members; member 0 has sent one message, which all have received, and which member
+/// 2 has delivered but member 1 has not.
 fn received_and_not_delivered() -> Run {
     let mut run = Run::new(3, true, 5);
     bring_to_where_one_has_delivered(&mut run);
@@ -63,8 +63,8 @@ fn slot_changed_during_trim_delivery_is_not_awaited() {
     run.members[1].node.peer_lost(Rank(0));
     run.members[2].node.peer_lost(Rank(0));
     run.stopped.insert(1);
-    // Member 2 learns of the loss first, and echoes; 1 finds the decision and the changed slot in
-    // one step.
+    // Member 2 learns of the loss first, and echoes; member 1 finds the decision and the changed
+    // slot in one step.
     for _ in 0..40 {
         run.step(2);
     }
@@ -75,8 +75,8 @@ fn slot_changed_during_trim_delivery_is_not_awaited() {
 }
 
 /// A member that logs echoes a sealed list only once its log has been shown every message up to the
-/// trims. A member that cannot deliver up to there never echoes. So if one of three members has
-/// stopped, the last has no majority. Without logs the echo comes first, and the last member
+/// trims. A member that cannot deliver up to the trims never echoes. So if one of three members has
+/// stopped, the last member has no majority. Without logs the echo comes first, and the last member
 /// continues.
 #[cfg(feature = "durable")]
 #[test]
@@ -95,7 +95,7 @@ fn slot_changed_while_a_view_ends_is_reported() {
     let mut run = received_and_not_delivered();
     let mut lost = None;
     run.members[1].node.leave();
-    // The leader's proposal wedges 1, which has not checked for stable messages since.
+    // The leader's proposal wedges member 1, which has not checked for stable messages since then.
     run.step(0);
     change_the_slot(&run);
     for _ in 0..6 {

@@ -1,5 +1,5 @@
-//! Columns of the view protocol with checks: a flipped bit in any of them is reported after a
-//! stated number of steps, and until then no step acts on it.
+//! Columns of the view protocol with checks: a flipped bit in any of them is reported after a given
+//! number of steps, and until then no step acts on it.
 
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
 use tramontane_core::fabric::{Event, LossCause};
@@ -125,7 +125,7 @@ fn damaged_cell_of_a_suspected_member_is_ignored() {
     }
 }
 
-/// Makes the fabric of the second of three members report that the first is gone.
+/// Makes the fabric of the second of three members report that the first is lost.
 fn report_loss_of_the_first(run: &mut Run) {
     let lost = Event::PeerLost { view: ViewId(1), peer: Rank(0), cause: LossCause::Unreachable };
     run.members[1].fabric.events.push_back(lost);

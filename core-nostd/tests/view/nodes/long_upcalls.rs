@@ -41,7 +41,7 @@ impl World<'_> {
         }
     }
 
-    /// Sends in each subgroup from one of them, if there is room.
+    /// Sends in each subgroup from one of the quick members, if there is room.
     fn send(&mut self, index: usize) {
         for subgroup in (0..SUBGROUPS).map(SubgroupId) {
             let outbox = self.others[index].node.node().outbox(subgroup).expect("it sends");
@@ -188,8 +188,8 @@ fn member_survives_long_upcalls_when_a_view_ends() {
             world.turn();
             step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
         }
-        // The slow member receives a message from 0, then 1 does, and then 0 begins a change: the
-        // step that wedges the slow member delivers the stable messages.
+        // The slow member receives a message from member 0, then member 1 does, and then member 0
+        // begins a change: the step that wedges the slow member delivers the stable messages.
         world.send(0);
         world.step(0);
         let status = step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));

@@ -16,14 +16,14 @@ use tramontane_core::node::{Loan, Options, State, ViewLink, ViewLoan, ViewNode};
 use tramontane_core::smc::{HandOffCells, ReadyFlag};
 use tramontane_core::view::{PeerState, ViewOptions};
 
-/// Slots of every ring.
+/// Number of slots in every ring.
 const WINDOW: u32 = 4;
 
 /// Carries a member's writes to its peers' copies at once, unless the queue to a peer is full; then
 /// the post must be retried.
 pub struct Carrier {
     pub own: usize,
-    /// Each owner's row as each reader sees it; `None` if all share one memory.
+    /// Each owner's row, as each reader sees it; `None` if all share one memory.
     pub copies: Option<Vec<Vec<RowWriter<'static>>>>,
     pub random: u64,
     /// Percentage of posts that find a queue full.
@@ -31,7 +31,7 @@ pub struct Carrier {
     pub cut: BTreeSet<u16>,
     /// Peers whose memory cannot be written yet.
     pub unready: BTreeSet<u16>,
-    /// Peers that cut this member off.
+    /// Peers that have cut this member off.
     pub denied_by: BTreeSet<u16>,
     /// For each posted list: its destination, and the offset in the row where it begins.
     pub posted: Vec<(u16, usize)>,
@@ -141,7 +141,7 @@ pub struct Laid {
     /// Number of unordered subgroups, which follow the ordered ones, and of ordered subgroups
     /// without senders, which come last.
     pub unordered: usize,
-    /// Slots per ring.
+    /// Number of slots per ring.
     pub window: u32,
     pub node_options: Options,
     pub checks: Checks,

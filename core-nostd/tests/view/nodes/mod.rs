@@ -1,5 +1,6 @@
-//! Nodes whose membership changes: real rings, real messages, two views' memory, and resent
-//! messages that the trim dropped. Members share one memory, or have copies that posts update.
+//! Nodes whose membership changes: real rings, real messages, the memory of two views, and resent
+//! messages that the trim dropped. Members either share one memory or have copies that posts
+//! update.
 
 mod asked;
 mod changed_slots;
@@ -38,7 +39,7 @@ struct Run {
     sent: BTreeMap<u32, u8>,
     stopped: BTreeSet<u32>,
     resent: u32,
-    /// Rings whose first undelivered message was sent in the view that ended.
+    /// Number of rings whose first undelivered message was sent in the view that ended.
     dropped_after_they_were_sent: u32,
 }
 
@@ -144,7 +145,7 @@ impl Run {
         }
     }
 
-    /// Opens the view that the survivors agreed on, and resends the dropped messages.
+    /// Opens the view on which the survivors agreed, and resends the dropped messages.
     fn go_on(&mut self) {
         let mut agreed: Option<Vec<NodeId>> = None;
         for member in &mut self.members {
@@ -195,8 +196,8 @@ impl Run {
             assert_eq!(own, all, "of {node}: each once, in order, none lost");
         }
         for (node, delivered) in &self.delivered {
-            // The deliveries of a member that is out end somewhere. Those of a later member begin
-            // somewhere, with the state at that point.
+            // The deliveries of a member that is out of the group end somewhere. Those of a later
+            // member begin somewhere, with the state at that point.
             let part = first.starts_with(delivered) || first.ends_with(delivered);
             assert!(part, "{node} delivered what the others did not");
         }
@@ -270,7 +271,7 @@ fn unordered_subgroup_has_no_trim_or_delay() {
     }
 }
 
-/// VIE-3: a view does not distinguish why a peer is gone.
+/// VIE-3: a view does not distinguish why a peer is lost.
 #[test]
 fn member_reported_lost_by_the_fabric_is_dropped() {
     for cause in [LossCause::Exited, LossCause::Left, LossCause::Unreachable] {
@@ -279,7 +280,7 @@ fn member_reported_lost_by_the_fabric_is_dropped() {
         run.stopped.insert(3);
         let lost = Event::PeerLost { view: ViewId(1), peer: Rank(2), cause };
         run.members[0].fabric.events.push_back(lost);
-        // The peer is suspected at once, and not only after the timeout for silent members.
+        // The peer is suspected at once, rather than after the timeout for silent members.
         let steps = (1..).find(|_| {
             run.step(0);
             run.members[0].node.suspects(Rank(2))
@@ -313,7 +314,7 @@ fn two_members_lost_together_are_both_dropped() {
     assert_eq!(run.ids, [NodeId(1), NodeId(2), NodeId(3)]);
 }
 
-/// A mistake of the host: no member has that rank.
+/// This is a mistake by the host: no member has that rank.
 #[test]
 fn report_about_a_nonexistent_member_ends_no_view() {
     let mut run = Run::new(3, false, 5);
@@ -389,8 +390,8 @@ fn absent_joiner_does_not_hold_the_old_memory() {
         }
         run.stopped.insert(4);
         run.run(5, false);
-        // One member gets the report from its fabric, and the others from that member: the joiner
-        // was never written to, so no post fails.
+        // One member receives the report from its fabric, and the others learn of the loss from
+        // that member: the joiner was never written to, so no post fails.
         run.members[0].node.peer_lost(Rank(3));
         run.run_to_the_end_of_the_view(false);
         assert!(run.members[..3].iter().all(|member| member.node.is_all_posted()));

@@ -31,7 +31,7 @@ fn about_to_wedge() -> Run {
 }
 
 /// VIE-6: messages that became stable before a view ended are delivered without waiting for the
-/// decision, so each peer has to learn what was received here.
+/// decision, so each peer must learn what has been received here.
 #[test]
 fn wedged_member_posts_writes_a_full_queue_delayed() {
     let mut run = about_to_wedge();
@@ -55,7 +55,7 @@ fn view_columns_are_posted_after_everything_else() {
     for peer in [0, 2] {
         let lists = fabric.posted.iter().filter(|(to, _)| *to == peer);
         let of_the_view: Vec<bool> = lists.map(|(_, offset)| *offset >= columns).collect();
-        // The heartbeat goes first, and guards nothing.
+        // The heartbeat is posted first, and guards nothing.
         assert_eq!(of_the_view, [true, false, true], "to {peer}");
     }
 }
@@ -81,8 +81,8 @@ fn ending_view_is_checked_in_every_step() {
     assert!((2..=4).contains(&of_the_steady), "{of_the_steady}");
 }
 
-/// VIE-3: a suspected member is cut off at the fabric, whoever suspected it first, and the caller
-/// gets one report.
+/// VIE-3: a suspected member is cut off at the fabric, no matter which member suspected it first,
+/// and the caller receives one report.
 #[test]
 fn suspected_member_is_cut_off_and_reported() {
     let mut run = Run::new(4, false, 5);
@@ -95,7 +95,7 @@ fn suspected_member_is_cut_off_and_reported() {
         assert_eq!(told(&mut run, rank), [(Rank(3), LossCause::Unreachable)], "at {rank}");
         assert_eq!(run.members[rank].fabric.cut, [3].into(), "at {rank}");
     }
-    // Member 2 shows a value that no correct member shows.
+    // Member 2 publishes a value that no correct member publishes.
     let offset = run.members[2].layout.view_offset(Rank(2), ViewColumn::Suspicions(0));
     let row = &run.members[1].fabric.copies.as_ref().expect("copies")[2][1];
     row.cell(offset.expect("a column")).expect("in the row").publish(1 << 40);
