@@ -1,5 +1,5 @@
-//! Nothing is allocated after the start on the path of a message: the whole program's allocator
-//! counts.
+//! After the start, nothing is allocated on the path of a message, as counted by the whole
+//! program's allocator.
 
 mod allocation_support;
 
@@ -18,7 +18,7 @@ fn sending_and_delivering_allocate_nothing() {
     let group = Description::builder("allocation").nodes(2).window(16).message_max(64).fixed();
     let group = group.build().expect("a group");
     let folder = tempfile::tempdir().expect("a folder");
-    // Between the two waits only the members' threads run.
+    // Between the two waits, only the members' threads run.
     let (before, after) = (Barrier::new(2), Barrier::new(2));
     static DELIVERED: AtomicU64 = AtomicU64::new(0);
     let counts: Vec<u64> = std::thread::scope(|scope| {
@@ -34,7 +34,8 @@ fn sending_and_delivering_allocate_nothing() {
                     };
                     let running = start(group, options, replica).expect("it starts");
                     let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
-                    // The first message initializes what is set up lazily: a thread's own storage.
+                    // The first message initializes what is set up lazily, namely a thread's own
+                    // storage.
                     sender.send(&[0; 64], time_limit).expect("it is sent");
                     std::thread::sleep(Duration::from_millis(100));
                     before.wait();

@@ -1,5 +1,5 @@
 //! Counts a test program's requests to the system's allocator. The allocator belongs to the whole
-//! program, so each of these tests is a program of its own.
+//! program, so each of these tests is a separate program.
 
 // Each test program uses only a part of it.
 #![allow(dead_code)]
@@ -35,12 +35,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the allocations of all threads so far.
+/// Returns the number of allocations by all threads so far.
 pub fn of_all_threads() -> u64 {
     ALL.load(Ordering::Relaxed)
 }
 
-/// Returns the allocations of this thread so far: the test harness has threads of its own.
+/// Returns the number of allocations by this thread so far. The test harness has other threads.
 pub fn of_this_thread() -> u64 {
     OF_THREAD.get()
 }

@@ -1,4 +1,4 @@
-//! The host fabrics keep the contract of a fabric.
+//! Tests that the host fabrics keep the contract of a fabric.
 //!
 //! `cargo test -p tramontane-runtime --test contract -- --nocapture` prints the verdicts.
 

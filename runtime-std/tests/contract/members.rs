@@ -1,5 +1,5 @@
-//! Three members on a real fabric, all in this process: a lost member is dropped, and two members
-//! race in threads of their own.
+//! Three members on a real fabric, all in this process. A lost member is dropped, and racing
+//! members have their own threads.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::Rank;
 use tramontane_core::memory::{Row, RowWriter};
 
-/// Longer than a ring takes, even on a busy machine.
+/// A time limit longer than a ring takes, even on a busy machine.
 pub const SLEEP_MAX: Duration = Duration::from_secs(5);
 
-/// Longer than any race takes.
+/// A time limit longer than any race takes.
 const RACE_MAX: Duration = Duration::from_secs(120);
 
 /// The interface of a member in a race.
@@ -20,19 +20,20 @@ pub trait Racer: Send {
     /// Its fabric.
     type Fabric: Fabric;
 
-    /// Turns between two checks of the clock, at which the other thread may get the processor.
+    /// Number of turns between two checks of the clock, at which the other thread may get the
+    /// processor.
     const TURNS_PER_LOOK: u32;
 
-    /// Returns its fabric, its row, and all rows as it sees them.
+    /// Returns the member's fabric, its row, and all rows as the member sees them.
     fn seat(&mut self) -> (&mut Self::Fabric, RowWriter<'_>, Vec<Row<'_>>);
 
-    /// Begins a member's step: actors that only read do not poll.
+    /// Begins a member's step, because actors that only read do not poll.
     fn begin(fabric: &mut Self::Fabric);
 
     /// Sleeps for at most [`SLEEP_MAX`].
     fn sleep(fabric: &mut Self::Fabric) -> Wake;
 
-    /// Yields the processor to the other thread: both may have to share one.
+    /// Yields the processor to the other thread, because both may have to share one.
     fn give_way() {
         std::thread::yield_now();
     }
@@ -56,12 +57,12 @@ impl<M> Members<M> {
         self.0[rank.index()].as_mut().expect("nobody uses who was lost")
     }
 
-    /// Returns the members that are there.
+    /// Returns the remaining members.
     pub fn iter(&self) -> impl Iterator<Item = &M> {
         self.0.iter().flatten()
     }
 
-    /// Returns the members that are there, mutably.
+    /// Returns the remaining members, mutably.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut M> {
         self.0.iter_mut().flatten()
     }
@@ -73,7 +74,7 @@ impl<M> Members<M> {
 }
 
 impl<M: Racer> Members<M> {
-    /// Runs two members in two threads until both are done, or one found a breach.
+    /// Runs two members in two threads until both are done, or one has found a breach.
     pub fn race(&mut self, actors: [(Rank, &mut dyn Actor<M::Fabric>); 2]) -> Result<(), Breach> {
         let race = Race::default();
         let mut members: Vec<Option<&mut M>> = self.0.iter_mut().map(Option::as_mut).collect();
@@ -95,17 +96,18 @@ impl<M: Racer> Members<M> {
     }
 }
 
-/// The state that the threads of a race share.
+/// The state shared by the threads of a race.
 #[derive(Default)]
 struct Race {
-    /// One of them found a breach.
+    /// Set when one of them has found a breach.
     stop: AtomicBool,
     /// The number of actors that are done.
     done: AtomicUsize,
 }
 
-/// Runs an actor's turns until both are done, or the other found a breach. An actor that is done
-/// keeps stepping, because its last posts may wait for room, and the other for them.
+/// Runs an actor's turns until both actors are done, or the other has found a breach. An actor that
+/// is done keeps stepping, because its last posts may wait for room, and the other actor for those
+/// posts.
 fn act<M: Racer>(
     member: &mut M,
     actor: &mut dyn Actor<M::Fabric>,

@@ -1,5 +1,6 @@
-//! Shared memory keeps the contract, as a fabric of the runtime: several members in one process,
-//! each with its own files and mappings, as in separate processes; two members race in two threads.
+//! Shared memory keeps the contract, as a fabric of the runtime. Several members run in one
+//! process, each with its own files and mappings, as in separate processes. Two members race in two
+//! threads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,7 +24,7 @@ use tramontane_shared_memory::{Error, Fences, GroupName, Residence, Root, Shared
 
 use crate::members::{Members, Racer, SLEEP_MAX};
 
-/// Groups in a folder of their own, with doorbells of one kind.
+/// Groups in a separate folder, with doorbells of one kind.
 struct SharedMemories {
     fences: Fences,
     rounds: u64,
@@ -33,7 +34,7 @@ impl Testbed for SharedMemories {
     type Bench<'b> = Group3;
 
     fn with(&self, scene: impl FnOnce(&mut Group3)) {
-        // In the usual place if possible, or anywhere else: it also works on a disk.
+        // In the usual place if possible, otherwise anywhere, because it also works on a disk.
         let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a folder");
         let root = Root::under(folder.path());
         let members = join_all(&root, self.fences);
@@ -87,7 +88,7 @@ impl Member {
     }
 }
 
-/// The number of passes between two runs of a member's timer while it waits.
+/// The number of passes between two runs of a waiting member's timer.
 const PASSES_PER_LOOK: u64 = 64;
 
 struct Group3 {
@@ -121,13 +122,13 @@ impl Bench for Group3 {
     }
 
     fn pass(&mut self) {
-        // Lists are never in flight here, but blocks are: they make progress at members that wait
-        // for something else.
+        // Lists are never in flight here, but blocks are: they make progress while members wait for
+        // something else.
         for member in self.members.iter_mut() {
             let AnyFabric::SharedMemory(fabric) = &mut member.fabric else { continue };
             fabric.carry_blocks();
         }
-        // Rows appear when members check for them, which their timers do.
+        // Rows appear when members check for them, as their timers do.
         self.passes += 1;
         if self.passes.is_multiple_of(PASSES_PER_LOOK) {
             for member in self.members.iter_mut() {
@@ -138,7 +139,7 @@ impl Bench for Group3 {
     }
 
     fn settle(&mut self) {
-        // The work of a member's timer, and blocks: a few pieces each.
+        // The work of a member's timer, and a few pieces of blocks each.
         for _ in 0..8 {
             self.pass();
         }
@@ -152,8 +153,8 @@ impl Bench for Group3 {
     }
 
     fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
-        // Like a process that ends: its locks are released, and it has not announced that it
-        // leaves.
+        // Like a process that exits: its locks are released, but it has not announced that it is
+        // leaving.
         self.members.lose(member);
         Ok(())
     }

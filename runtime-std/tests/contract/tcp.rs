@@ -1,7 +1,7 @@
-//! TCP keeps the contract, as a fabric of the runtime: several members in one process, connected
-//! over loopback as members on several hosts are, unencrypted and with a key, with the kernel's own
-//! buffers and with the smallest; two members race in two threads. Its blocks keep the contract
-//! too.
+//! TCP keeps the contract, as a fabric of the runtime. Several members run in one process,
+//! connected over loopback as members on several hosts would be: unencrypted and with a key, with
+//! the kernel's default buffers and with the smallest ones. Two members race in two threads. The
+//! blocks also keep the contract.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use tramontane_tcp::{Settings, Tcp};
 
 use crate::members::{Members, Racer, SLEEP_MAX};
 
-/// How long a racer leaves its processor to others.
+/// The time for which a racer leaves its processor to others.
 const RACE_PAUSE: Duration = Duration::from_micros(20);
 
 /// Groups that are connected in one way.
@@ -47,8 +47,8 @@ fn ids() -> Vec<NodeId> {
     (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
 }
 
-/// Makes all members meet, each in a thread of its own, because each waits for the others. No view
-/// is open afterwards.
+/// Lets all members meet, each in its own thread, because each waits for the others. No view is
+/// open afterwards.
 fn meet(how: &Connected) -> Members<Member> {
     let listeners: Vec<TcpListener> =
         (0..MEMBERS).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
@@ -153,14 +153,14 @@ impl Bench for Group3 {
 
     fn settle(&mut self) {
         // Bytes sent over loopback have arrived when the call returns; a full socket accepts more
-        // once it was read.
+        // once it has been read.
         for _ in 0..2000 {
             self.carry();
             if self.members.iter_mut().all(|member| tcp(&mut member.fabric).is_quiet()) {
                 break;
             }
         }
-        // The end of a connection, and room in a socket, are reported a little later.
+        // The end of a connection, and room in a socket, are reported slightly later.
         for _ in 0..3 {
             std::thread::sleep(Duration::from_micros(100));
             self.carry();
@@ -172,7 +172,7 @@ impl Bench for Group3 {
     }
 
     fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
-        // Like a process that ends: its sockets are closed, and it has announced nothing.
+        // Like a process that exits: its sockets are closed, but it has announced nothing.
         self.members.lose(member);
         Ok(())
     }
@@ -188,7 +188,7 @@ impl Bench for Group3 {
 
 impl BlockBench for Group3 {
     fn block_region(&self) -> Region {
-        // Each member allocated one of its own, and the first number is the same everywhere.
+        // Each member has allocated its own region, and the first number is the same everywhere.
         self.members.iter().next().expect("a member").blocks.region()
     }
 
@@ -221,7 +221,7 @@ impl Racer for Member {
         if HostFabric::sleep(fabric, SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
     }
 
-    /// Sleeps, because yielding on a busy machine costs whole time slices.
+    /// Sleeps, because yielding costs whole time slices on a busy machine.
     fn give_way() {
         std::thread::sleep(RACE_PAUSE);
     }
@@ -244,8 +244,8 @@ fn key() -> Option<SharedKey> {
     Some(SharedKey::from_bytes([7; 32]))
 }
 
-/// Buffers that a few hundred lists fill. The very smallest make TCP wait for its own timers all
-/// the time.
+/// Buffers that a few hundred lists fill. With the smallest possible buffers, TCP would wait for
+/// its own timers all the time.
 fn small() -> Settings {
     Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
 }
@@ -301,8 +301,8 @@ fn blocks_over_tcp_keep_the_contract() {
     }
 }
 
-/// Posts until there is no room, publishes how many lists were accepted, and is done while the last
-/// ones still wait.
+/// Posts until there is no room, publishes the number of accepted lists, and is done while the last
+/// lists are still waiting.
 struct Pouring<'p> {
     lists: u64,
     taken: &'p AtomicU64,
@@ -326,7 +326,7 @@ impl Actor<AnyFabric> for Pouring<'_> {
     }
 }
 
-/// Receives nothing before the other is done, and then everything.
+/// Receives nothing until the other actor is done, and then everything.
 struct Draining<'p> {
     taken: &'p AtomicU64,
 }
@@ -341,8 +341,8 @@ impl Actor<AnyFabric> for Draining<'_> {
     }
 }
 
-/// Under load, two clauses hung once in ten runs, because an actor that was done no longer
-/// transferred its data.
+/// Regression: under load, two clauses hung once in ten runs, because an actor that was done no
+/// longer transferred its data.
 #[test]
 fn last_posts_of_finished_actor_arrive() {
     Connected { key: None, settings: small(), rounds: 1 }.with(|group| {

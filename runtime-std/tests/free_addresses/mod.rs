@@ -1,13 +1,13 @@
-//! Free addresses for processes that listen themselves, shared by tests of this package and of the
-//! commands.
+//! Free addresses for processes that listen themselves. Shared by the tests of this package and of
+//! the commands.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Returns addresses at which no process listens at present, all different.
+/// Returns addresses at which no process currently listens, all of them different.
 pub fn free_addresses(count: usize) -> Vec<SocketAddr> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Below the ports that the system gives to connections, because a connection may take a port
+    // Below the ports that the system assigns to connections, because a connection may take a port
     // that was free a moment ago.
     let address = || {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! More groups on a node than a view has channels: numbers are unlimited, and nothing of an old
-//! group reaches a new one.
+//! Tests more groups on a node than a view has channels: the supply of numbers is unlimited, and
+//! nothing from an old group reaches a new one.
 
 use std::collections::VecDeque;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use crate::block_group_support::*;
 use crate::fixed_support::Meeting;
 use crate::group_support::carriers_of_processes;
 
-/// The numbers that have channels of one view.
+/// The number of group numbers that have channels in one view.
 const GENERATION: u64 = 1024;
 
 /// The delay, in groups, after which the other members create a group that the root has created.
@@ -33,19 +33,19 @@ impl Dice {
     }
 }
 
-/// A group whose root has sent everything, and closes.
+/// A group whose root has sent everything and is closing the group.
 struct Begun {
     number: u64,
     members: Vec<u32>,
     sizes: Vec<usize>,
-    /// The member that has no memory for the first message.
+    /// The member that has no memory for the first message, if any.
     fails: Option<u32>,
     root: Part,
 }
 
 impl Begun {
-    /// Begins a group of 2 or 3 of the nodes, any of them the root; one in 32 fails with blocks in
-    /// flight.
+    /// Begins a group of 2 or 3 of the nodes, with any of them as the root. One group in 32 fails
+    /// with blocks in flight.
     fn begin(crowd: &Crowd, number: u64, dice: &mut Dice) -> Self {
         let mut members = vec![0, 1, 2];
         members.rotate_left(dice.below(3) as usize);
@@ -59,14 +59,14 @@ impl Begun {
             let buffer = crowd.filled(members[0], &content(8 * number + message, *bytes));
             root.group.send(buffer, *bytes).expect("it is sent");
         }
-        // It ends, perhaps before others have begun.
+        // The group may end before others have begun.
         let closed = root.group.close(Duration::ZERO);
         assert!(matches!(closed, Err(CloseFailure::TimedOut(_)) | Ok(Ended::Closed)), "{closed:?}");
         Self { number, members, sizes, fails, root }
     }
 
-    /// Creates the group at the other members, late; each receives what belongs to this group, and
-    /// nothing else.
+    /// Creates the group at the other members, late. Each receives exactly what belongs to this
+    /// group.
     fn end(self, crowd: &Crowd) {
         let Self { number, members, sizes, fails, root } = self;
         let room = |id| if fails == Some(id) { 0 } else { usize::MAX };
@@ -123,7 +123,7 @@ fn open_group_delays_much_higher_group_numbers() {
             });
             let early = creation.recv_timeout(Duration::from_millis(500));
             assert!(early.is_err(), "the first group is open");
-            // It works as before.
+            // The node works as before.
             let bytes = content(1, 9 * BLOCK);
             first[0].group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
             first[1].expect_message(0, &bytes);
@@ -142,8 +142,8 @@ fn open_group_delays_much_higher_group_numbers() {
 const ALL: [u32; 3] = [0, 1, 2];
 const KILLED: u32 = 2;
 
-/// Does nothing unless this program was started again to play this role: takes part in one group
-/// after the other until it is killed, as a member that says nothing.
+/// Does nothing unless this program was started again to play this role. Takes part in one group
+/// after another until it is killed, as a member that announces nothing.
 #[test]
 fn role_take_part_until_killed() {
     let Ok(role) = std::env::var("TRAMONTANE_ROLE") else { return };
@@ -188,13 +188,13 @@ fn killed_process_ends_only_its_own_groups() {
         for part in &with {
             let Ended::Failed { node, cause } = part.expect_end() else { panic!("{fabric:?}") };
             assert_eq!(node, NodeId(KILLED), "{fabric:?}");
-            // A post may be refused before the fabric reports the reason.
+            // A post may be refused before the fabric has reported the reason.
             let is_dead = matches!(cause, Cause::Lost(LossCause::Exited | LossCause::Unreachable));
             assert!(is_dead, "{fabric:?}: {cause:?}");
         }
         end(without);
         (LAST + 2..3 * GENERATION).for_each(|number| end(begin(number, &ALL[..2], 3)));
-        // A group with a node that was lost long ago does not wait for it.
+        // A group with a node that was lost long ago does not wait for that node.
         for id in [0, 1] {
             let part = crowd.create(id, 3 * GENERATION, &ALL, OPTIONS, usize::MAX);
             let is_failed = matches!(part.expect_end(), Ended::Failed { node: NodeId(KILLED), .. });

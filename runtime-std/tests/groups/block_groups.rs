@@ -1,5 +1,5 @@
-//! Groups of block multicasts: nodes that are threads of this process, over each fabric; over RDMA
-//! if there is a device (`hal-verbs/lab/ci groups`), or if a fake one is requested.
+//! Groups for block multicast. Their nodes are threads of this process, over each fabric, including
+//! RDMA if there is a device (`hal-verbs/lab/ci groups`) or a fake one is requested.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -63,7 +63,7 @@ fn overlapping_groups_wait_for_late_members() {
                 part.group.send(crowd.filled(members[0], &bytes), bytes.len()).expect("it is sent");
             }
         }
-        // The others create the group after everything was sent.
+        // The other members create the group after everything has been sent.
         for (number, members) in (0..).zip(rotations) {
             let late = members[1..]
                 .iter()
@@ -180,7 +180,7 @@ fn closing_block_group_refuses_messages() {
         let root = crowd.create(0, 3, &[0, 1], OPTIONS, usize::MAX);
         let bytes = content(1, 3 * BLOCK);
         root.group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
-        // The other member is late, so the group cannot be over.
+        // The other member is late, so the group cannot have ended.
         let short = Duration::from_millis(1);
         assert_eq!(root.group.close(short), Err(CloseFailure::TimedOut(short)));
         let refused = root.group.send(crowd.filled(0, &[5]), 1).expect_err("it closes");
@@ -219,7 +219,7 @@ fn excessive_window_is_refused_and_frees_number() {
     });
 }
 
-/// Blocks its node at its first message, until it is released.
+/// Blocks its node at the first message until it is released.
 struct Slow {
     begun: Sender<()>,
     go_on: Receiver<()>,
@@ -228,8 +228,8 @@ struct Slow {
 impl Recipient for Slow {
     fn incoming(&mut self, _: u64, _: usize) -> Option<Buffer> {
         let _ = self.begun.send(());
-        // With a time limit: if it had not confirmed the close before, all members would wait for
-        // it.
+        // With a time limit, because if it had not confirmed the close before, all members would
+        // wait for it.
         let _ = self.go_on.recv_timeout(PATIENCE / 4);
         None
     }
@@ -237,8 +237,8 @@ impl Recipient for Slow {
     fn completed(&mut self, _: u64, _: Buffer, _: usize) {}
 }
 
-/// Two members know that the group is closed and leave while the third is stalled: it finds the
-/// decision and their departure at once.
+/// Two members know that the group is closed, and leave while the third is stalled. The third then
+/// finds both the decision and their departure.
 #[test]
 fn leaving_closed_group_does_not_fail_others() {
     Crowd::each(3, |mut crowd| {
@@ -263,7 +263,7 @@ fn leaving_closed_group_does_not_fail_others() {
     });
 }
 
-/// Panics at its first message.
+/// Panics at the first message.
 struct Careless(Arc<Mutex<bool>>);
 
 impl Recipient for Careless {

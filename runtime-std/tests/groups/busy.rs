@@ -1,4 +1,4 @@
-//! A group that is never idle admits a node, however slowly that node takes over what it missed.
+//! A group that is never idle admits a node, however slowly that node receives what it has missed.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -21,10 +21,11 @@ const NODES: usize = 3;
 
 const MESSAGE_BYTES: usize = 10_240;
 
-/// Longer than any operation takes here.
+/// A time limit longer than any operation takes here.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Messages delivered of each sender, which is also the number of its next one.
+/// The number of messages delivered from each sender, which is also the number of the sender's next
+/// message.
 type Counts = [u64; NODES];
 
 /// A state that takes a while to send.
@@ -39,7 +40,7 @@ impl Read for Large {
     }
 }
 
-/// An application that is slow with each message that it missed.
+/// An application that is slow with each message that it has missed.
 struct Counting {
     counts: Arc<Mutex<Counts>>,
     replayed: Arc<AtomicU64>,
@@ -112,7 +113,7 @@ fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> M
     }
 }
 
-/// Sends as fast as possible, until told to end. Returns the number of messages.
+/// Sends as fast as possible until told to stop. Returns the number of messages.
 fn send_on(mut sender: Sender, is_over: &AtomicBool) -> u64 {
     let mut message = [7; MESSAGE_BYTES];
     let mut number: u64 = 0;

@@ -1,5 +1,5 @@
-//! Groups whose membership changes, members as threads of this process: over shared memory, over
-//! TCP, and over RDMA if there is a device, or a fake one is requested.
+//! Groups whose membership changes. Their members are threads of this process, over shared memory,
+//! over TCP, and over RDMA if there is a device or a fake one is requested.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -129,7 +129,8 @@ fn closed_member_returns_undelivered_messages() {
         let first = crowd.send(0, 0);
         crowd.await_all_of(&[0, 1], &[0], 1);
         let told = std::sync::Arc::clone(&crowd.told[&1]);
-        // A slow application: its member has received the next message, and receives no other.
+        // The application is slow: its member has received the next message, but will receive no
+        // further one.
         let busy = told.lock().expect("nobody panics");
         let calls = crowd.calls(1);
         let second = crowd.send(0, 1);
@@ -150,7 +151,7 @@ fn closed_member_returns_undelivered_messages() {
         for _ in 0..2 {
             let fates = [&first, &second, &third, &fourth].map(|receipt| receipt.fate());
             assert_eq!(fates, [Fate::Delivered, Fate::Delivered, Fate::Unknown, Fate::NotSent]);
-            // An attempt to send steps the member once more, which changes nothing.
+            // An attempt to send steps the member once more, but that changes nothing.
             assert!(
                 sender
                     .send(&crate::group_support::message(0, 4), Duration::from_millis(1))

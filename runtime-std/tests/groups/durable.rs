@@ -1,10 +1,10 @@
-//! Groups that log what they deliver: the content of the members' disks.
+//! Tests the content of the members' disks in groups that log the messages that they deliver.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::group_support::{Crowd, PATIENCE, carriers};
 
-/// All members have the messages of all views on disk, in the one order.
+/// All members have the messages of all views on disk, in the same order.
 #[test]
 fn members_log_deliveries_in_order_across_views() {
     for carrier in carriers() {
@@ -21,7 +21,7 @@ fn members_log_deliveries_in_order_across_views() {
         });
         let last = last.last().expect("some were sent");
         last.durable_everywhere().wait(PATIENCE).expect("all disks take it");
-        // Durable before anything is closed.
+        // The messages are durable before anything is closed.
         let status = crowd.running(0).status();
         let durable = status.subgroups[0].durable.expect("it is logged");
         assert!(durable.here >= durable.majority && durable.majority >= durable.all);
@@ -34,7 +34,7 @@ fn members_log_deliveries_in_order_across_views() {
     }
 }
 
-/// Nothing is delayed, and nothing is synced twice: at a low rate a message is one commit.
+/// Nothing is delayed, and nothing is synced twice: at a low rate, each message is one commit.
 #[test]
 fn low_rate_messages_are_committed_one_by_one() {
     let mut crowd = Crowd::of(tramontane_runtime::carrier::Carrier::SharedMemory, 3).logged();
@@ -55,7 +55,7 @@ fn low_rate_messages_are_committed_one_by_one() {
     }
 }
 
-/// A member that is killed and returns has what it missed, and continues its log.
+/// A member that is killed and returns receives what it has missed, and continues its log.
 #[test]
 fn returning_member_logs_the_same_records() {
     for carrier in carriers() {

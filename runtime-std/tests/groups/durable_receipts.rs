@@ -1,4 +1,4 @@
-//! Receipts: the levels that a message reaches, queried, waited for and awaited.
+//! Receipts for the levels that a message reaches, which can be queried, waited for and awaited.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn stopped_member_ends_all_receipt_waits() {
         let first = crowd.logged_sender(0).send(&message(0, 0), PATIENCE).expect("it is sent");
         first.durable_everywhere().wait(PATIENCE).expect("disks take it");
         let told = Arc::clone(&crowd.told[&1]);
-        // A slow application: nothing further is delivered everywhere.
+        // The application is slow, so nothing further is delivered everywhere.
         let busy = told.lock().expect("nobody panics");
         crowd.logged_sender(0).send(&message(0, 1), PATIENCE).expect("it is sent");
         let calls = crowd.calls(1);
@@ -117,14 +117,14 @@ fn stopped_member_ends_all_receipt_waits() {
             }
         });
         drop(busy);
-        // Known levels remain known, and the other waits end at once.
+        // Levels already reported remain known, and all other waits end at once.
         assert!(first.durable_everywhere().is_reached());
         assert_eq!(waits(&open, Receipt::durable_here), stopped);
         assert_eq!(waits(&open, Receipt::accepted), (Ok(()), Ok(())));
     }
 }
 
-/// Tasks that are given up leave nothing behind that would prevent others from waking.
+/// Abandoned tasks leave nothing behind that would prevent others from waking.
 #[test]
 fn abandoned_waits_do_not_block_others() {
     let crowd = crowd(Carrier::SharedMemory);
@@ -139,7 +139,7 @@ fn abandoned_waits_do_not_block_others() {
                     let _ = given_up.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                     waits.push(receipt.durable_majority());
                 }
-                // The last first.
+                // The last wait is dropped first.
                 while let Some(wait) = waits.pop() {
                     block_on(wait).expect("a majority takes it");
                 }

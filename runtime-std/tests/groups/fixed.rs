@@ -1,4 +1,4 @@
-//! Groups with fixed membership, each member driven by a thread of its own, over each fabric.
+//! Groups with fixed membership, over each fabric. Each member is driven by its own thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Barrier, mpsc};
@@ -55,7 +55,7 @@ fn messages_of_several_threads_have_one_order() {
             assert!(running.settle(PATIENCE) || running.stopped().is_some());
             (seen, running)
         });
-        // All members have all messages, so the first to close is not missed by any of them.
+        // All members have all messages, so that no member misses the first one to close.
         let delivered: Vec<_> = delivered.into_iter().map(|(seen, _)| seen).collect();
         assert_eq!(delivered[0], delivered[1]);
         assert_eq!(delivered[0], delivered[2]);
@@ -100,8 +100,8 @@ fn upcall_panic_stops_member_and_informs_others() {
 }
 
 /// The first member that leaves ends the group, and undelivered messages are returned. The others
-/// read nothing further from it once they know that it left, so it stays until the other has
-/// delivered the same as it.
+/// read nothing further from it once they know that it has left, so it stays until the other has
+/// delivered the same messages.
 #[test]
 fn leave_ends_fixed_group_and_returns_undelivered_messages() {
     for fabric in carriers() {
@@ -158,7 +158,7 @@ fn idle_fixed_group_sleeps_and_posts_nothing() {
             let running = start(description, options, replica).expect("it starts");
             let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
             for round in 0..20_u32 {
-                // Each in turn breaks the silence in which all sleep.
+                // Each member in turn breaks the silence during which all are asleep.
                 if round % 3 == node {
                     std::thread::sleep(Duration::from_millis(30));
                     sender.send(&round.to_le_bytes(), PATIENCE).expect("it is sent");
@@ -209,8 +209,8 @@ fn delivery_queue_follows_receivers_pace() {
 
 #[test]
 fn settle_gets_turn_from_polling_thread() {
-    // Regression: the polling thread held the turn while it paused and slept, so that a settle
-    // could wait indefinitely.
+    // Regression: the polling thread held the turn while it paused and slept, so a settle could
+    // wait indefinitely.
     let meeting = Meeting::new(Carrier::SharedMemory, 1);
     meeting.run(shape(1, 4, 8), 1, |_, description, options| {
         let replica = |_: &mut Messages<'_, '_>| {};
@@ -218,7 +218,8 @@ fn settle_gets_turn_from_polling_thread() {
         let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
         for round in 0..100_u64 {
             sender.send(&[], PATIENCE).expect("it is sent");
-            // Pauses from none at all to long after the thread has fallen asleep.
+            // Pauses of increasing length, from none at all to long after the thread has fallen
+            // asleep.
             std::thread::sleep(Duration::from_micros(round * round));
             assert!(running.settle(PATIENCE), "round {round}");
         }
@@ -247,7 +248,7 @@ fn fixed_group_needs_all_nodes_and_one_description() {
     }
 }
 
-/// Running members are not disturbed by a process that comes late.
+/// Running members are not disturbed by a process that arrives late.
 #[test]
 fn late_process_cannot_join_fixed_group() {
     let meeting = Meeting::new(Carrier::Tcp, 2);

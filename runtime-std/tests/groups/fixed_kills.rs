@@ -1,5 +1,5 @@
-//! A process of a group with fixed membership is killed: the others end, and report which one it
-//! was and how it was lost.
+//! Kills a process of a group with fixed membership. The others end, and report which process was
+//! lost and how.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -19,8 +19,8 @@ fn group() -> DescriptionBuilder {
     Description::builder("killed").nodes(3).window(8).message_max(16)
 }
 
-/// Does nothing unless this program was started again to play this role: sends until it is killed.
-/// Arguments: the folder, and the members' addresses.
+/// Does nothing unless this program was started again to play this role. Sends until it is killed.
+/// Its arguments are the folder and the members' addresses.
 #[test]
 fn role_send_until_killed() {
     let Ok(role) = std::env::var("TRAMONTANE_ROLE") else { return };
@@ -29,7 +29,7 @@ fn role_send_until_killed() {
     let running = start(meeting.describe(group()), meeting.options(KILLED), replica);
     let running = running.expect("it starts");
     let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
-    // With a limit, in case the test ended without killing it.
+    // With a limit, in case the test ends without killing this process.
     for number in 0_u64.. {
         if sender.send(&number.to_le_bytes(), PATIENCE).is_err() {
             return;
@@ -61,7 +61,8 @@ fn fixed_members_name_the_killed_process() {
             };
             start(description, options, replica).expect("it starts")
         });
-        // Killed in the middle of its messages; each of the others delivered some of them.
+        // The process is killed in the middle of its messages, some of which each of the others has
+        // delivered.
         let mut delivered = 0;
         while delivered < 1000 {
             delivered += heard.recv_timeout(PATIENCE).expect("it sends");
@@ -77,7 +78,7 @@ fn fixed_members_name_the_killed_process() {
         }
         if fabric == Carrier::SharedMemory {
             drop(running);
-            // Nothing that the killed process left obstructs the next group.
+            // Nothing that the killed process has left behind obstructs the next group.
             let again = meeting.run(group(), 3, |_, description, options| {
                 start(description, options, |_: &mut Messages<'_, '_>| {}).expect("it starts")
             });

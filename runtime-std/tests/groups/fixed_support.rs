@@ -48,7 +48,7 @@ impl Meeting {
         Self { folder, fabric, listeners, addresses, _made: Some(made) }
     }
 
-    /// Returns the argument with which another process can meet here: [`of_role`](Self::of_role)
+    /// Returns the argument with which another process can meet here. [`of_role`](Self::of_role)
     /// reads it.
     pub fn role(&self) -> String {
         let addresses = self.addresses.iter().map(ToString::to_string);
@@ -56,7 +56,7 @@ impl Meeting {
         [folder, fabric].into_iter().chain(addresses).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the meeting of the process that started this one to play a role.
+    /// Returns the meeting of the process that has started this one to play a role.
     pub fn of_role(role: &str) -> Self {
         let mut words = role.split(' ');
         let folder = words.next().expect("a folder").into();
@@ -73,7 +73,7 @@ impl Meeting {
         }
     }
 
-    /// Runs a group that meets here, each member in a thread of its own that calls `body`.
+    /// Runs a group that meets here. Each member has its own thread, which calls `body`.
     pub fn run<R: Send>(
         &self,
         builder: DescriptionBuilder,

@@ -1,5 +1,5 @@
 //! Clients that follow a group know what its members know: the state, the messages, and the views
-//! and ends of clients between them.
+//! and ends of clients between the messages.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -22,7 +22,7 @@ use crate::group_support::PATIENCE;
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// Everything that an application received, in order. An entry repeated without a message in
+/// Everything that an application has received, in order. An entry repeated without a message in
 /// between is recorded once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ledger {
@@ -113,7 +113,7 @@ impl Place {
         description.subgroups[0].clients = true;
         if carrier == Carrier::Tcp {
             description.fabric = carrier;
-            // Held together, so that they differ.
+            // Held at the same time, so that they differ.
             let held: Vec<TcpListener> = (0..3)
                 .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
                 .collect();
@@ -146,7 +146,7 @@ impl Place {
         })
     }
 
-    /// Returns the members, beginning with the given one.
+    /// Returns the members, starting with the given one.
     fn members(&self, first: usize) -> Members {
         let root = Root::under(self.root.path());
         let endpoints = ControlEndpoints::of(&self.description, &root).expect("addresses");
@@ -156,13 +156,13 @@ impl Place {
     }
 }
 
-/// A follower, and its knowledge.
+/// A follower, and what it knows.
 struct Follower {
     subscriber: Subscriber,
     ledger: Ledger,
-    /// The positions of the states that it took over.
+    /// The positions of the states that the follower has received.
     states: Vec<u64>,
-    /// The positions from which the group had another history.
+    /// The positions at which the group's history started to differ.
     changed: Vec<u64>,
 }
 
@@ -191,7 +191,7 @@ impl Follower {
         }
     }
 
-    /// Reads on until it knows as much as the ledger.
+    /// Reads until the follower knows as much as the ledger.
     fn catch_up(&mut self, to: &Ledger) {
         let until = Instant::now() + PATIENCE;
         while self.ledger.lines.len() < to.lines.len() {
@@ -209,8 +209,8 @@ fn publish(publisher: &Publisher, lines: std::ops::Range<u32>) {
     publisher.wait(PATIENCE).expect("they are delivered");
 }
 
-/// Followers come at any moment and at any member, and one member ends. In the end each follower
-/// knows what a member knows that was there all the time, in its order.
+/// Followers connect at any moment and to any member, and one member ends. In the end, each
+/// follower knows the same, in the same order, as a member that was present all the time.
 #[test]
 fn followers_match_members_after_member_loss() {
     for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
@@ -229,14 +229,14 @@ fn followers_match_members_after_member_loss() {
             publish(&other, 0..3);
             other.close(PATIENCE).expect("nothing is under way");
         }
-        // All followers that are there have the last message before their member goes.
+        // All connected followers have the last message before their member ends.
         let before = running[0].1.ledger();
         followers.iter_mut().for_each(|follower| follower.catch_up(&before));
         drop(running.pop());
         publish(&publisher, 50..60);
         followers.push(Follower::new(place.members(0)));
         publisher.close(PATIENCE).expect("nothing is under way");
-        // The control message that the client ends follows the lines.
+        // The control message about the client's end follows the lines.
         let until = Instant::now() + PATIENCE;
         let is_last = |ledger: &Ledger| {
             ledger.lines.iter().filter(|line| line.starts_with("forgotten")).count() == 6
@@ -254,9 +254,9 @@ fn followers_match_members_after_member_loss() {
     }
 }
 
-/// A group that begins anew under the same addresses reuses the positions of the earlier one, but a
-/// follower of the earlier group is not mistaken for one of the new group. It learns of the new
-/// group, and receives its state, whether that is longer or shorter than what it knows.
+/// A new group under the same addresses reuses the positions of the earlier one, but a follower of
+/// the earlier group is not mistaken for one of the new group. It learns of the new group, and
+/// receives its state, whether that is longer or shorter than what it knows.
 #[test]
 fn follower_restores_state_of_new_group() {
     for lines in [2, 20] {

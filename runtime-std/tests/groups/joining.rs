@@ -1,4 +1,4 @@
-//! A joining node does not hang: neither with an endless state, nor with a member that stalls.
+//! A joining node does not hang, neither on an endless state nor because of a member that stalls.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -17,18 +17,19 @@ use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
 
-/// How long a member may leave a joiner without data; longer than any test waits.
+/// The time for which a member may leave a joining node without data, which is longer than any test
+/// waits.
 const STALL: Duration = Duration::from_secs(60);
 
-/// Longer than any operation takes here.
+/// A time limit longer than any operation takes here.
 const LONG: Duration = Duration::from_secs(300);
 
-/// The state that a joiner is sent.
+/// The state that is sent to a joining node.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// Endless bytes.
     WithoutEnd,
-    /// Nothing, for as long as a test takes.
+    /// Nothing for as long as a test takes.
     Silent,
 }
 
@@ -43,7 +44,7 @@ impl Read for State {
     }
 }
 
-/// A member, and whether its state was requested.
+/// A member, and whether its state has been requested.
 struct Supplier(State, Arc<AtomicBool>);
 
 impl Replica for Supplier {
@@ -60,8 +61,8 @@ impl Replica for Supplier {
 /// The result of a join, its duration, and whether the state was requested.
 type Joined = (Result<Running, StartError>, Duration, bool);
 
-/// Starts node 0, and lets node 1 join it until the time limit passes, or until it is cancelled in
-/// the middle of the state.
+/// Starts node 0, and lets node 1 join it until the time limit passes, or until the join is
+/// cancelled in the middle of the state.
 fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
     let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let mut description = Description::local("joining", 2, 8, 16);
@@ -123,7 +124,7 @@ fn cancel_ends_join_during_state_transfer() {
 #[test]
 fn time_limit_ends_join_during_state_transfer() {
     for state in [State::WithoutEnd, State::Silent] {
-        // On a busy machine one second may not be enough to get there.
+        // On a busy machine, one second may not be enough to reach that point.
         let mut limits =
             (0..4).map(|doubled| join(state, Duration::from_secs(1 << doubled), false));
         let (joined, took, _) =

@@ -1,5 +1,5 @@
-//! A joining node gets the state of all its subgroups, and everything after it, regardless of what
-//! happens to the group meanwhile.
+//! A joining node receives the state of all its subgroups, and everything after it, regardless of
+//! what happens to the group in the meantime.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -11,8 +11,8 @@ use tramontane_runtime::carrier::Carrier;
 
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// Only nodes 2 and 3 belong to "two". Node 3 is slow to take over the state of "all", and node 2
-/// joins meanwhile.
+/// Only nodes 2 and 3 belong to "two". Node 3 is slow to restore the state of "all", and node 2
+/// joins in the meantime.
 #[test]
 fn subgroup_populated_during_transfer_is_restored() {
     for carrier in CARRIERS {
@@ -39,8 +39,8 @@ fn subgroup_populated_during_transfer_is_restored() {
     }
 }
 
-/// Nodes 2 and 3 are both slow, and continue at the same moment: both have the same state, no
-/// matter which joins first.
+/// Nodes 2 and 3 are both slow, and continue at the same moment. Both end up with the same state,
+/// no matter which of them joins first.
 #[test]
 fn simultaneous_joiners_begin_subgroup_with_same_state() {
     for carrier in CARRIERS {
@@ -68,8 +68,8 @@ fn simultaneous_joiners_begin_subgroup_with_same_state() {
     }
 }
 
-/// Node 2 supplies node 3 with "two", and dies when the group was asked to admit node 3, but cannot
-/// yet.
+/// Node 2 supplies node 3 with "two", and is killed after the group has been asked to admit node 3,
+/// but before it can do so.
 #[test]
 fn supplier_that_dies_before_admission_is_replaced() {
     for carrier in CARRIERS {
@@ -88,7 +88,7 @@ fn supplier_that_dies_before_admission_is_replaced() {
             nodes.await_that("node 3 takes over", || {
                 told.restored(ALL) == 1 && told.restored(TWO) == 1
             });
-            // The request to admit it is a few messages away.
+            // The request for admission is a few messages away.
             std::thread::sleep(Duration::from_millis(300));
             nodes.kill(2);
             std::thread::sleep(Duration::from_millis(100));

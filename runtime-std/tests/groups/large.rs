@@ -1,5 +1,5 @@
-//! Large messages of a group: by block multicast, in one order with all others, across views
-//! (RDM-7).
+//! Large messages of a group, sent by block multicast, in one order with all other messages, across
+//! views (RDM-7).
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -18,7 +18,7 @@ fn crowd(carrier: Carrier, nodes: u32) -> Crowd {
     Crowd::with_large(carrier, nodes, u64::try_from(MAX).expect("it is small"))
 }
 
-/// Lengths around the borders of blocks, and the shortest.
+/// Lengths around the boundaries of blocks, and the minimum length.
 const LENGTHS: [usize; 7] = [16, 100, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3_000_000, MAX];
 
 /// Random numbers that never repeat: the splitmix64 of Steele, Lea and Flood.
@@ -70,7 +70,7 @@ fn longest_large_message_may_fit_one_block() {
 /// A large message, and the time when it was sent.
 type HandedOver = (u64, Instant);
 
-/// Sends small and large messages in turn, until told to end or until its member ends. Returns the
+/// Sends small and large messages in turn, until told to stop or until the member ends. Returns the
 /// number of messages, and the large ones.
 fn send_on(
     mut sender: Sender,
@@ -98,7 +98,7 @@ fn send_on(
     (number, large)
 }
 
-/// Sets the flag when dropped, so that a failing test ends its senders.
+/// Sets the flag when dropped, so that a failing test stops its senders.
 struct Over<'o>(&'o AtomicBool);
 
 impl Drop for Over<'_> {
@@ -107,19 +107,19 @@ impl Drop for Over<'_> {
     }
 }
 
-/// How a member dies.
+/// The way in which a member dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
-    /// It closes everything.
+    /// The member closes everything.
     Closed,
-    /// It stops stepping while everything stays open, until it wakes, long after the others
+    /// The member stops stepping while everything stays open. It wakes long after the others have
     /// continued without it.
     Stuck,
 }
 
-/// Makes a member die at a random moment while all send. The survivors deliver the same: everything
-/// that survivors sent, and a prefix of what the dead member sent. Returns how many large messages
-/// of the survivors were interrupted and resent.
+/// Makes a member die at a random moment while all members send. The survivors deliver the same
+/// messages: everything that survivors have sent, and a prefix of what the dead member has sent.
+/// Returns the number of large messages from survivors that were interrupted and resent.
 fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
     let mut dice = Dice(seed);
     let mut crowd = crowd(carrier, 4).impatient();
@@ -143,11 +143,11 @@ fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
             std::thread::sleep(Duration::from_millis(100));
             died
         } else {
-            // It receives the next message, and waits for this lock.
+            // The member receives the next message, and waits for this lock.
             let stuck = told.lock().expect("nobody panics");
             crowd.await_members(&living, &living);
-            // The others' windows have by then long been full of messages that it does not forward,
-            // and no member has suspected it yet.
+            // By then, the other members' windows have long been full of messages that this member
+            // does not forward, but no member has suspected it yet.
             let died = Instant::now() - IMPATIENCE / 2;
             drop(stuck);
             crowd.await_stopped(victim, |stopped| matches!(stopped, Stopped::Halted { .. }));
@@ -174,7 +174,7 @@ fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
     again
 }
 
-/// The seed of a run: `TRAMONTANE_LARGE_SEED`, or else the clock.
+/// Returns the seed of a run: `TRAMONTANE_LARGE_SEED`, or else the clock.
 fn seed() -> u64 {
     match std::env::var("TRAMONTANE_LARGE_SEED") {
         Ok(seed) => seed.parse().expect("TRAMONTANE_LARGE_SEED is a number"),
@@ -209,7 +209,7 @@ fn joiner_receives_and_sends_large_messages() {
         let sent = std::thread::scope(|scope| {
             let (sender, over) = (crowd.sender(0), &is_over);
             let sending = scope.spawn(move || send_on(sender, 0, 1, 7, over));
-            // It takes over the state while messages arrive, and those since the state are
+            // The node restores the state while messages arrive, and those after the state are
             // replayed.
             crowd.start(2);
             is_over.store(true, Ordering::Relaxed);
@@ -219,7 +219,7 @@ fn joiner_receives_and_sends_large_messages() {
         crowd.await_all_of(&[0, 1, 2], &[0], sent);
         crowd.await_all_of(&[0, 1, 2], &[1, 2], 1);
         crowd.assert_same_with_state(&[0, 1, 2]);
-        // The last member has no other to send blocks to.
+        // The last member has no other member to send blocks to.
         crowd.leave(2);
         crowd.leave(1);
         let receipt = crowd.send_large(0, sent, MAX);
@@ -233,7 +233,7 @@ fn large_window_bounds_messages_in_flight() {
     let mut crowd = crowd(Carrier::SharedMemory, 2);
     crowd.start_all(&[0, 1]);
     let told = std::sync::Arc::clone(&crowd.told[&1]);
-    // A slow application: its member receives the next message, and then nothing.
+    // The application is slow: its member receives the next message, and then nothing.
     let busy = told.lock().expect("nobody panics");
     crowd.send_large(0, 0, 1_000_000);
     crowd.send_large(0, 1, 1_000_000);

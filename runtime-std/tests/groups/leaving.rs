@@ -1,4 +1,4 @@
-//! Members leave while others join: neither is lost, and the group continues.
+//! Members leave while others join. No state is lost, and the group continues.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -10,7 +10,7 @@ use tramontane_runtime::carrier::Carrier;
 
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// The number of tries per fabric; `TRAMONTANE_LEAVE_TRIES` overrides it.
+/// The number of attempts per fabric; `TRAMONTANE_LEAVE_TRIES` overrides it.
 const TRIES: u64 = 8;
 
 /// The approximate time of a join on an idle machine.
@@ -21,7 +21,8 @@ fn tries() -> u64 {
     wanted.map_or(TRIES, |text| text.parse().expect("a number"))
 }
 
-/// Node 0 supplies node 2, and leaves a moment after that has begun: slightly later with each try.
+/// Node 0 supplies node 2, and leaves a moment after that has begun. The moment is slightly later
+/// in each attempt.
 #[test]
 fn leave_during_join_breaks_nothing() {
     for carrier in CARRIERS {
@@ -43,8 +44,8 @@ fn leave_during_join_breaks_nothing() {
     }
 }
 
-/// The only member of a group, and of a subgroup, is asked to leave while it supplies another node:
-/// it stays until that node is admitted.
+/// The only member of a group, and of a subgroup, is asked to leave while it supplies another node.
+/// It stays until that node has been admitted.
 #[test]
 fn last_member_stays_until_joiner_is_admitted() {
     for carrier in CARRIERS {
@@ -67,7 +68,7 @@ fn last_member_stays_until_joiner_is_admitted() {
     }
 }
 
-/// Each node in turn leaves and returns at once, while the previous one may still be joining.
+/// Each node in turn leaves and immediately returns, while the previous one may still be joining.
 #[test]
 fn rolling_restart_keeps_group_state() {
     const ROUNDS: u64 = 5;
@@ -78,10 +79,10 @@ fn rolling_restart_keeps_group_state() {
         for round in 0..ROUNDS {
             std::thread::scope(|scope| {
                 for node in 0..3 {
-                    // If no other node is there or joining, a leave ends the group.
+                    // If no other node is a member or joining, a leave ends the group.
                     let others: Vec<u32> = (0..3).filter(|other| *other != node).collect();
                     nodes.await_that("the node is a member, and not the last", || {
-                        // The view here may still have a node that has left.
+                        // The view at this node may still contain a node that has left.
                         let is_there = |other: &u32| {
                             nodes.is_up(*other) && nodes.members(node).contains(other)
                                 || nodes.joining(node).contains(other)
@@ -107,9 +108,9 @@ fn rolling_restart_keeps_group_state() {
     }
 }
 
-/// A node finds the group running, and its only member dies before it has admitted the node. To
-/// nodes that come next, this node looks like a running member. Like them, it has to look for the
-/// group again, and nothing is left of the state that it had taken over.
+/// A node finds the group running, but the group's only member is killed before it has admitted the
+/// node. Nodes that start later mistake this node for a running member. Like them, it must look for
+/// the group again, and nothing remains of the state that it has received.
 #[test]
 fn joiner_without_members_forms_group_with_newcomers() {
     for carrier in CARRIERS {

@@ -1,4 +1,4 @@
-//! A program reads its own member's log from any position while messages continue.
+//! A program reads its own member's log from any position while messages continue to arrive.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -23,7 +23,8 @@ fn told(message: &Message<'_>) -> Told {
     (view.get(), place.get(), sender.get(), *client, payload.to_vec())
 }
 
-/// One member whose log keeps a bounded number of bytes, and what its application received.
+/// A single member whose log keeps a bounded number of bytes, and what its application has
+/// received.
 struct Alone {
     folder: tempfile::TempDir,
     description: Description,
@@ -61,7 +62,8 @@ impl Alone {
         (0..count).for_each(|_| drop(sender.send(&[7; 200], PATIENCE).expect("it is sent")));
     }
 
-    /// Makes a client come, publish and leave; the control messages about it are in the log too.
+    /// Makes a client connect, publish and leave. The control messages about the client are also in
+    /// the log.
     fn publish(&self, count: usize) {
         let root = Root::under(self.folder.path());
         let endpoints = ControlEndpoints::of(&self.description, &root).expect("addresses");
@@ -76,7 +78,8 @@ impl Alone {
     }
 }
 
-/// Reads up to a position. Returns the number of positions that are gone, and the messages.
+/// Reads up to a position. Returns the number of positions that are no longer in the log, and the
+/// messages.
 fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<Told>) {
     let (until, mut gone, mut all) = (Instant::now() + PATIENCE, 0, Vec::new());
     while reader.next() < to {
@@ -97,7 +100,7 @@ fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<Told>) {
     (gone, all)
 }
 
-/// Reads with and without clients: with clients, the log has more than messages.
+/// Reads with and without clients. With clients, the log contains more than messages.
 #[test]
 fn log_reader_reports_discarded_places() {
     for clients in [false, true] {
@@ -116,7 +119,7 @@ fn log_reader_reports_discarded_places() {
             assert_eq!((gone, &read[..]), (0, &all[usize::try_from(first).expect("few")..]));
             assert_eq!(reader.read_within(Duration::ZERO).expect("it runs"), None);
         }
-        // It continues with new messages, in another thread.
+        // Another reader continues with new messages in another thread.
         let mut present = alone.reader(85);
         std::thread::scope(|scope| {
             let reading = scope.spawn(|| read(&mut present, 115));
@@ -141,7 +144,7 @@ fn log_reader_reports_discarded_places() {
         let mut reader = alone.reader(3);
         let (gone, read) = read(&mut reader, end);
         assert!(gone >= gap - 3, "{gone} of {gap}");
-        // It may discard more meanwhile.
+        // The log may discard more in the meantime.
         let mut rest = all.iter();
         assert!(read.iter().all(|one| rest.any(|of| of == one)), "in their order");
         assert_eq!(gone + u64::try_from(read.len()).expect("few"), end - 3);

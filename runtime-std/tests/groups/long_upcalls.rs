@@ -1,5 +1,5 @@
-//! A member whose application is slow in each call, for much longer in total than the failure
-//! timeout: it stays.
+//! A member whose application is slow in each call stays in the group, although its calls take much
+//! longer in total than the failure timeout.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -26,14 +26,15 @@ const NODES: u32 = 3;
 /// The slow node.
 const SLOW: u32 = 2;
 
-/// The duration of each of its calls: 64 of them are much longer than the failure timeout.
+/// The duration of each of the slow node's calls. 64 of them take much longer than the failure
+/// timeout.
 const CALL: Duration = Duration::from_millis(120);
 
 const FAILURE_TIMEOUT_MS: u64 = 3_000;
 
 const CALLS: u64 = 75;
 
-/// Longer than any operation takes here.
+/// A time limit longer than any operation takes here.
 const LONG: Duration = Duration::from_secs(120);
 
 struct Slow {

@@ -1,4 +1,4 @@
-//! Groups as programs use them: members that are threads of this process, over each fabric.
+//! Groups as used by programs. Their members are threads of this process, over each fabric.
 
 mod block_generations;
 mod block_group_support;

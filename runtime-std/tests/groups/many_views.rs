@@ -1,8 +1,9 @@
-//! A group that goes through many view changes: memory, descriptors and threads stay flat.
+//! A group that goes through many view changes, during which memory, descriptors and threads must
+//! not grow.
 //!
-//! Nodes 0 and 1 stay; node 2 joins and leaves again and again, which makes two views per turn. The
-//! resources of the process are counted between two turns, when there are two members and nothing
-//! is in flight, early in the run and at its end.
+//! Nodes 0 and 1 stay, and node 2 repeatedly joins and leaves, which causes two view changes per
+//! turn. The resources of the process are counted between two turns, when there are two members and
+//! nothing is in flight, early in the run and at its end.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -24,13 +25,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The number of view changes in a run.
 const VIEW_CHANGES: u64 = 10_000;
 
-/// The turns after which everything that is allocated once has been.
+/// The number of turns after which everything that is allocated only once has been allocated.
 const WARM_UP_TURNS: u64 = 10;
 
-/// The freed bytes that the heap may retain, independent of the number of views.
+/// The number of freed bytes that the heap may retain, independent of the number of views.
 const SLACK_BYTES: u64 = 4 << 20;
 
-/// The mappings that may remain: each thread's heap may have one or two of its own.
+/// The number of mappings that may remain, because each thread's heap may have one or two of its
+/// own.
 const SLACK_MAPPINGS: usize = 64;
 
 /// An application that keeps only the number of its view.
@@ -133,7 +135,8 @@ impl Group {
         }
     }
 
-    /// Waits until the last view's memory and threads are gone, as far as they are released at all.
+    /// Waits until the last view's memory and threads have been released, as far as they are
+    /// released at all.
     fn settled(&self, early: Option<Held>) -> Held {
         let began = Instant::now();
         loop {
@@ -156,8 +159,8 @@ impl Held {
     }
 }
 
-/// Runs [`VIEW_CHANGES`] view changes, or the number in `TRAMONTANE_VIEW_CHANGES`, and compares the
-/// resources held after a few with those held at the end.
+/// Runs [`VIEW_CHANGES`] view changes, or the number given in `TRAMONTANE_VIEW_CHANGES`, and
+/// compares the resources held after a few of them with those held at the end.
 fn live_through(carrier: Carrier) {
     let wanted = std::env::var("TRAMONTANE_VIEW_CHANGES").ok();
     let view_changes = wanted.map_or(VIEW_CHANGES, |text| text.parse().expect("a number"));
@@ -192,8 +195,8 @@ fn live_through(carrier: Carrier) {
     }
 }
 
-/// Other tests of this program hold memory too, so this runs by itself: in `.ci/full`, and by
-/// `cargo test --test groups -- --ignored --test-threads 1 many_views`.
+/// Other tests of this program hold memory too, so this test runs by itself: in `.ci/full`, and
+/// with `cargo test --test groups -- --ignored --test-threads 1 many_views`.
 #[test]
 #[ignore = "takes minutes, and must run alone"]
 fn view_changes_over_shared_memory_leak_nothing() {

@@ -1,5 +1,5 @@
-//! Atomic multicast over TCP: three members that all send deliver the same; unencrypted, with a
-//! key, and through full sockets.
+//! Atomic multicast over TCP: three members that all send deliver the same messages, unencrypted,
+//! with a key, and through full sockets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
@@ -32,8 +32,8 @@ fn group(window: u32, longest: u32) -> DescriptionBuilder {
     Description::builder("over-tcp").nodes(MEMBERS).window(window).message_max(longest)
 }
 
-/// Runs three members that send, and deliver the same; each checks every message against what was
-/// sent.
+/// Runs three members that send, and that deliver the same messages. Each member checks every
+/// message against what was sent.
 fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
     let ended = meeting.run(group, MEMBERS, |own, description, options| {
         let (done, digest) = mpsc::channel();
@@ -60,8 +60,8 @@ fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
             sender.send(&bytes, PATIENCE).expect("it is sent");
         }
         let digest = digest.recv_timeout(PATIENCE).expect("all is delivered");
-        // The handle is dropped once all members have everything, so the first to close is not
-        // missed by any of them.
+        // The handle is dropped once all members have everything, so that no member misses the
+        // first one to close.
         (digest, running)
     });
     let digests: Vec<u128> = ended.into_iter().map(|(digest, _)| digest).collect();
@@ -83,7 +83,8 @@ fn members_deliver_the_same_with_a_key() {
     run(&Meeting::new(Carrier::Tcp, MEMBERS), group(100, 2_048).key_file(key), 2_048);
 }
 
-/// A window does not fit into the sockets: accepted connections inherit the listener's buffers.
+/// A window does not fit into the sockets, because accepted connections inherit the listener's
+/// buffers.
 #[test]
 fn members_deliver_the_same_through_full_sockets() {
     const SOCKET_BYTES: usize = 128 << 10;

@@ -1,4 +1,4 @@
-//! Clients of a subgroup that views open and close: for them it is a new subgroup each time.
+//! Clients of a subgroup that views open and close, which is a new subgroup for them each time.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ impl Replica for Application {
     }
 
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
-        // The lines are inspected while it is closed.
+        // The lines are inspected while the subgroup is closed.
         let mut lines = self.0.lock().expect("nobody panics");
         let is_closed = lines.last().is_some_and(|line| line == "closed");
         match (change.view.is_closed(PLACE), is_closed) {
@@ -95,7 +95,7 @@ impl Crowd {
         });
         if carrier == Carrier::Tcp {
             description.fabric = carrier;
-            // Held together, so that they differ.
+            // Held at the same time, so that they differ.
             let held: Vec<TcpListener> = (0..3)
                 .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
                 .collect();
@@ -128,7 +128,7 @@ impl Crowd {
         })
     }
 
-    /// Returns the members of the reserved subgroup, beginning with the given one.
+    /// Returns the members of the reserved subgroup, starting with the given one.
     fn members(&self, first: usize) -> Members {
         let root = Root::under(self.root.path());
         let endpoints = ControlEndpoints::of(&self.description, &root).expect("addresses");
@@ -143,7 +143,7 @@ fn open(running: &Running, opens: bool) {
     assert!(if opens { reserved.open(PLACE) } else { reserved.close(PLACE) });
 }
 
-/// Returns everything that a follower received, up to the end.
+/// Returns everything that a follower has received, up to the end.
 fn lines_to_the_end(subscriber: &mut Subscriber) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
@@ -167,7 +167,7 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Returns what all received while it was open, once it is closed at all members.
+/// Returns what all members received while the subgroup was open, once it is closed at all of them.
 fn told_until_closed(members: &[(Running, Application)]) -> Vec<String> {
     let is_closed = |lines: &[String]| lines.last().is_some_and(|line| line == "closed");
     await_that("it is closed at all", || members.iter().all(|(_, own)| is_closed(&own.lines())));
@@ -184,8 +184,8 @@ fn publisher(members: Members) -> Publisher {
     Publisher::open(members, options).expect("it is taken")
 }
 
-/// The subgroup is closed while lines flow, and opened again: the client with the same id is a
-/// different one, and nothing of the earlier one arrives.
+/// The subgroup is closed while lines flow, and is then reopened. A client with the same id is a
+/// new client, and nothing from the earlier client arrives.
 #[test]
 fn reopened_subgroup_has_no_earlier_clients() {
     for carrier in CARRIERS {
@@ -234,7 +234,7 @@ fn reopened_subgroup_has_no_earlier_clients() {
         new.wait(PATIENCE).expect("all is delivered");
         let ended = old.wait(PATIENCE).expect_err("nobody knows it any more");
         assert!(matches!(ended, PublishError::Refused(_)), "{ended}");
-        // A member that is lost and returns takes over what is there.
+        // A member that is lost and returns receives the existing state.
         drop(members.remove(0));
         members.push(crowd.start(0));
         open(&members[1].0, false);
@@ -245,7 +245,7 @@ fn reopened_subgroup_has_no_earlier_clients() {
 }
 
 /// The follower's member is lost, and the subgroup is closed before the follower finds another
-/// member: it still receives the rest.
+/// member. The follower still receives the remaining lines.
 #[test]
 fn follower_receives_rest_of_closed_subgroup_elsewhere() {
     for carrier in CARRIERS {
@@ -254,7 +254,7 @@ fn follower_receives_rest_of_closed_subgroup_elsewhere() {
         open(&members[1].0, true);
         let mut follower = Subscriber::follow(crowd.members(0)).expect("it is open soon");
         let mut sender = members[1].0.sender_of(PLACE).expect("all send");
-        // The follower reads nothing, and only a part of this fits on the way to it.
+        // The follower reads nothing, and only part of this data fits on the way to it.
         (0..800).for_each(|_| drop(sender.send(&[b'x'; 8_000], PATIENCE).expect("it is sent")));
         await_that("all is delivered", || members.iter().all(|of| of.1.lines().len() == 800));
         drop(members.remove(0));

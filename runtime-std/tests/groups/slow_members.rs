@@ -1,4 +1,5 @@
-//! Members that are alive but slow: they are named, and removed if the group says so (EXT-2).
+//! Members that are alive but slow are named, and removed if the group is configured to do so
+//! (EXT-2).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +11,8 @@ use tramontane_runtime::shared_memory::Root;
 
 use crate::group_support::PATIENCE;
 
-/// The time that the slow member takes per message: several together, less than a failure timeout.
+/// The time that the slow member takes per message. Several messages together take less than a
+/// failure timeout.
 const EACH: Duration = Duration::from_millis(60);
 
 fn description(evict_slow_after_ms: u64) -> Description {
@@ -59,7 +61,7 @@ fn with_slow_member<T>(
             let is_over = &is_over;
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
-                    // Senders are held back here on purpose.
+                    // Senders are deliberately held back here.
                     let _ = sender.send(&[7; 64], Duration::from_millis(50));
                 }
             });

@@ -1,4 +1,4 @@
-//! Members that their caller steps, of groups of both kinds.
+//! Members that are stepped by their caller, in both kinds of group.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
     while member.replica().0.len() < count || rest < 2_000 {
         assert!(start.elapsed() < PATIENCE, "{} of {count} delivered", member.replica().0.len());
         let stepped = member.step();
-        // A step may deliver the last message and then find that the others are gone.
+        // A step may deliver the last message and then find that the others have left.
         let has_all = member.replica().0.len() == count;
         match stepped {
             Ok(step) if step.is_idle() => rest += 1,
@@ -43,7 +43,7 @@ fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
     std::mem::take(&mut member.replica().0)
 }
 
-/// Runs two members in one thread each, of both kinds over each fabric.
+/// Runs two members, each in its own thread, in both kinds of group and over each fabric.
 fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<Vec<R>> {
     let mut all = Vec::new();
     for fabric in carriers() {
@@ -90,7 +90,7 @@ fn every_send_method_returns_a_valid_receipt() {
     with_members(|node, mut member| {
         let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
         if node == 1 {
-            // The other's messages then need not wait for this node's rounds.
+            // The other member's messages then need not wait for this node's rounds.
             sender.declare_silence(100);
             assert_eq!(drive(&mut member, 4).len(), 4);
             return;
@@ -114,7 +114,7 @@ fn every_send_method_returns_a_valid_receipt() {
         receipts.push(sender.receipt(ordinal));
         assert_eq!(drive(&mut member, 2), [[8], [9]]);
         assert!(receipts.iter().all(|receipt| receipt.fate() == Fate::Delivered));
-        // If this member left before the other has delivered everything, the other would have no
+        // If this member left before the other had delivered everything, the other would have no
         // majority.
         assert!(member.settle(PATIENCE) || member.stopped().is_some());
     });
@@ -140,8 +140,9 @@ fn sleeping_member_wakes_for_message_and_leaves() {
         if node == 0 {
             return member.leave(PATIENCE).map(|unsent| unsent.len());
         }
-        // One member leaves first. That ends a fixed group; in the other kind this member
-        // continues, and leaves at once. Its leave must not take the first one's majority away.
+        // One member leaves first. That ends a fixed group; in the other kind of group, this member
+        // continues, and then leaves at once. Its leave must not deprive the first member of its
+        // majority.
         while member.stopped().is_none() && member.status().members.len() == 2 {
             assert!(start.elapsed() < PATIENCE, "the other stays");
             let _ = member.sleep(Duration::from_millis(5));

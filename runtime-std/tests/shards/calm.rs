@@ -9,7 +9,7 @@ use tramontane_runtime::shards::{
 
 use crate::support::{LONG, overlay, overlay_by_reference, start_these, wait_until};
 
-/// Creates an overlay of groups with these parents.
+/// A function that creates an overlay of groups with these parents.
 type MakeOverlay = fn(Carrier, &[Option<usize>], &Path) -> Description;
 
 fn one_order(carrier: Carrier, overlay: MakeOverlay) {

@@ -1,4 +1,4 @@
-//! Clients: their places, and the errors that name a cause.
+//! Clients: their places, and errors that name a cause.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Shards over RDMA: one device per process, devices that are refused, and a device that fails
-//! under a leader.
+//! while its replica leads.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use tramontane_verbs::fake::{Clock, DeviceName, Fault, Network, Profile};
 
 use crate::support::{Started, leader, overlay, send, start_one, wait_until};
 
-/// Returns the overlay as a process with that device has it.
+/// Returns the overlay as configured in a process with that device.
 fn with_device(description: &Description, device: &DeviceName) -> Description {
     let rdma = DeviceOptions { device: Some(device.as_str().into()), ..DeviceOptions::default() };
     Description { rdma, ..description.clone() }
 }
 
-/// Starts one group; each replica has a device.
+/// Starts one group, in which each replica has its own device.
 fn start_all(network: &Network, description: &Description) -> Vec<(DeviceName, Started)> {
     let places = Places::new(description, description.overlay().expect("a tree"));
     std::thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn group_survives_and_readmits_leader_with_failed_device() {
     }
 }
 
-/// Returns why a replica and a client do not start on such a device.
+/// Returns the reasons why a replica and a client do not start on such a device.
 fn refusals(profile: Profile, order: Option<RdmaOrder>) -> [StartError; 2] {
     let folder = tempfile::tempdir().expect("a folder");
     let network = Network::new(1, Clock::Real);
@@ -111,7 +111,8 @@ fn unsuitable_rdma_device_is_refused_before_meeting() {
             "{error}"
         );
     }
-    // If the operator declares that the order is kept, only the other replicas are missing.
+    // If the operator declares that the order is kept, the only problem left is that the other
+    // replicas are missing.
     for error in refusals(silent(), Some(RdmaOrder::Visible)) {
         assert!(matches!(error, StartError::NotMet { .. }), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Replicas that end and return, leaders among them, and a group that is lost.
+//! Replicas that end and return, including leaders, and a group that is lost.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn comes_back(carrier: Carrier, overlay: fn(Carrier, &[Option<usize>], &Path) ->
             .expect("it connects");
     let all = places.overlay().all();
     let mut sent = 0;
-    // The leader of each group, and of the first one again.
+    // Restarts the leader of each group, and then the leader of the first group again.
     for group in [0, 1, 0] {
         send(&mut client, all, sent, 100);
         sent += 100;

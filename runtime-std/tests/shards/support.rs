@@ -16,10 +16,10 @@ use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
 use crate::free_addresses::free_addresses;
 
-/// Longer than any test takes.
+/// A time limit longer than any test takes.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// Everything one replica received, including what it took over.
+/// Everything that one replica has received, including restored state.
 pub type Log = Arc<Mutex<Vec<(MessageId, u64, Vec<u8>)>>>;
 
 /// An application that keeps everything.
@@ -80,7 +80,7 @@ impl Replica for Keeper {
     }
 }
 
-/// Returns an overlay of groups of three in a folder of its own, or at free ports.
+/// Returns an overlay of groups of three replicas, in a separate folder or at free ports.
 pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> Description {
     let mut description = Description::local("bank", parents, 3);
     description.shm_dir = Some(folder.to_owned());
@@ -122,7 +122,7 @@ fn device() -> DeviceOptions {
     DeviceOptions { device: Some(name.as_str().to_owned()), ..DeviceOptions::default() }
 }
 
-/// A running replica, with what it received.
+/// A running replica, with what it has received.
 pub struct Started {
     pub id: ReplicaId,
     pub keeper: Keeper,
@@ -138,7 +138,7 @@ pub fn start_one(description: &Description, id: ReplicaId) -> Result<Started, St
     Ok(Started { id, keeper, running })
 }
 
-/// Starts these replicas at once.
+/// Starts these replicas at the same time.
 pub fn start_these(
     description: &Description,
     replicas: impl IntoIterator<Item = ReplicaId>,

@@ -1,5 +1,5 @@
-//! Nodes that are threads of this process, over each fabric, and the events that their groups'
-//! recipients received.
+//! Nodes that are threads of this process, over each fabric, and the events received by their
+//! groups' recipients.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -28,14 +28,14 @@ pub const OPTIONS: GroupOptions = GroupOptions {
     window: Window { receives: 2, sends: 2 },
 };
 
-/// An event that a recipient received.
+/// An event received by a recipient.
 #[derive(Debug)]
 pub enum Told {
     Completed(u64, Vec<u8>),
     Ended(Ended),
 }
 
-/// Records its events. `room` is the size of the largest message it has memory for.
+/// Records a recipient's events. `room` is the size of the largest message for which it has memory.
 pub struct Keeper {
     pub store: BlockStore,
     pub told: Sender<Told>,
@@ -77,7 +77,7 @@ impl Crowd {
         Self::of(Meeting::new(carrier, count), count, count)
     }
 
-    /// Starts the first nodes of a meeting; the others are other processes.
+    /// Starts the first nodes of a meeting. The other nodes are separate processes.
     pub fn of(meeting: Meeting, here: u32, count: u32) -> Self {
         let nodes = Description::builder("blocks").nodes(count);
         let nodes = meeting.run(nodes, here, |_, description, options| {
@@ -86,7 +86,7 @@ impl Crowd {
         Self { nodes, _meeting: meeting }
     }
 
-    /// Starts only one node of a meeting in this process: the crowd's first.
+    /// Starts only one node of a meeting in this process, as the crowd's first node.
     pub fn of_one(meeting: Meeting, node: u32, count: u32) -> Self {
         let description = meeting.describe(Description::builder("blocks").nodes(count));
         let node = BlockNode::start(description, meeting.options(node)).expect("all come");
@@ -156,7 +156,7 @@ impl Part {
     }
 }
 
-/// Returns bytes that no other message has.
+/// Returns bytes that are different for every message.
 pub fn content(number: u64, bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|place| (place.wrapping_mul(2_654_435_761 + number) >> 7) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! A group of members that are threads of this process, each with an application that records
+//! A group whose members are threads of this process, each with an application that records
 //! everything it receives.
 
 #![allow(dead_code, reason = "each test program uses its own part")]
@@ -30,16 +30,16 @@ use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 /// The longest that anything may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The time after which a silent member is considered dead in a [`Crowd::impatient`] crowd.
+/// The time after which a silent member counts as dead in a [`Crowd::impatient`] crowd.
 pub const IMPATIENCE: Duration = Duration::from_secs(3);
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// Requests groups over a fake device if there is no RDMA device; `.ci/full` sets it. It takes as
-/// long as the other fabrics together.
+/// The variable that requests groups over a fake device if there is no RDMA device; `.ci/full` sets
+/// it. The fake device takes as long as the other fabrics together.
 const OVER_FAKE: &str = "TRAMONTANE_GROUPS_OVER_FAKE_RDMA";
 
-/// Returns the fabrics of crowds, including RDMA if there is a device, or a fake one is requested.
+/// Returns the fabrics of crowds, including RDMA if there is a device or a fake one is requested.
 pub fn carriers() -> Vec<Carrier> {
     let has_device = rdma::choose(&DeviceOptions::default()).is_ok();
     if has_device {
@@ -52,7 +52,8 @@ pub fn carriers() -> Vec<Carrier> {
     all
 }
 
-/// Returns the fabrics of members that are processes: a fake device belongs to one process.
+/// Returns the fabrics for members that are separate processes. RDMA over a fake device is
+/// excluded, because such a device belongs to one process.
 pub fn carriers_of_processes() -> Vec<Carrier> {
     let mut all = carriers();
     if device() != DeviceOptions::default() {
@@ -75,7 +76,7 @@ pub fn device() -> DeviceOptions {
     DeviceOptions { device: Some(name.as_str().to_owned()), ..DeviceOptions::default() }
 }
 
-/// Returns the bytes of a node's message with that number.
+/// Returns the content of a node's message with the given number.
 pub fn message(node: u32, number: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&node.to_le_bytes());
@@ -83,7 +84,8 @@ pub fn message(node: u32, number: u64) -> [u8; 16] {
     bytes
 }
 
-/// Fills a longer message of a node: its name, and bytes that no other message has at that place.
+/// Fills a longer message of a node with its name, and with bytes that no other message has at the
+/// same place.
 pub fn fill_large(bytes: &mut [u8], node: u32, number: u64) {
     bytes[..16].copy_from_slice(&message(node, number));
     for (place, byte) in (0_u64..).zip(bytes[16..].chunks_mut(8)) {
@@ -93,7 +95,7 @@ pub fn fill_large(bytes: &mut [u8], node: u32, number: u64) {
     }
 }
 
-/// Sends a longer message, waiting at most `patience` for room.
+/// Sends a longer message, waiting for room for at most `patience`.
 pub fn send_large(
     sender: &mut Sender,
     node: u32,
@@ -117,17 +119,17 @@ fn parsed(bytes: &[u8]) -> (u32, u64) {
     (node, u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")))
 }
 
-/// Everything an application received.
+/// Everything that an application has received.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    /// The sender and number of each message; those that came with the state first.
+    /// The sender and number of each message, starting with those that came with the state.
     pub messages: Vec<(u32, u64)>,
-    /// The view in which each was delivered; 0 for those that came with the state.
+    /// The view in which each message was delivered, or 0 for messages that came with the state.
     pub views_of: Vec<u64>,
     pub views: Vec<(u64, Vec<u32>)>,
 }
 
-/// The application: what it received, and how many calls with messages have begun.
+/// The application: what it has received, and the number of calls with messages that have begun.
 struct Ledger(Arc<Mutex<Told>>, Arc<AtomicU64>);
 
 impl Replica for Ledger {
@@ -165,7 +167,7 @@ impl Replica for Ledger {
     }
 }
 
-/// A group, and what its members received, including dead ones.
+/// A group, and what its members have received, including dead ones.
 pub struct Crowd {
     description: Description,
     root: TempDir,
@@ -179,7 +181,7 @@ pub struct Crowd {
 
 impl Crowd {
     pub fn of(carrier: Carrier, nodes: u32) -> Self {
-        // Shows the members' reports of losses with a failing test. The first crowd of a program
+        // Displays the members' reports of losses with a failing test. The first crowd of a program
         // sets this up.
         let _ = tracing_subscriber::fmt()
             .with_test_writer()
@@ -207,13 +209,13 @@ impl Crowd {
     pub fn with_large(carrier: Carrier, nodes: u32, large_max: u64) -> Self {
         let mut crowd = Self::of(carrier, nodes);
         crowd.description.subgroups[0].large_max = large_max;
-        // Members do not stall here, and the end of a member is noticed at once, so on a busy
-        // machine no member may be considered dead.
+        // Members do not stall here, and the end of a member is noticed at once, so no member may
+        // be considered dead, even on a busy machine.
         crowd.description.failure_timeout_ms = 10_000;
         crowd
     }
 
-    /// Makes silent members count as dead soon.
+    /// Makes silent members count as dead after a short time.
     pub fn impatient(mut self) -> Self {
         self.description.failure_timeout_ms =
             u64::try_from(IMPATIENCE.as_millis()).expect("it is small");
@@ -226,7 +228,7 @@ impl Crowd {
         self
     }
 
-    /// Makes each member log what it receives, in a folder of its own.
+    /// Makes each member log what it receives, in its own folder.
     pub fn logged(mut self) -> Self {
         self.description.subgroups[0].logged = true;
         self.data = Some(tempfile::tempdir().expect("a folder"));
@@ -268,7 +270,7 @@ impl Crowd {
         self.start_all(&[node]);
     }
 
-    /// Starts all of these at once.
+    /// Starts all these nodes at the same time.
     pub fn start_all(&mut self, nodes: &[u32]) {
         let started: Vec<(u32, Ledger, Running)> = std::thread::scope(|scope| {
             let starting: Vec<_> = nodes
@@ -328,8 +330,8 @@ impl Crowd {
         send_large(&mut self.sender(node), node, number, bytes, PATIENCE).expect("it is sent")
     }
 
-    /// Waits until a message counts as delivered, which is a moment after the application received
-    /// it.
+    /// Waits until a message counts as delivered, which is a moment after the application has
+    /// received it.
     pub fn await_fate(&self, receipt: &Receipt) {
         self.await_that("it is delivered", || receipt.fate() == Fate::Delivered);
     }
@@ -354,12 +356,12 @@ impl Crowd {
         assert!(unsent.is_empty(), "{unsent:?}");
     }
 
-    /// Returns how often an application was called with messages.
+    /// Returns the number of calls with messages to an application.
     pub fn calls(&self, node: u32) -> u64 {
         self.calls[&node].load(Ordering::Relaxed)
     }
 
-    /// Waits until an application was called `calls` times, whether or not the last call has
+    /// Waits until an application has been called `calls` times, whether or not the last call has
     /// returned.
     pub fn await_call(&self, node: u32, calls: u64) {
         self.await_that("it is called", || self.calls(node) >= calls);
@@ -406,8 +408,8 @@ impl Crowd {
         }
     }
 
-    /// Waits until these nodes have delivered the first `count` messages of these senders, each
-    /// once and in order.
+    /// Waits until these nodes have delivered the first `count` messages from each of these
+    /// senders, each once and in order.
     pub fn await_all_of(&self, nodes: &[u32], senders: &[u32], count: u64) {
         for node in nodes {
             for sender in senders {
@@ -431,7 +433,7 @@ impl Crowd {
         self.await_that("the view comes", || self.running[&node].status().view >= view);
     }
 
-    /// Waits until all of `nodes` are in a view of these members.
+    /// Waits until all of `nodes` are in a view with these members.
     pub fn await_members(&self, nodes: &[u32], members: &[u32]) {
         for node in nodes {
             self.await_that("the members", || self.running[node].status().members == members);
@@ -451,8 +453,8 @@ impl Crowd {
         }
     }
 
-    /// Like [`Crowd::assert_same`], but a member that joined has the earlier messages with its
-    /// state.
+    /// Like [`Crowd::assert_same`], except that a member that has joined received the earlier
+    /// messages with its state.
     pub fn assert_same_with_state(&self, nodes: &[u32]) {
         self.assert_same(nodes);
     }

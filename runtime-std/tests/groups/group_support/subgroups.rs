@@ -1,4 +1,4 @@
-//! A group of two subgroups, "all" and "two", whose members are threads of this process. Its
+//! A group with two subgroups, "all" and "two", whose members are threads of this process. Its
 //! applications can be blocked.
 
 #![allow(dead_code, reason = "each test program uses its own part")]
@@ -29,16 +29,16 @@ pub const ALL: SubgroupId = SubgroupId(0);
 /// The subgroup of some nodes.
 pub const TWO: SubgroupId = SubgroupId(1);
 
-/// Everything one application received, and the flags that block it.
+/// Everything that one application has received, and the flags that block it.
 #[derive(Debug, Default)]
 pub struct Told {
     /// The sender and number of each message, by subgroup.
     messages: Mutex<BTreeMap<u16, Vec<(u32, u64)>>>,
     views: Mutex<Vec<Vec<u32>>>,
     restored: [AtomicU64; 2],
-    /// While this is true, it does not take over the state of the first subgroup.
+    /// While this is true, the application does not restore the state of the first subgroup.
     pub holds_state: AtomicBool,
-    /// While this is true, it does not return from a delivery.
+    /// While this is true, the application does not return from a delivery.
     pub holds_delivery: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ impl Told {
         self.views.lock().expect("nobody panics").clone()
     }
 
-    /// Returns how often it took over the state of a subgroup.
+    /// Returns how often the application has restored the state of a subgroup.
     pub fn restored(&self, subgroup: SubgroupId) -> u64 {
         self.restored[subgroup.index()].load(Ordering::Relaxed)
     }
@@ -111,7 +111,7 @@ impl Replica for Application {
     }
 }
 
-/// A group, and what its members received, including dead ones.
+/// A group, and what its members have received, including dead ones.
 pub struct Nodes {
     pub description: Description,
     root: TempDir,
@@ -121,10 +121,10 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Creates a group of `nodes` nodes, with the nodes that are there at first, and those that
-    /// belong to "two".
+    /// Creates a group of `nodes` nodes, with the given initial nodes, and the nodes that belong to
+    /// "two".
     pub fn of(carrier: Carrier, nodes: u32, initial: &[u32], two: &[u32]) -> Self {
-        // Shows the members' reports of losses with a failing test. The first group of a program
+        // Displays the members' reports of losses with a failing test. The first group of a program
         // sets this up.
         let filter = tracing_subscriber::EnvFilter::try_from_default_env()
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
@@ -157,7 +157,7 @@ impl Nodes {
         Self { description, root, listeners, running: Mutex::default(), told: Mutex::default() }
     }
 
-    /// Returns a new record for a node, used from its next start on.
+    /// Returns a new record for a node, which is used from the node's next start.
     pub fn prepare(&self, node: u32) -> Arc<Told> {
         let told = Arc::<Told>::default();
         self.told.lock().expect("nobody panics").insert(node, Arc::clone(&told));
@@ -196,7 +196,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Starts all of these at once.
+    /// Starts all these nodes at the same time.
     pub fn start_all(&self, nodes: &[u32]) {
         std::thread::scope(|scope| {
             for node in nodes {
@@ -217,7 +217,7 @@ impl Nodes {
         drop(running.expect("it runs"));
     }
 
-    /// Lets a member leave, and forgets what it received.
+    /// Lets a member leave, and forgets what it has received.
     pub fn leave(&self, node: u32) {
         let running = self.running.lock().expect("nobody panics").remove(&node);
         let unsent = running.expect("it runs").leave(PATIENCE);
@@ -244,24 +244,24 @@ impl Nodes {
         statuses.collect()
     }
 
-    /// Returns whether a node was started, and has neither left nor been killed.
+    /// Returns whether a node has been started, and has neither left nor been killed.
     pub fn is_up(&self, node: u32) -> bool {
         self.running.lock().expect("nobody panics").contains_key(&node)
     }
 
-    /// Returns the members as a node sees them, in rank order; empty if the node is not a member.
+    /// Returns the members as a node sees them, in rank order. Empty if the node is not a member.
     pub fn members(&self, at: u32) -> Vec<u32> {
         let running = self.running.lock().expect("nobody panics");
         running.get(&at).map(|running| running.status().members).unwrap_or_default()
     }
 
-    /// Returns the nodes that take over state from a member.
+    /// Returns the nodes that are receiving state from a member.
     pub fn joining(&self, at: u32) -> Vec<u32> {
         let running = self.running.lock().expect("nobody panics");
         running.get(&at).map(|running| running.status().joining).unwrap_or_default()
     }
 
-    /// Waits until all of these are in a view of exactly these.
+    /// Waits until all these nodes are in a view with exactly these members.
     #[track_caller]
     pub fn await_members(&self, nodes: &[u32]) {
         for node in nodes {
@@ -273,7 +273,7 @@ impl Nodes {
         }
     }
 
-    /// Waits until these nodes have these messages of a subgroup, and no others.
+    /// Waits until these nodes have exactly these messages of a subgroup.
     #[track_caller]
     pub fn await_messages(&self, nodes: &[u32], subgroup: SubgroupId, messages: &[(u32, u64)]) {
         for node in nodes {
