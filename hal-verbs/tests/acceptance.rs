@@ -194,7 +194,7 @@ fn early_firmware_timeout_fails() {
 }
 
 #[test]
-fn ends_with_different_rounds_refuse_each_other() {
+fn check_refuses_mismatched_round_counts() {
     let network = Network::new(7, Clock::Real);
     let device = network.add_device(Profile::strict());
     let options = |rounds| Options {
@@ -233,7 +233,7 @@ fn checks_use_the_meeting_address() {
 }
 
 #[test]
-fn ends_with_different_write_order_refuse_each_other() {
+fn check_refuses_mismatched_write_orders() {
     let network = Network::new(7, Clock::Real);
     let options = |write_order| Options {
         wanted: network.add_device(Profile::strict()).wanted(),

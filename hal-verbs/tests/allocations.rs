@@ -152,7 +152,7 @@ fn nothing_is_allocated_per_block() {
 /// Whole nodes: three members, one of which sends, are stepped until everything has been delivered,
 /// both with devices that keep the order of writes and with updates.
 #[test]
-fn a_step_allocates_nothing() {
+fn verbs_step_does_not_allocate() {
     let by_updates = Limits { write_order: Some(false), ..Limits::default() };
     for limits in [Limits::default(), by_updates] {
         assert_steps_allocate_nothing(limits);

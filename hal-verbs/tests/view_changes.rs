@@ -76,7 +76,7 @@ fn three_changes(most: usize, limits: &Limits) -> Vec<Cost> {
 }
 
 #[test]
-fn view_change_steps_make_one_command_at_most() {
+fn view_change_step_issues_at_most_one_command() {
     const MEMBERS: u64 = 64;
     let costs = three_changes(64, &Limits::default());
     for cost in &costs {

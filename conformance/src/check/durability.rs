@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn killed_incarnation_passes_its_debt_on() {
+    fn killed_incarnations_durable_deliveries_remain_owed() {
         let again = r#"{"ev":"fault","t_ns":9,"kind":"kill","nodes":["a"]}
 {"ev":"start","t_ns":9,"node":"a","inc":3}
 {"ev":"end","t_ns":9,"node":"a","inc":3,"reason":"halted"}"#;

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn late_refusal_breaks_earlier_delivery() {
+    fn late_refusal_makes_earlier_delivery_a_violation() {
         let mut play = Play::new(&["a", "b"]);
         let sent = play.sends("a", 1);
         let delivered = play.deliver("b", &["a/1/0"]);

@@ -348,13 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_reported_with_its_line() {
+    fn malformed_line_error_names_the_line() {
         let text = [GROUP, "nonsense\n", START].concat();
         assert_eq!(refused(&text).line, 2);
     }
 
     #[test]
-    fn contradictory_record_is_refused_with_its_line() {
+    fn contradictory_record_error_names_the_line() {
         let send = r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"m","groups":["g"]}
 "#;
         let refuse = r#"{"ev":"refused","t_ns":1,"node":"a","inc":1,"msg":"m"}

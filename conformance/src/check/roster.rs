@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_node_records_are_refused() {
+    fn invalid_node_records_are_refused() {
         let mut roster = Roster::default();
         assert!(roster.record("n0", 1, 0).is_err(), "it has not started");
         roster.start(1, "n0", 2, 5).expect("it may start");

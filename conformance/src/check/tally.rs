@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_overrides_and_shows_the_lowest_line() {
+    fn broken_verdict_wins_and_names_lowest_line() {
         let mut tally = Tally::default();
         tally.cases(4);
         tally.doubt(1, || "undecided".to_owned());

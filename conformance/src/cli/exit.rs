@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certain_status_overrides_inconclusive_one() {
+    fn conclusive_status_overrides_inconclusive_status() {
         use Status::{Broken, Failed, Inconclusive, Passed};
         for (one, other, worse) in [
             (Passed, Inconclusive, Inconclusive),

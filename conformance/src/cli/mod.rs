@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_command_line_is_reported_on_one_line() {
+    fn invalid_command_line_gives_one_line_error() {
         let wrong: [&[&str]; 6] = [
             &[],
             &["nonsense"],

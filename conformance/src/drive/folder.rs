@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_folder_is_left_unchanged() {
+    fn folder_of_other_program_is_left_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("thesis.txt"), "years of work").expect("written");
         assert!(matches!(Folder::take(folder.path()), Err(DriveError::NotOurs(_))));

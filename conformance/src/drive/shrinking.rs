@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn flaky_failure_is_played_again() {
+    fn flaky_failure_is_replayed() {
         let mut plays = 0;
         let found = fewest::<()>(vec![0, 1], |faults| {
             plays += 1;

@@ -123,7 +123,7 @@ mod tests {
     ];
 
     #[test]
-    fn records_survive_a_round_trip() {
+    fn history_records_round_trip() {
         for text in DEFINITION {
             let event = parse(text).expect(text);
             assert_eq!(&serde_json::to_string(&event).expect("an event is JSON"), text);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_ignored_and_events_named() {
+    fn unknown_fields_are_ignored_unknown_events_kept() {
         assert!(matches!(
             parse(r#"{"ev":"start","t_ns":1,"node":"a","inc":1,"mood":[{}]}"#),
             Ok(Event::Start { .. })
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_wrong_fields_are_reported() {
+    fn missing_and_invalid_fields_are_reported() {
         assert_eq!(parse(r#"{"ev":"start","node":"n0","inc":1}"#), Err(Trouble::Lacks("t_ns")));
         for text in [
             "",

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn junit_report_survives_a_round_trip() {
+    fn junit_report_round_trips() {
         let report = parsed(&everything());
         let of = |test| status(&report, "failed-case", test);
         assert!(matches!(of("integrity-once"), TestCaseStatus::Success { .. }));

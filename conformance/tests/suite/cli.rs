@@ -122,7 +122,7 @@ fn worst_history_determines_the_exit_status() {
 }
 
 #[test]
-fn invalid_history_is_refused_with_its_line() {
+fn invalid_history_error_names_the_line() {
     let start = br#"{"ev":"start","t_ns":1,"node":"a","inc":1}"#;
     let deep = "[".repeat(100_000);
     let long = "x".repeat(3 << 20);
@@ -168,7 +168,7 @@ fn unreadable_file_is_reported_on_one_line() {
 }
 
 #[test]
-fn wrong_command_line_exits_with_status_64() {
+fn invalid_command_line_exits_with_status_64() {
     for arguments in [
         &[][..],
         &["check"],

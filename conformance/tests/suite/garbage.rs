@@ -113,7 +113,7 @@ fn samples_cut_at_every_byte_are_judged() {
 }
 
 #[test]
-fn endless_nesting_is_refused() {
+fn deeply_nested_json_is_refused() {
     for open in ["[", "{\"a\":", "{\"ev\":[", "[{\"ev\":"] {
         let line = open.repeat(LINE_BYTES_MAX / open.len() / 2);
         assert_eq!(fast(format!("{line}\n").as_bytes()), Err(1));
@@ -123,7 +123,7 @@ fn endless_nesting_is_refused() {
 }
 
 #[test]
-fn largest_numbers_are_judged() {
+fn history_with_maximum_numbers_is_accepted() {
     const MAX: u64 = u64::MAX;
     let history = format!(
         r#"{{"ev":"run","version":1,"seed":{MAX}}}

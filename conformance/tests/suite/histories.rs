@@ -57,7 +57,7 @@ fn each_check_has_two_bad_samples() {
 }
 
 #[test]
-fn malformed_samples_are_refused_at_their_line() {
+fn malformed_sample_error_names_the_line() {
     for text in MALFORMED {
         for judge in [fast, naively] {
             let line = judge(text.bytes).err().map(|error| error.line);

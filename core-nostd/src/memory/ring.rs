@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_that_do_not_fit_are_refused() {
+    fn ring_exceeding_its_memory_is_refused() {
         let memory = lines::<2>();
         let row = Row::from_lines(&memory);
         let good = RingShape { offset: 0, stride: 16, slots: 8, capacity: 4, checks: Checks::Off };

@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_form_no_tree_are_refused() {
+    fn overlay_that_is_not_a_tree_is_refused() {
         assert_eq!(tree(&[]).err(), Some(OverlayError::NoGroups));
         assert_eq!(tree(&[None, None]).err(), Some(OverlayError::SecondRoot(GroupId(1))));
         assert_eq!(tree(&[None, Some(7)]).err(), Some(OverlayError::UnknownParent(GroupId(1))));

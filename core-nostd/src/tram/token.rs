@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticket_survives_its_token() {
+    fn ticket_round_trips_through_its_token() {
         for work in [Work::Append, Work::CopyHeaders, Work::CopyPayload] {
             let ticket = Ticket {
                 work,

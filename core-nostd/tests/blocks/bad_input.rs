@@ -19,7 +19,7 @@ fn misbehaved(member: Rank) -> Option<Outcome> {
 
 /// Impossible first blocks of a message.
 #[test]
-fn impossible_first_block_ends_the_group() {
+fn invalid_first_block_ends_the_group() {
     let cases = [
         ("no blocks", ROOT, 0, BLOCK),
         ("fewer blocks than a pipeline has", ROOT, 1, BLOCK),

@@ -113,7 +113,7 @@ fn unconfirmed_close_hides_no_loss() {
 
 /// A member that confirmed already has every message.
 #[test]
-fn message_after_the_last_is_refused() {
+fn message_sent_after_close_is_refused() {
     let mut rows = <[[u64; 4]; 4]>::default();
     rows[0][CLOSING] = 1;
     with_member(Algorithm::Chain, rows, |mut group, fabric, messages| {

@@ -99,7 +99,7 @@ fn leader_forgets_the_accepted_proposal() {
 }
 
 #[test]
-fn decision_without_acceptance_by_others() {
+fn leader_decides_without_others_acceptance() {
     trim_is_refuted(trim::Fault::DecidesAlone, wish_and_crash([0, 1, 1]), "two trims");
 }
 

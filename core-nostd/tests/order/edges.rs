@@ -21,7 +21,7 @@ const BOTH_SEND: Subgroup<'static> = Subgroup {
 
 /// LAY-1.1: the maximum number of members and subgroups is accepted, and one more is refused.
 #[test]
-fn one_member_or_subgroup_too_many_is_refused() {
+fn exceeding_member_or_subgroup_limit_is_refused() {
     let nodes: Vec<NodeId> = (0..).map(NodeId).take(MEMBERS_MAX + 1).collect();
     let group = |members| Group { members, subgroups: &[BOTH_SEND] };
     assert!(group(&nodes[..MEMBERS_MAX]).check().is_ok());

@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn the_digest_tells_groups_apart(
+    fn digest_distinguishes_groups(
         (size, drawn) in group(),
         which in any::<prop::sample::Index>(),
     ) {

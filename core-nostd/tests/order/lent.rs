@@ -34,7 +34,7 @@ fn lines(bytes: usize) -> Vec<Line> {
 
 /// COR-2.1: each slice and each row must have the length that the layout gives.
 #[test]
-fn slice_or_row_of_wrong_length_is_refused() {
+fn mismatched_slice_or_row_length_is_refused() {
     let subgroups = [SUBGROUP];
     let layout = layout(&subgroups);
     let sizes = layout.state_sizes(Rank(0));

@@ -69,7 +69,7 @@ fn each_error_has_its_own_number_and_text() {
 }
 
 #[test]
-fn refusals_of_node_and_fabric_name_the_cause() {
+fn node_and_fabric_errors_name_their_cause() {
     use ErrorKind as E;
     let kinds = [E::QueueFull, E::PeerLost, E::Revoked, E::OutOfRange, E::Other, E::WrongMemory];
     tell_apart(&kinds);

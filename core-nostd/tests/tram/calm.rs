@@ -64,7 +64,7 @@ fn by_reference() {
 }
 
 #[test]
-fn unbatched_messages() {
+fn unbatched_leaders_deliver_all_messages() {
     for seed in 1..5 {
         calm_run(
             &[None, Some(0)],

@@ -86,7 +86,7 @@ fn faults_of(groups: u16) -> Vec<Fault> {
 const POINTS: usize = 700;
 
 #[test]
-fn group_survives_every_pair_of_faults() {
+fn group_tolerates_every_pair_of_faults() {
     let stride = if all_points() { 7 } else { 197 };
     let mut runs = 0;
     for seed in 1..=BY_REFERENCE {

@@ -164,7 +164,7 @@ fn undeliverable_messages_are_refused() {
 /// TRM-7: a client waits for the replicas for which it was asked to wait, and sees which ones they
 /// were.
 #[test]
-fn client_gets_the_answers_it_waits_for() {
+fn client_receives_answers_to_pending_requests() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     let to = Destinations::of(ROOT).with(CHILD);
     for answers in [Answers::OneOfEach, Answers::Leaders, Answers::All] {
@@ -307,7 +307,7 @@ fn client_attached_before_its_rows_sends_later() {
 
 /// TRM-5: a snapshot of another overlay or of an earlier state changes nothing.
 #[test]
-fn unfitting_or_older_snapshot_is_refused() {
+fn mismatched_or_older_snapshot_is_refused() {
     let mut world = World::new(&[None], 3, Settings::default());
     let replica = &world.replicas[&FIRST].replica;
     let count = replica.snapshot_cells();

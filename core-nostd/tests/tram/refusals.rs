@@ -45,7 +45,7 @@ fn link_without_rows_keeps_the_order_intact() {
 /// TRM-3: writes of peers land in the middle of a process's step, so a row or a log may change
 /// before the process has read the rest of it. A mixture must have no effect.
 #[test]
-fn writes_landing_during_a_step_are_not_mixed() {
+fn rows_changing_during_a_step_cause_no_violation() {
     let mut reached = 0;
     for seed in 1..40 {
         let (parents, replicas) = shape_of(seed);

@@ -41,7 +41,7 @@ fn leader_shows(entries: &[u64], count: u16, trim: u64) -> Vec<(Rank, Cause)> {
 }
 
 #[test]
-fn impossible_list_makes_its_owner_suspected() {
+fn owner_of_invalid_list_is_suspected() {
     let own = Ballot(1);
     let remove = |rank: u16| Change::Remove(Rank(rank)).encode(own);
     let seal = Change::Seal.encode(own);
@@ -82,7 +82,7 @@ fn impossible_list_makes_its_owner_suspected() {
 }
 
 #[test]
-fn trim_below_the_deliveries_makes_its_owner_suspected() {
+fn owner_of_trim_below_deliveries_is_suspected() {
     let mut victim = Victim::new();
     victim.host.delivered = 7;
     victim.step();
@@ -95,7 +95,7 @@ fn trim_below_the_deliveries_makes_its_owner_suspected() {
 }
 
 #[test]
-fn impossible_final_count_makes_its_owner_suspected() {
+fn owner_of_invalid_final_count_is_suspected() {
     let mut victim = Victim::new();
     victim.put(0, ViewColumn::Suspicions(0), 0);
     // Member 0 is lost, so member 1 leads; member 2 follows and publishes an invalid count.
@@ -225,7 +225,7 @@ fn leader_with_an_impossible_stance_is_suspected() {
 
 /// The cell is zero or one.
 #[test]
-fn impossible_leave_request_makes_its_owner_suspected() {
+fn owner_of_invalid_leave_request_is_suspected() {
     for (shown, causes) in [
         (0, vec![]),
         (1, vec![]),
@@ -317,7 +317,7 @@ fn list_that_changes_during_acceptance_is_not_accepted() {
 }
 
 #[test]
-fn suspicion_of_nonexistent_members_makes_its_owner_suspected() {
+fn member_that_suspects_nonexistent_members_is_suspected() {
     let mut victim = Victim::new();
     victim.step();
     victim.put(2, ViewColumn::Suspicions(0), 1 << 40);
@@ -450,7 +450,7 @@ fn random_cells_cause_no_panic_or_impossible_delivery() {
 }
 
 #[test]
-fn state_of_wrong_size_is_refused() {
+fn mismatched_state_size_is_refused() {
     let layout = Layout::with_views(GROUP).expect("a good group");
     let fixed = Layout::new(GROUP).expect("a good group");
     let fits = |layout: &Layout<'_>, rank: u16, peers: usize, next: usize| {

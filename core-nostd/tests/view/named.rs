@@ -246,7 +246,7 @@ fn late_starting_member_sees_earlier_messages() {
 }
 
 #[test]
-fn removed_process_halts_when_it_wakes() {
+fn removed_process_halts_upon_waking() {
     let options = ViewOptions {
         heartbeat_interval_ns: 1,
         failure_timeout_ns: 10,

@@ -11,12 +11,12 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn random_plans_lose_nothing() {
+fn random_plans_lose_no_message() {
     must_hold(Chain::new);
 }
 
 #[test]
-fn random_plans_with_live_rows_lose_nothing() {
+fn random_plans_with_live_rows_lose_no_message() {
     must_hold(Chain::with_live_rows);
 }
 

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_length_is_refused() {
+    fn overflowing_page_length_is_refused() {
         assert!(Pages::sized(usize::MAX, PageSize::Huge).is_err());
         assert!(Pages::sized(usize::MAX, PageSize::Usual).is_err());
     }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn other_port_is_chosen_if_own_is_unusable() {
+    fn usable_port_replaces_unusable_port() {
         let second = |device: &mut Device| {
             let mut port = device.ports[0].clone();
             port.number = 2;

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_device_port_or_address_is_named() {
+    fn error_names_missing_device_port_or_address() {
         let ask = |wanted: Wanted| one(rxe()).choose(&wanted).expect_err("nothing to choose");
         let base = Wanted::default;
         assert_eq!(Devices::default().choose(&base()), Err(ChoiceError::NoDevice));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn other_transports_are_refused_by_name() {
+    fn error_names_unsupported_transport() {
         for transport in [
             Transport::Iwarp,
             Transport::OmniPath,
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_level_has_four_bits() {
+    fn service_level_is_at_most_fifteen() {
         let ask = |level| {
             let service = Service { level, ..Service::default() };
             rxe().choose(&Wanted { service, ..Wanted::default() })

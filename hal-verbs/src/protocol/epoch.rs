@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn epoch_order_survives_wrapping() {
+    fn epoch_order_holds_across_wraparound() {
         for epoch in [0, 1, 77, MASK / 2, MASK - 1, MASK] {
             let later = next(epoch);
             assert!(is_later(later, epoch) && !is_later(epoch, later) && !is_later(epoch, epoch));

@@ -296,7 +296,7 @@ mod tests {
         /// For any sequence of grants, revocations and new connections, notices arrive in order,
         /// and at most two are in flight.
         #[test]
-        fn latest_key_arrives_and_ends_with_its_epoch(
+        fn latest_key_arrives_and_expires_with_its_epoch(
             deeds in proptest::collection::vec(0_u8..8, 1..200),
         ) {
             let (mut owner, mut peer) = (Announcer::default(), Holder::default());

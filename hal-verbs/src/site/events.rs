@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_device_is_not_queried_again() {
+    fn failed_device_is_queried_only_once() {
         let mut events = DeviceEvents::default();
         let for_ever = [AsyncEvent::DeviceFatal; 5];
         let (news, left) = take(&mut events, &for_ever);

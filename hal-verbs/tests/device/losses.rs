@@ -289,7 +289,7 @@ fn views_end_quickly_at_both_ends() {
 /// killed, as if by a power failure, and reports how long it takes to notice this.
 #[test]
 #[ignore = "needs two guests of the lab"]
-fn two_hosts() {
+fn killed_host_is_detected_within_five_seconds() {
     let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
     let own: u16 = variable("LAB_GUEST").parse().expect("0 or 1");
     let (here, there) = (variable("LAB_ADDRESS"), variable("LAB_PEER_ADDRESS"));
@@ -334,7 +334,7 @@ fn two_hosts() {
 /// waits for its users, so the lab cannot test the removal of a device in use.)
 #[test]
 #[ignore = "takes the network away"]
-fn network_that_vanishes_loses_all_peers() {
+fn lost_network_is_reported_as_losing_all_peers() {
     let limits = Limits { loss_time: Duration::from_millis(400), ..Limits::default() };
     let mut all = members(&Shape { limits, ..Shape::default() });
     let status =

@@ -13,7 +13,7 @@ fn infiniband() -> Profile {
 }
 
 #[test]
-fn members_on_different_link_layers_refuse_each_other() {
+fn members_with_mismatched_link_layers_cannot_connect() {
     let profiles = [infiniband(), Profile::strict()];
     let mut two = Two::new(&Shape { profiles, ..Shape::default() });
     assert_eq!(two.connect(), [false, false]);
@@ -110,7 +110,7 @@ fn members_connect_in_the_chosen_partition() {
 }
 
 #[test]
-fn members_in_separate_partitions_refuse_each_other() {
+fn members_in_separate_partitions_cannot_connect() {
     for (one, other) in [(0x8001, 0x8002), (0x0001, 0x0001), (0xffff, 0x8001)] {
         let profiles = [in_partitions(&[one]), in_partitions(&[other])];
         let mut two = Two::new(&Shape { profiles, ..Shape::default() });

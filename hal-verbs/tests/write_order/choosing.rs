@@ -41,7 +41,7 @@ fn updates_promise_nothing_except_write_order() {
 }
 
 #[test]
-fn device_table_shows_reported_order() {
+fn device_table_lists_reported_write_order() {
     for (data_in_order, said) in [
         (DataInOrder::Yes, "order between writes: yes;"),
         (DataInOrder::No, "order between writes: not promised;"),
@@ -90,7 +90,7 @@ fn region_check_reports_completion_visibility() {
 }
 
 #[test]
-fn members_with_different_write_order_refuse_each_other() {
+fn members_with_mismatched_write_orders_cannot_connect() {
     let network = Network::new(1, Clock::Virtual);
     let sites = [by_updates(), promised()]
         .map(|limits| site(&network, Profile::strict(), &limits).expect("a site"));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn any_range_has_round_figures() {
+    fn axis_ticks_are_round_numbers() {
         assert_eq!(ticks(120.0, 450.0), [120.0, 150.0, 200.0, 250.0, 300.0, 400.0]);
         assert_eq!(
             ticks(0.08, 3.0).into_iter().map(short).collect::<Vec<_>>(),

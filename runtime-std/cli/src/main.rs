@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_command_line_is_reported_in_one_line() {
+    fn invalid_tramontane_command_line_gives_one_line_error() {
         let wrong: [&[&str]; 6] = [
             &[],
             &["nonsense"],

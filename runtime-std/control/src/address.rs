@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_reported() {
+    fn error_names_unknown_host() {
         let found = host("localhost:7000").resolve().expect("every machine has it");
         assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 7000));
         let error = host("no-such-host.invalid:7000").resolve().expect_err("no host");

@@ -477,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_round_trip_and_damaged_ones_are_refused() {
+    fn client_messages_round_trip_unless_damaged() {
         let life = ClientLife { id: ClientId(7), incarnation: 9 };
         let target = Target { group: "log", subgroup: "", name: "feed" };
         let requests = [
@@ -556,7 +556,7 @@ mod tests {
 
     /// A forged length must not cause an allocation.
     #[test]
-    fn impossible_length_takes_no_memory() {
+    fn oversized_length_allocates_no_memory() {
         let mut bytes = encode(&ClientRequest::Publish { first: 0, lines: Vec::new() });
         bytes.pop();
         bytes.extend([0xff, 0xff, 0xff, 0xff, 0x0f]);

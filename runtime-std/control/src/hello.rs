@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_valid_hellos_survive_the_wire() {
+    fn only_valid_hellos_decode() {
         let (view, digest) = (ViewId(1), u64::MAX);
         let hello = Hello { purpose: Purpose::Ask, view, digest, node: NodeId(7), incarnation: 99 };
         let all = [

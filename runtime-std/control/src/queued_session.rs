@@ -220,7 +220,7 @@ mod tests {
     /// Messages with lengths around one, two and three frames, in both directions, with a blocking
     /// session at the other end.
     #[test]
-    fn both_kinds_of_session_understand_each_other() {
+    fn queued_and_plain_sessions_interoperate() {
         let (mut queued, other) = pair();
         let mut waiting = session(other);
         let part = MESSAGE_MAX - 1;

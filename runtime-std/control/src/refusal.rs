@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_survive_the_wire_under_stable_numbers() {
+    fn verdicts_round_trip_with_stable_codes() {
         let refusals = [
             Refusal::Digest,
             Refusal::View,

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_file_arrives_with_its_holes() {
+    fn sparse_file_keeps_its_holes() {
         for has_hole in [false, true] {
             for bytes in [0, 1, 511, 512, 513, 100_000] {
                 let archive = pack(bytes, has_hole, bytes).expect("an archive");

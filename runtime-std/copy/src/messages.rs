@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interrupt_is_a_loss_to_others() {
+    fn other_nodes_see_interrupt_as_loss() {
         let notice = Notice::failed(&Failure::silent(Status::Terminated));
         let Notice::Failed { status, text } = notice else { panic!("it failed") };
         let failure = failure_of("node 3", status, &text);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_notice_fits_in_its_limit() {
+    fn every_notice_fits_its_size_limit() {
         let text = "\"\u{10ffff}".repeat(5000);
         let failed = Notice::failed(&Failure::with_text(Status::Other, text));
         let long: Vec<String> = (0..50).map(|_| "\u{1}".repeat(255)).collect();

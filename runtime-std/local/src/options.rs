@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_device_numbers_are_refused() {
+    fn out_of_range_device_options_are_refused() {
         for (option, value) in [
             ("--service-level", "16"),
             ("--traffic-class", "256"),

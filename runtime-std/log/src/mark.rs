@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_is_valid_only_where_it_was_written() {
+    fn mark_is_valid_only_at_its_original_position() {
         let mut segment = segment();
         segment.copy_within(4096..8192, 8192);
         assert_eq!(Mark::read(&segment, 8192, Role::Header, KEY), None);

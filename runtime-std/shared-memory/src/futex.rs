@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_in_the_word_counts_as_ring() {
+    fn unexpected_futex_value_counts_as_wakeup() {
         let word = AtomicU32::new(77);
         let machine = Linux { sleeper_pays: false };
         let bell = Doorbell::new(&machine, &word);

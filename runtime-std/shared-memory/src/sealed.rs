@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_memory_length_is_an_error() {
+    fn oversized_memory_length_is_an_error() {
         let error = SealedMemory::new(usize::MAX, Writers::Owner).expect_err("too long");
         assert!(matches!(error, Error::NoMemory { .. }), "{error}");
     }

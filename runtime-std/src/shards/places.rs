@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_overlay_names_are_reported() {
+    fn error_lists_known_overlay_names() {
         let description = Description::local("bank", &[None, Some(0)], 3);
         let places = Places::new(&description, description.overlay().expect("a tree"));
         assert_eq!(places.destinations(["g1", "g2"]).map(|set| set.0), Ok(3));

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn meaningless_bytes_are_refused() {
+    fn malformed_frames_are_refused() {
         for kind in (0..=u8::MAX).filter(|kind| !(OPEN..=ANSWER).contains(kind)) {
             let mut bytes = [0; HEADER];
             bytes[0] = kind;

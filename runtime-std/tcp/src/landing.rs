@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn used_view_cannot_be_opened_anew() {
+    fn used_view_cannot_be_reopened() {
         let used_by: [fn(&mut Landings); 2] =
             [|views| views.note_post(VIEW), |views| assert!(lands(views, VIEW))];
         for use_it in used_by {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_and_future_views_accept_nothing() {
+    fn ended_and_future_views_accept_no_writes() {
         let mut views = Landings::default();
         opened(&mut views, NEXT, LAYOUT);
         assert!(views.take_open(NEXT, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));

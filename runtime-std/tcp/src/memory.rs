@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_row_size_is_an_error() {
+    fn oversized_row_is_an_error() {
         let members = [NodeId(1)];
         let plan = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, &[usize::MAX], 1);
         let error = Rows::new(&plan).expect_err("as long as the address space");

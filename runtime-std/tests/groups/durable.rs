@@ -36,7 +36,7 @@ fn members_log_deliveries_in_order_across_views() {
 
 /// Nothing is delayed, and nothing is synced twice: at a low rate, each message is one commit.
 #[test]
-fn low_rate_messages_are_committed_one_by_one() {
+fn low_rate_messages_are_committed_individually() {
     let mut crowd = Crowd::of(tramontane_runtime::carrier::Carrier::SharedMemory, 3).logged();
     crowd.start_all(&[0, 1, 2]);
     let mut sender = crowd.logged_sender(0);

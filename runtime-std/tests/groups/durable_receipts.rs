@@ -38,7 +38,7 @@ fn crowd(carrier: Carrier) -> Crowd {
 }
 
 #[test]
-fn message_reaches_every_level_in_order() {
+fn durable_everywhere_implies_every_lower_level() {
     for carrier in carriers() {
         let crowd = crowd(carrier);
         let mut sender = crowd.logged_sender(1);

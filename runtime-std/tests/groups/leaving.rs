@@ -24,7 +24,7 @@ fn tries() -> u64 {
 /// Node 0 supplies node 2, and leaves a moment after that has begun. The moment is slightly later
 /// in each attempt.
 #[test]
-fn leave_during_join_breaks_nothing() {
+fn member_can_leave_while_another_joins() {
     for carrier in CARRIERS {
         for attempt in 0..tries() {
             let nodes = Nodes::of(carrier, 3, &[0, 1], &[0, 1, 2]);

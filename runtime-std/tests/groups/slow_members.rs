@@ -84,7 +84,7 @@ fn with_slow_member<T>(
 }
 
 #[test]
-fn slow_member_is_named_until_it_catches_up() {
+fn slow_member_is_reported_until_it_catches_up() {
     let description = description(0);
     let was_named = AtomicBool::new(false);
     with_slow_member(&description, |running, is_slow| {

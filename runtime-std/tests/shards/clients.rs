@@ -70,7 +70,7 @@ fn lost_client_frees_place_after_lease() {
 }
 
 #[test]
-fn refused_multicast_names_cause_and_loses_nothing() {
+fn refused_multicast_names_cause_and_keeps_message() {
     let (description, started, _folder) = running(|description| {
         description.message_max = 8;
         description.client_window = 2;
@@ -93,7 +93,7 @@ fn refused_multicast_names_cause_and_loses_nothing() {
 }
 
 #[test]
-fn another_configuration_is_refused() {
+fn client_with_mismatched_configuration_is_refused() {
     let (description, _started, _folder) = running(|_| {});
     let longer = Description { log_entries: description.log_entries + 1, ..description.clone() };
     let referred = Description { references_from: Some(64), ..description };

@@ -12,7 +12,7 @@ use tramontane_partition::group::Channel;
 use tramontane_partition::ports::{Report, Why};
 
 #[test]
-fn a_thousand_messages_agree() {
+fn partitions_agree_on_a_thousand_messages() {
     let mut run = Run::new(MESSAGES);
     run.finish().unwrap();
 }

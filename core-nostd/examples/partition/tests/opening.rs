@@ -206,7 +206,7 @@ fn lost_frame_stops_the_partition_with_a_report() {
 }
 
 #[test]
-fn foreign_frames_and_noise_are_ignored() {
+fn unrelated_frames_and_noise_are_ignored() {
     let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     for now in 0..60 {

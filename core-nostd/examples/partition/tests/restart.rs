@@ -70,7 +70,7 @@ fn either_partition_restarts_at_any_step() {
 
 /// They restart repeatedly, in all phases of rejoining, and sometimes both.
 #[test]
-fn partitions_restart_while_they_rejoin() {
+fn partitions_can_restart_while_rejoining() {
     for seed in 0..400_u64 {
         let mut run = Run::new(MESSAGES);
         let mut random = seed;

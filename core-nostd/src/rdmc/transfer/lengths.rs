@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_block_lengths_are_refused() {
+    fn invalid_block_lengths_are_refused() {
         let noted = |blocks, blocks_min, lengths: &[(u32, usize)]| {
             let mut known = Lengths::unknown(blocks, 10, blocks_min);
             lengths.iter().all(|(block, length)| known.note(Block(*block), *length))

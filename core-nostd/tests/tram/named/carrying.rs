@@ -84,7 +84,7 @@ fn leader_waits_for_each_payload_separately() {
 /// A carried payload lands late, and by then replica 2 has long lacked the first of two payloads.
 /// The leader carries the second next, and neither twice.
 #[test]
-fn payload_in_flight_is_not_carried_again() {
+fn payload_in_flight_is_not_resent() {
     let mut script = Script::by_reference_in_short_lists(&[None]);
     let messages = long(&mut script, here(), 2);
     for message in &messages {

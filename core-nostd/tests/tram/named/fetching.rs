@@ -129,7 +129,7 @@ fn needless_request_of_a_child_does_no_harm() {
 /// The client reaches only the parent and dies, and the fabric sometimes refuses the payloads that
 /// the parent carries.
 #[test]
-fn refused_payload_is_carried_to_a_child_again() {
+fn refused_payload_is_resent_to_child() {
     let mut refusals = 0;
     for percent in [10, 30, 50] {
         let mut script = Script::by_reference(&[None, Some(0)]);
@@ -196,7 +196,7 @@ fn lost_payload_covered_by_a_snapshot_blocks_nothing() {
 
 /// A replica requests a payload once, and does nothing while it waits.
 #[test]
-fn a_payload_is_asked_for_once() {
+fn payload_is_requested_once() {
     let mut script = passed_by_a_snapshot();
     script.moves(&P[2..], &P[2..], 5);
     let before = script.world.idle_steps;

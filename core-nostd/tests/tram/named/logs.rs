@@ -441,7 +441,7 @@ fn corrupt_copied_header_ends_the_campaign() {
 /// time it has reached that position with a snapshot, the log has advanced. It must learn the new
 /// position; otherwise it would wait for entries that no replica has.
 #[test]
-fn replica_that_falls_behind_again_is_informed_again() {
+fn replica_is_informed_each_time_it_lags() {
     const DELIVERED: usize = 40;
     const KEPT_FROM: usize = 56;
     let mut script = Script::new(&[None]);

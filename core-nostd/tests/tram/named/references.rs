@@ -98,7 +98,7 @@ fn payload_without_room_goes_with_the_next_list() {
 /// lost. The third replica leads: it takes the header from the other's log, and must fetch the
 /// payload.
 #[test]
-fn new_leader_fetches_the_payloads_of_its_log() {
+fn new_leader_fetches_payloads_missing_from_its_log() {
     let mut script = Script::by_reference(&[None]);
     script.leads(P[1], &P[1..]);
     let a = script.multicast(0, here());
@@ -116,7 +116,7 @@ fn new_leader_fetches_the_payloads_of_its_log() {
 /// The client reaches the parent and dies. The child's leader finds a reference in the parent's
 /// ring, and no replica of the child has the payload, so the parent carries it.
 #[test]
-fn child_gets_a_missing_payload_from_its_parent() {
+fn child_fetches_missing_payload_from_parent() {
     let mut script = Script::by_reference(&[None, Some(0)]);
     let a = script.multicast(0, both());
     script.delivers(P[0], a, &P, &[0]);
@@ -274,7 +274,7 @@ fn payload_left_for_later_is_not_shown() {
 /// by B as before. X's client dies before it has reached replica 2, which asks for X, but not for
 /// B, because it has B.
 #[test]
-fn follower_asks_only_for_the_payloads_it_lacks() {
+fn follower_requests_only_missing_payloads() {
     const ASKS: usize = 16;
     let mut script = Script::by_reference_of(5, 3);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });

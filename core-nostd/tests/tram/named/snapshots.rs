@@ -40,7 +40,7 @@ fn followers_with_snapshots_can_lead() {
 
 /// A host may give a replica a snapshot that it does not need, or no longer needs.
 #[test]
-fn needless_snapshot_is_refused() {
+fn unneeded_snapshot_is_refused() {
     let mut script = Script::new(&[None]);
     script.go_on(&P[..2], 0, 1);
     let before = script.world.replicas[&P[2]].replica.delivered();

@@ -6,7 +6,7 @@ use super::*;
 /// A leader shows a decision on its list before that is sealed, or with other trims or another
 /// member than it sealed.
 #[test]
-fn impossible_decision_makes_its_owner_suspected() {
+fn owner_of_invalid_decision_is_suspected() {
     let own = Ballot(1);
     let (join, seal) = (Change::Join(NodeId(8)).encode(own), Change::Seal.encode(own));
     for (count, trim, node, decides) in

@@ -19,7 +19,7 @@ fn joiner_dying_during_state_transfer_is_not_admitted() {
 }
 
 #[test]
-fn joiner_dying_after_its_admission_is_removed() {
+fn joiner_that_crashes_after_admission_is_removed() {
     let options = ViewOptions {
         heartbeat_interval_ns: 1,
         failure_timeout_ns: 10,

@@ -117,7 +117,7 @@ fn members(count: u32, batching: bool) -> Vec<NodeMember> {
 }
 
 #[test]
-fn member_survives_repeated_long_upcalls() {
+fn repeated_long_upcalls_do_not_remove_member() {
     for batching in [true, false] {
         for slow_rank in 0..3 {
             let mut members = members(3, batching);
@@ -144,7 +144,7 @@ fn member_survives_repeated_long_upcalls() {
 }
 
 #[test]
-fn member_survives_long_upcalls_during_a_trim() {
+fn long_upcalls_during_trim_do_not_remove_member() {
     for batching in [true, false] {
         for slow_rank in 0..3 {
             let mut members = members(4, batching);
@@ -176,7 +176,7 @@ fn member_survives_long_upcalls_during_a_trim() {
 /// A wedged member delivers the stable messages of all its subgroups in one step. Without a
 /// heartbeat between those upcalls, the others would suspect it and continue without it.
 #[test]
-fn member_survives_long_upcalls_when_a_view_ends() {
+fn long_upcalls_at_view_end_keep_member() {
     for batching in [true, false] {
         let mut members = members(3, batching);
         let mut slow = members.remove(2);

@@ -326,7 +326,7 @@ fn report_about_a_nonexistent_member_ends_no_view() {
 }
 
 #[test]
-fn member_that_is_cut_off_accuses_no_other() {
+fn isolated_member_does_not_suspect_others() {
     for sending in [true, false] {
         let mut run = Run::new(4, false, 3);
         run.run(5, sending);

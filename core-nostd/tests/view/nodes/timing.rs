@@ -104,7 +104,7 @@ fn heartbeat_by_itself_is_not_work() {
 
 /// A fabric that always has another event must not prolong a step indefinitely.
 #[test]
-fn a_step_takes_a_bounded_number_of_events() {
+fn step_handles_a_bounded_number_of_events() {
     let mut run = Run::new(3, true, 5);
     run.members[0].fabric.events.extend([Event::Woken; 130]);
     let left = [66, 2, 0].map(|left| {

@@ -66,7 +66,7 @@ fn continuing_members_have_everything_before_the_seal() {
 }
 
 #[test]
-fn a_subgroup_without_a_majority_is_waited_for() {
+fn restart_waits_for_each_subgroups_majority() {
     // Subgroup {3, 4, 5}, m at 3 and 4; {1, 2, 5} return.
     let outside = Disk::of(1, &ALL, &[None]);
     let five = Disk::of(1, &ALL, &[Some((1, 0))]);
@@ -78,7 +78,7 @@ fn a_subgroup_without_a_majority_is_waited_for() {
 }
 
 #[test]
-fn a_new_disk_counts_in_no_majority() {
+fn empty_disk_does_not_count_toward_majority() {
     // m at 1 and 2; 1 has a new disk, and {1, 3} return.
     let new = Disk { logs: vec![None], ..Disk::default() };
     let three = Disk::of(1, &[1, 2, 3], &[Some((1, 0))]);
@@ -97,7 +97,7 @@ fn a_new_disk_counts_in_no_majority() {
 }
 
 #[test]
-fn latest_promise_is_adopted_without_the_others_tail() {
+fn latest_promise_wins_and_longer_log_is_cut() {
     // Node 1 sealed {1, 2} with a trim after the sixth message, and died. Node 2 sealed {2, 3} with
     // a trim after the fourth.
     let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);

@@ -52,7 +52,7 @@ fn members_die_during_a_change_with_joins() {
 
 /// DUR-12: the disks that are left behind are not the end of the group.
 #[test]
-fn all_members_leave_and_start_again() {
+fn all_members_leave_and_restart() {
     let met = must_hold("both leave during a join, and a total restart", &both_leave(), 1);
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }

@@ -25,7 +25,7 @@ fn assert_denied(mut two: Two, operation: Operation, length: usize, status: u32)
 }
 
 #[test]
-fn wrong_key_is_denied() {
+fn write_with_mismatched_key_is_denied() {
     let two = Two::new(Profile::strict());
     let target = Target { key: two.b.region.remote_key() + 1, ..two.b.target(0) };
     assert_denied(two, Operation::Write(target), 8, 10);

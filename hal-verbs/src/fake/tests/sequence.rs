@@ -52,7 +52,7 @@ fn receiver_requests_missing_packets_before_timeout() {
 }
 
 #[test]
-fn lost_read_answer_is_requested_again() {
+fn lost_read_response_is_requested_again() {
     let mut two = Two::new(Profile::strict());
     two.b.fill(0, &[4; 8]);
     let source = two.b.target(0);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_has_two_ends() {
+    fn link_needs_two_distinct_members() {
         assert_eq!("0-11".parse(), Ok(Link { one: 0, other: 11 }));
         let link = Link { one: 3, other: 5 };
         assert_eq!((link.peer_of(5), link.peer_of(4)), (Some(3), None));

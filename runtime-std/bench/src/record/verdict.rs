@@ -135,7 +135,7 @@ mod tests {
 
     /// The paper's own numbers pass the record, and twice those numbers do not.
     #[test]
-    fn exact_figures_hold_and_doubled_ones_fail() {
+    fn verdict_accepts_exact_and_rejects_doubled_figures() {
         for paper in Paper::ALL {
             for claim in paper.rows().expect("they can be read").claims {
                 let Some(stated) = claim.stated else { continue };

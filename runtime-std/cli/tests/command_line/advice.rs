@@ -90,7 +90,7 @@ fn timed_out_node_advises_restart_with_less() {
 }
 
 #[test]
-fn other_key_is_the_only_advice() {
+fn mismatched_key_is_the_only_advice() {
     for is_logged in [true, false] {
         let (group, mut nodes) = ten(Carrier::TcpWithKey, is_logged);
         let start = |config: &str, more: &[&str]| {
@@ -189,7 +189,7 @@ fn empty_membership_file_is_set_aside_without_loss() {
 }
 
 #[test]
-fn node_without_majority_advises_to_start_all_again() {
+fn node_without_majority_advises_full_restart() {
     let (group, mut nodes) = logged_ten(Carrier::SharedMemory);
     nodes.drain(1..).for_each(Node::kill);
     let (code, errors) = nodes[0].ended();

@@ -137,7 +137,7 @@ fn member_stays_until_every_input_ended() {
 }
 
 #[test]
-fn killed_member_is_named_by_all_others() {
+fn all_survivors_name_killed_member() {
     let place = Place::new();
     let mut members = running(&place, "killed", 3);
     let killed = Instant::now();
@@ -200,7 +200,7 @@ fn cast_continues_after_too_long_line() {
 }
 
 #[test]
-fn impossible_groups_are_reported() {
+fn cast_reports_invalid_groups() {
     let place = Place::new();
     cast(&place, "late", 0, 3, &["--join-timeout", "0.3"])
         .wait()
@@ -245,7 +245,7 @@ fn closed_output_ends_member_silently() {
 }
 
 #[test]
-fn full_disk_is_reported() {
+fn cast_reports_full_disk() {
     let place = Place::new();
     let mut command = place.command(&["cast", "--group", "full", "--id", "0", "--nodes", "1"]);
     let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");

@@ -63,7 +63,7 @@ fn member_and_client_lines_share_one_order() {
 
 /// Publisher and subscriber use a node that is killed halfway and then returns.
 #[test]
-fn killed_member_loses_and_duplicates_no_line() {
+fn member_kill_neither_loses_nor_duplicates_lines() {
     const LINES: usize = 10_000;
     for carrier in Carrier::ALL {
         let group = group_of(carrier, "");

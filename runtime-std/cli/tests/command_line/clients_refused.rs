@@ -61,7 +61,7 @@ fn stopped_client_is_cut_and_others_continue() {
 }
 
 #[test]
-fn wrong_key_and_garbage_are_refused() {
+fn mismatched_key_and_malformed_client_data_are_refused() {
     let group = group_of(Carrier::TcpWithKey, "");
     let _nodes = start(&group);
     group.key("other", "3e");

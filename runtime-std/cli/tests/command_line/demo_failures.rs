@@ -31,7 +31,7 @@ fn all_end(members: &[u32]) {
 }
 
 #[test]
-fn wrong_arguments_are_reported_in_one_line() {
+fn invalid_demo_arguments_give_one_line_error() {
     let place = Place::new();
     let wrong: [(&[&str], &str); 15] = [
         (&["--nodes", "0"], "--nodes"),
@@ -125,7 +125,7 @@ impl Drop for Small {
 }
 
 #[test]
-fn full_file_system_is_reported() {
+fn demo_reports_full_file_system() {
     let place = Place::new();
     let Some(small) = Small::mount(&place) else {
         eprintln!("not run: this user may not mount a file system");

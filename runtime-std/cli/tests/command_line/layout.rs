@@ -67,7 +67,7 @@ fn layout_reads_group_file() {
 }
 
 #[test]
-fn wrong_layout_options_are_reported_in_one_line() {
+fn invalid_layout_options_give_one_line_error() {
     let place = Place::new();
     place.run(&["layout", "--nodes", "0"]).failed(2, &["--nodes"]);
     place.run(&["layout", "--nodes", "2", "--senders", "3"]).failed(2, &["3 senders"]);

@@ -181,7 +181,7 @@ fn new_group_keeps_previous_logs() {
 }
 
 #[test]
-fn equal_names_under_two_roots_are_separate_groups() {
+fn same_name_under_two_roots_forms_separate_groups() {
     let (one, other) = (Group::of(Carrier::SharedMemory, 1), Group::of(Carrier::SharedMemory, 1));
     let (mut first, mut second) = (one.node(0, &[]), other.node(0, &[]));
     first.write("one\n");

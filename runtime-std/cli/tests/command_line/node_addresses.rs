@@ -68,7 +68,7 @@ fn addresses_without_a_destination_are_refused() {
 }
 
 #[test]
-fn unknown_host_name_is_reported() {
+fn node_reports_unknown_host_name() {
     let (group, _) = group_at(&["no-such-host.invalid", "127.0.0.1"]);
     let mut node = group.node(0, &["--time-limit", "20"]);
     let (code, errors) = node.ended();

@@ -59,7 +59,7 @@ fn data_options_match_logged_subgroups() {
 }
 
 #[test]
-fn foreign_durable_log_is_refused_unchanged() {
+fn log_of_other_node_is_refused_unchanged() {
     let group = logged_group(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));

@@ -69,7 +69,7 @@ fn node_that_left_rejoins_instead_of_forming() {
 
 /// On shared memory, a live member's lock is enough, although no node has stored anything.
 #[test]
-fn live_member_prevents_forming_group_again() {
+fn live_member_prevents_new_group() {
     let group = two_of_three(Carrier::SharedMemory);
     let last = until_the_last_is_alone(&group, |group, id| without_log(group, id, &[]));
     last.signal(Signal::STOP);
@@ -224,7 +224,7 @@ fn joining_node_names_nodes_that_form_group() {
 /// Otherwise, a member would remove peers that send heartbeats more slowly than it allows, or be
 /// removed by them.
 #[test]
-fn different_heartbeat_is_reported_early() {
+fn mismatched_heartbeat_is_reported_early() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 4);
         group.write(

@@ -48,7 +48,7 @@ fn node_without_sender_refuses_lines_and_continues() {
 }
 
 #[test]
-fn unsent_input_lines_are_named() {
+fn node_reports_unsent_input_lines() {
     let group = Group::of(Carrier::SharedMemory, 2);
     group.write(&group.text().replace("= 3000", "= 600000"));
     group

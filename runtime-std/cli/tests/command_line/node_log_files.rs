@@ -64,7 +64,7 @@ fn rotated_durable_log_is_whole_after_restart() {
 
 /// `script` is the terminal. When it closes, the programs on it must shut down in order.
 #[test]
-fn node_leaves_when_its_terminal_is_gone() {
+fn node_leaves_when_its_terminal_closes() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let mut stays = group.node(0, &[]);
     let node = group.place.command(&["node", "--config", &group.config, "--id", "1", "--log"]);

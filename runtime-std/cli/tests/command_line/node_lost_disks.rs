@@ -293,7 +293,7 @@ fn older_backup_of_node_does_not_count() {
 
 /// A node has only its logs. The logs are neither set aside nor overwritten by a new group.
 #[test]
-fn logs_without_state_restart_from_chosen_node() {
+fn group_without_state_restarts_from_chosen_log() {
     let (group, all) = killed_group(Carrier::SharedMemory, 60);
     for id in 0..3 {
         std::fs::remove_dir_all(state_folder(&group, id)).expect("a folder");

@@ -13,7 +13,7 @@ fn short(id: &str) -> Vec<&str> {
 }
 
 #[test]
-fn wrong_group_file_is_reported_with_remedy() {
+fn invalid_group_file_error_names_remedy() {
     let group = Group::without_file();
     let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
     for (text, words) in [
@@ -64,7 +64,7 @@ fn wrong_group_file_is_reported_with_remedy() {
 }
 
 #[test]
-fn other_key_and_description_are_reported_with_node() {
+fn error_names_node_with_mismatched_configuration() {
     let group = Group::of(Carrier::TcpWithKey, 3);
     group.key("other", "3c");
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
@@ -163,7 +163,7 @@ fn node_id_belongs_to_one_process() {
 }
 
 #[test]
-fn garbage_at_port_is_ignored() {
+fn node_ignores_malformed_data_at_its_port() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1]);

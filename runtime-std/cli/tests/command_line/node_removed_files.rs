@@ -46,7 +46,7 @@ fn removed_folder_loses_no_member() {
 }
 
 #[test]
-fn single_removed_files_are_made_again() {
+fn removed_files_are_recreated() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let nodes = [group.node(0, &[]), group.node(1, &[])];
     group.run("status", &[]);
@@ -69,7 +69,7 @@ fn single_removed_files_are_made_again() {
 }
 
 #[test]
-fn folder_that_cannot_be_made_again_is_reported() {
+fn node_reports_folder_it_cannot_recreate() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let mut nodes: Vec<Node> = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
@@ -90,7 +90,7 @@ fn folder_that_cannot_be_made_again_is_reported() {
 }
 
 #[test]
-fn shards_survive_removed_folders() {
+fn shards_continue_after_their_folders_are_removed() {
     let overlay = Overlay::new("shm");
     leaders_are_killed_and_come_back(&overlay, || assert!(overlay.place.clean()));
 }

@@ -29,7 +29,7 @@ fn await_same(group: &Group, ids: [usize; 3], subgroup: &str, count: usize) -> S
 }
 
 #[test]
-fn returning_node_takes_over_its_subgroup_logs() {
+fn returning_node_restores_its_subgroup_logs() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 5);
         group.write(&(group.text() + SUBGROUPS));
@@ -79,7 +79,7 @@ fn non_sender_exits_with_status_2() {
 /// in another subgroup. Those nodes return, and then all nodes are stopped and restarted as they
 /// advise.
 #[test]
-fn logged_subgroup_survives_absence_of_its_members() {
+fn logged_subgroup_keeps_messages_while_members_are_absent() {
     const LOGGED: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1]\nlogged = true\n\
                           [[subgroups]]\nname = \"right\"\nmembers = [2, 3, 4]\nlogged = true\n";
     for (carrier, signal) in Carrier::ALL.into_iter().zip([Signal::TERM, Signal::KILL]) {

@@ -86,7 +86,7 @@ fn nodes_killed_under_load_restart_in_any_order() {
 
 /// Simulates `docker compose down` and the shutdown of a machine.
 #[test]
-fn nodes_that_leave_together_start_again() {
+fn nodes_that_leave_together_can_restart() {
     for carrier in Carrier::ALL {
         let group = logged_group(carrier, 4);
         group.write(&format!("initial = [0, 1, 2]\n{}", group.text()));
@@ -254,7 +254,7 @@ fn restart_with_less_continues_without_missing_nodes() {
 }
 
 #[test]
-fn nodes_killed_during_restart_start_again() {
+fn nodes_killed_during_restart_can_restart() {
     let group = logged_group(Carrier::TcpWithKey, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);

@@ -40,7 +40,7 @@ fn kills_under_load_by_reference_over_tcp() {
 }
 
 #[test]
-fn different_reference_size_is_refused() {
+fn mismatched_references_from_is_refused() {
     let overlay = Overlay::new("shm");
     let names = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
     let mut replicas = names.map(|name| overlay.replica(name));
@@ -67,7 +67,7 @@ fn different_reference_size_is_refused() {
 }
 
 #[test]
-fn wrong_shard_options_are_reported_in_one_line() {
+fn invalid_shard_options_give_one_line_error() {
     let overlay = Overlay::new("shm");
     let place = &overlay.place;
     let id =

@@ -59,7 +59,7 @@ fn merge_is_the_same_with_and_without_key() {
 }
 
 #[test]
-fn killed_tcp_member_is_named() {
+fn survivors_name_killed_tcp_member() {
     let place = Place::new();
     let addresses = free_addresses(3).join(",");
     let mut members: Vec<Process> = (0..3).map(|id| cast(&place, &addresses, id, &[])).collect();
@@ -82,7 +82,7 @@ fn killed_tcp_member_is_named() {
 }
 
 #[test]
-fn differing_tcp_options_are_reported() {
+fn members_report_mismatched_tcp_options() {
     let place = Place::new();
     let run = |more: &[&str]| place.run(&[&["cast", "--fabric", "tcp"], more].concat());
     run(&["--id", "0"]).failed(2, &["--addresses is missing"]);

@@ -52,7 +52,7 @@ fn rdma_commands_name_missing_libibverbs() {
 
 /// A library of the same name from another project.
 #[test]
-fn foreign_libibverbs_is_reported_with_missing_function() {
+fn error_names_function_missing_from_libibverbs() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     let library = folder.path().join("libibverbs.so.1");
@@ -108,7 +108,7 @@ fn network_members_need_addresses() {
 }
 
 #[test]
-fn options_of_other_fabrics_are_refused() {
+fn options_for_other_fabrics_are_refused() {
     let place = Place::new();
     let cast = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];
     for option in

@@ -80,7 +80,7 @@ fn rdma_members_write_the_same_merge() {
 }
 
 #[test]
-fn wrong_exposed_and_malformed_keys_are_refused() {
+fn mismatched_readable_and_malformed_keys_are_refused() {
     let place = Place::new();
     let (one, other) = (key(&place, "one", "a", 0o600), key(&place, "other", "b", 0o600));
     let addresses_of_two = free_addresses(2).join(",");
@@ -114,7 +114,7 @@ fn wrong_exposed_and_malformed_keys_are_refused() {
 }
 
 #[test]
-fn missing_rdma_member_is_named() {
+fn error_names_missing_rdma_member() {
     let place = Place::new();
     let addresses = free_addresses(3).join(",");
     let mut first = cast(&place, &addresses, 0, &["--join-timeout", "2"]);
@@ -124,7 +124,7 @@ fn missing_rdma_member_is_named() {
 }
 
 #[test]
-fn unusable_address_is_named() {
+fn error_names_unusable_rdma_address() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().map(|address| (taken, address)).expect("an address");
@@ -142,7 +142,7 @@ fn unusable_address_is_named() {
 }
 
 #[test]
-fn different_options_keep_members_apart() {
+fn members_with_mismatched_options_cannot_connect() {
     let place = Place::new();
     let addresses = free_addresses(2).join(",");
     let mut first = cast(&place, &addresses, 0, &["--window", "8"]);
@@ -152,7 +152,7 @@ fn different_options_keep_members_apart() {
 }
 
 #[test]
-fn unsupported_device_option_is_named() {
+fn error_names_unsupported_device_option() {
     let place = Place::new();
     for (option, words) in [
         (["--device", "mlx5_7"], "mlx5_7"),
@@ -170,7 +170,7 @@ fn unsupported_device_option_is_named() {
 
 /// One address is IPv4 and the other IPv6: both exist, but no path connects them.
 #[test]
-fn unreachable_address_is_named() {
+fn error_names_unreachable_rdma_address() {
     let place = Place::new();
     let addresses = free_addresses(2).join(",");
     let at = |id, gid| cast(&place, &addresses, id, &["--gid", gid, "--loss-timeout", "1"]);
@@ -202,7 +202,7 @@ fn interrupt_ends_waiting_and_running_member() {
 }
 
 #[test]
-fn killed_rdma_member_is_named_by_others() {
+fn survivors_name_killed_rdma_member() {
     let place = Place::new();
     let mut members = running(&place, 3);
     members[1].signal(Signal::KILL);
@@ -226,7 +226,7 @@ fn rdma_demo_that_loses_member_leaves_nothing() {
 }
 
 #[test]
-fn device_list_shows_the_choice() {
+fn device_list_reports_the_chosen_device() {
     let place = Place::new();
     let text = String::from_utf8(place.run(&["verbs", "devices"]).succeeded()).expect("text");
     for words in [

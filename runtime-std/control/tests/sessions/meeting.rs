@@ -92,7 +92,7 @@ fn bind_again(address: &Address) -> Listener {
 }
 
 #[test]
-fn missing_members_are_named() {
+fn error_names_missing_members() {
     let (mut parts, mut listeners) = group(4, None);
     parts.truncate(2);
     listeners.truncate(2);
@@ -163,7 +163,7 @@ fn wait_can_be_cancelled() {
 }
 
 #[test]
-fn peer_leaving_during_an_exchange_is_named() {
+fn error_names_peer_that_leaves_during_exchange() {
     let mut meshes = joined(3, key(1)).into_iter();
     let (mut first, second) = (meshes.next().expect("3"), meshes.next().expect("2"));
     let third = meshes.next().expect("1");

@@ -28,7 +28,7 @@ fn both_ends_report_a_different_key() {
 }
 
 #[test]
-fn both_ends_report_a_key_at_one_end() {
+fn both_ends_report_key_configured_on_only_one() {
     for (first, second) in [(key(1), None), (None, key(1))] {
         let (mut parts, listeners) = group(2, None);
         parts[0].key = first;

@@ -26,7 +26,7 @@ fn path(address: &Address) -> &Path {
 /// Leaves a socket file of a killed process.
 fn leave_stale(address: &Address) {
     let mut child = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "sockets::a_child_listens_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "sockets::child_listens_until_killed", "--nocapture"])
         .env(CHILD, path(address))
         .stdout(Stdio::null())
         .spawn()
@@ -42,7 +42,7 @@ fn leave_stale(address: &Address) {
 }
 
 #[test]
-fn a_child_listens_until_it_is_killed() {
+fn child_listens_until_killed() {
     let Some(path) = std::env::var_os(CHILD) else { return };
     let _listener = Listener::bind(&Address::Unix(path.into())).expect("a socket");
     std::thread::sleep(LONG);

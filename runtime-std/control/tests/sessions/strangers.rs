@@ -212,7 +212,7 @@ fn kernel_checks_silent_clients_with_keepalive() {
 }
 
 #[test]
-fn message_arriving_in_pieces_survives_timeouts() {
+fn fragmented_message_outlasts_read_timeouts() {
     let (server, clients) = server(listener(), None);
     let mut stream = by_hand(server.address());
     let mut session = clients.recv_timeout(LONG).expect("handed over").session;

@@ -21,7 +21,7 @@ fn unpacked(to: &Path, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn refused_copy_leaves_nothing() {
+fn refused_copy_leaves_targets_unchanged() {
     let place = Place::new();
     let file = place.file("file", b"content").display().to_string();
     let to: [PathBuf; 2] = targets(&place);
@@ -86,7 +86,7 @@ fn killed_receiver_ends_copy_for_all() {
 }
 
 #[test]
-fn interrupted_copy_leaves_nothing() {
+fn interrupted_copy_leaves_no_files() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
@@ -195,7 +195,7 @@ fn special_files_are_refused() {
 }
 
 #[test]
-fn failed_move_leaves_nothing_and_is_reported() {
+fn failed_move_is_reported_and_leaves_no_files() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
@@ -264,7 +264,7 @@ fn waiting_copy_ends_on_signal() {
 }
 
 #[test]
-fn different_options_of_hosts_are_reported() {
+fn hosts_report_mismatched_options() {
     let terms = [["--block", "65536"], ["--algorithm", "chain"]];
     for (own, words) in
         terms.iter().zip([["65536 bytes by 'pipeline'", "--block"], ["by 'chain'", "--algorithm"]])
@@ -289,7 +289,7 @@ fn different_options_of_hosts_are_reported() {
 }
 
 #[test]
-fn different_senders_of_hosts_are_reported() {
+fn hosts_with_conflicting_from_options_are_refused() {
     let place = Place::new();
     let file = place.file("file", b"content").display().to_string();
     let to = targets::<2>(&place).map(|to| to.display().to_string());
@@ -309,7 +309,7 @@ fn different_senders_of_hosts_are_reported() {
 }
 
 #[test]
-fn address_of_running_node_is_reported() {
+fn copy_reports_address_in_use_by_node() {
     let place = Place::new();
     let file = place.file("file", b"content").display().to_string();
     let config = hosts(&place, 2);

@@ -236,7 +236,7 @@ fn stopped_sender_is_named_by_receivers() {
 }
 
 #[test]
-fn stopped_receiver_is_named_by_others() {
+fn other_nodes_name_stopped_receiver() {
     let mut hosts = Hosts::start_of(3);
     hosts.wait_for_data();
     hosts.receivers[1].signal(Signal::STOP);
@@ -251,7 +251,7 @@ fn stopped_receiver_is_named_by_others() {
 
 /// To the two survivors, this looks like a network split in which they are the smaller side.
 #[test]
-fn minority_and_members_without_sender_have_nothing() {
+fn members_without_majority_or_sender_keep_no_files() {
     let mut hosts = Hosts::start_of(5);
     hosts.wait_for_data();
     let majority = &hosts.receivers[1..];

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_domain_is_refused() {
+    fn invalid_domain_is_refused() {
         let wrong = [
             TopicDescription::new("a", "A").publishers([7]),
             TopicDescription::new(DISCOVERY, "A"),

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn smaller_latency_budget_satisfies_a_larger_one() {
+    fn smaller_latency_budget_satisfies_larger_request() {
         let (mut offered, mut wanted) = least();
         offered.latency_budget.duration = Duration::from_millis(2);
         assert_eq!(incompatible(&offered, &wanted), [PolicyId::LatencyBudget]);

@@ -282,7 +282,7 @@ fn status_conditions_and_read_conditions_end_a_wait() {
 }
 
 #[test]
-fn closure_listener_leaves_samples_to_the_reader() {
+fn samples_kept_by_listener_remain_readable() {
     let place = place();
     let own = place.join(0);
     let topic = tracks(&own);

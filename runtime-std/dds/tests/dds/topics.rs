@@ -246,7 +246,7 @@ fn topic_deleted_under_load_ends_alike_everywhere() {
 
 /// The keeper of the places is lost during creations, and another participant completes them.
 #[test]
-fn topic_creation_survives_loss_of_the_keeper() {
+fn topic_creation_completes_although_keeper_is_lost() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 4, [places(Level::Atomic, 3)]);
         let mut participants = place.join_all(0..4);

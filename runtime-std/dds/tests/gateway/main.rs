@@ -274,7 +274,7 @@ fn samples_from_rtps_do_not_go_back() {
 /// The active gateway disappears while samples arrive, and the other one takes over.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn gateway_takeover_repeats_and_loses_nothing() {
+fn gateway_takeover_neither_repeats_nor_loses_samples() {
     let mut world = World::new(83);
     let (_reader, order) = world.order_at(2);
     let first = world.gateway(0, "Numbers.ordered");
@@ -444,7 +444,7 @@ fn sample_above_the_limit_is_left_out() {
 /// delayed.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn mismatched_rtps_ends_are_named() {
+fn gateway_names_mismatched_rtps_ends() {
     let world = World::new(86);
     let (_reader, order) = world.order_at(2);
     let gateway = world.gateway(0, "Numbers");

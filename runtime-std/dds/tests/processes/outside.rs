@@ -148,7 +148,7 @@ fn matched(process: &mut Process) -> String {
 /// An external participant is killed. Samples that a majority had are kept. After the participant's
 /// lease, members and external participants all consider its writers gone.
 #[test]
-fn killed_external_participant_is_gone_after_its_lease() {
+fn killed_external_participant_is_removed_after_lease() {
     for carrier in CARRIERS {
         let place = Place::with_lease(carrier, 3, TOPIC, LEASE_MS);
         let mut processes = place.start_all(0..3);

@@ -111,7 +111,7 @@ fn newer_format_is_distinguished_from_damage() {
 }
 
 #[test]
-fn two_processes_do_not_share_a_log() {
+fn log_in_use_cannot_be_opened() {
     let place = tempfile::tempdir().expect("a folder");
     let layer = SystemFolder::create(place.path()).expect("it is there");
     let (mut log, recovery) = open(layer.clone());
@@ -187,7 +187,7 @@ fn losing_both_metadata_copies_is_an_error() {
 }
 
 #[test]
-fn records_out_of_order_change_nothing() {
+fn out_of_order_records_leave_log_unchanged() {
     let (mut log, _) = open(folder());
     commit(&mut log, 2, 10);
     let mut batch = Batch::new();

@@ -111,7 +111,7 @@ fn memory_is_bounded_and_larger_messages_go_singly() {
 }
 
 #[test]
-fn a_failing_sync_ends_it_for_good() {
+fn failed_sync_ends_group_commit_permanently() {
     let faults = Faults { failing_sync: Some(7), ..Faults::default() };
     let folder = PowerLossFolder::new(faults);
     let frontier = Arc::new(AtomicU64::new(0));

@@ -74,7 +74,7 @@ fn snapshot_is_restored_whole_with_its_position() {
 }
 
 #[test]
-fn joiner_takes_over_a_snapshot_beyond_its_end() {
+fn joiner_restores_snapshot_beyond_its_log_end() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     commit(&mut log, 5, 10);

@@ -126,7 +126,7 @@ fn lists_arrive_whole_and_in_order() {
 /// Whatever a writer puts into its memory, its reader is not harmed, and no byte outside the region
 /// changes. Impossible values are found.
 #[test]
-fn garbage_in_queue_is_found_and_harmless() {
+fn malformed_queue_entry_is_detected_and_harmless() {
     let mut random = numbers(11);
     let mut found = 0;
     for round in 0..400_u64 {

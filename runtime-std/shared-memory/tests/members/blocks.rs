@@ -363,7 +363,7 @@ fn each_view_has_separate_queues() {
 }
 
 #[test]
-fn block_and_answer_wake_sleepers() {
+fn block_offer_and_answer_wake_sleepers() {
     const TURNS: u64 = 2000;
     let place = Place::new();
     let members = two(&place, "sleepers", 4096);

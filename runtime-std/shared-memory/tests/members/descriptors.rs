@@ -73,7 +73,7 @@ fn role_vandal() {
 }
 
 #[test]
-fn misused_descriptors_change_nothing() {
+fn misused_descriptors_leave_memory_unchanged() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let memory = first.open(1, &[1, 2]).expect("it opens");

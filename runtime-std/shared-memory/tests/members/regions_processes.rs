@@ -194,7 +194,7 @@ fn killed_writer_leaves_whole_entries() {
 }
 
 #[test]
-fn denied_writer_changes_nothing() {
+fn denied_writer_cannot_change_region() {
     let place = Place::new();
     let mut owner = Member::new(&place.root(), 1, 100);
     let _rows = owner.open(7, 0);

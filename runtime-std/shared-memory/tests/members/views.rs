@@ -190,7 +190,7 @@ fn memory_serves_only_one_view() {
 }
 
 #[test]
-fn duplicate_and_other_description_are_refused() {
+fn duplicate_id_and_mismatched_description_are_refused() {
     let place = Place::new();
     let root = place.root();
     let mut first = Resident::new(&root, 1, 100);

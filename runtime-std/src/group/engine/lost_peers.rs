@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn abandoned_view_leaves_no_losses() {
+    fn losses_of_abandoned_view_are_forgotten() {
         let mut lost_peers = LostPeers::default();
         lost_peers.note(ViewId(5), Rank(1), LossCause::Exited);
         lost_peers.forget(ViewId(5));

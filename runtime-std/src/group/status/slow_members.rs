@@ -193,14 +193,14 @@ mod tests {
     /// Nothing can be delivered, so all members have delivered the same. The slow member is the one
     /// that has not received anything.
     #[test]
-    fn only_member_that_receives_nothing_is_named() {
+    fn only_member_that_receives_nothing_is_slow() {
         let stuck = |look: u64| vec![(10 * look, 0), (10 * look, 0), (0, 0)];
         assert_eq!(named(5, stuck), [(4, slow(2, &[0, 1], 3))]);
     }
 
     /// A member is slow as long as it lags repeatedly, and for a while afterwards.
     #[test]
-    fn repeatedly_lagging_member_stays_slow_until_forgiven() {
+    fn repeatedly_lagging_member_stays_slow_for_grace_period() {
         let in_turns = |look: u64| {
             let first = 10 * look;
             // Repeatedly five checks without a message, and then all messages, until the member is

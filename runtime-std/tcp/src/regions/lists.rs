@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_confirmed_count_is_refused() {
+    fn out_of_range_confirmed_count_is_refused() {
         let mut lists = Unconfirmed::default();
         lists.add(VIEW, LOG, None);
         assert!(confirmed(&mut lists, 2).is_err() && confirmed(&mut lists, u64::MAX).is_err());

@@ -127,7 +127,7 @@ fn local_thread_wakes_sleeper() {
 }
 
 #[test]
-fn loss_cause_of_peer_is_reported() {
+fn peer_loss_reports_its_cause() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let mut last = members.pop().expect("three");

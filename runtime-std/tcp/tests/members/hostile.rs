@@ -50,7 +50,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn garbage_loses_its_sender() {
+fn malformed_data_disconnects_its_sender() {
     for keyed in [false, true] {
         for seed in 1..=20 {
             assert_lost("noise", keyed, &noise(seed, 4096));
@@ -143,7 +143,7 @@ fn tampered_records_are_noticed() {
 }
 
 #[test]
-fn slow_write_never_shows_half_a_cell() {
+fn slow_write_never_exposes_partial_cell() {
     for keyed in [false, true] {
         let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
         // This crosses cell boundaries at both ends.

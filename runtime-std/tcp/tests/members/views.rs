@@ -109,7 +109,7 @@ fn abandoned_used_list_loses_the_connection() {
 }
 
 #[test]
-fn frames_of_old_views_change_nothing() {
+fn frames_from_old_views_are_ignored() {
     for key in [None, key()] {
         let (mut members, mut hand) = with_hand(key);
         hand.send(&[open_frame(), open_frame_of(NEXT, ONE)].concat());

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_message_is_reported_without_a_name() {
+    fn empty_message_is_reported_without_name() {
         let answer = Answer::Deliver {
             message: None,
             sender: "n0",

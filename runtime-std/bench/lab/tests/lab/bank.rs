@@ -11,12 +11,12 @@ fn seconds() -> String {
 }
 
 #[test]
-fn bank_keeps_all_its_money() {
+fn bank_conserves_money() {
     the_bank_keeps_its_money(&[]);
 }
 
 #[test]
-fn bank_keeps_all_its_money_by_reference() {
+fn bank_conserves_money_with_payloads_by_reference() {
     the_bank_keeps_its_money(&["--references-from", "1"]);
 }
 

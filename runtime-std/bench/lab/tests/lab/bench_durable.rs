@@ -30,7 +30,7 @@ fn all_members_restart_with_the_same_messages() {
 }
 
 #[test]
-fn unwritable_folder_is_named() {
+fn error_names_unwritable_folder() {
     let arguments = ["bench", "durable", "--folder", "/proc/nowhere", "--mib", "1"];
     Place::new().run(&arguments).failed(4, &["/proc/nowhere"]);
 }

@@ -34,17 +34,17 @@ fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
 }
 
 #[test]
-fn kills_over_shared_memory_lose_nothing() {
+fn kills_over_shared_memory_lose_no_message() {
     keeps_its_promises("shm", "kill,leave", "20");
 }
 
 #[test]
-fn kills_over_tcp_lose_nothing() {
+fn kills_over_tcp_lose_no_message() {
     keeps_its_promises("tcp", "kill,leave", "20");
 }
 
 #[test]
-fn stopped_members_that_wake_lose_nothing() {
+fn resumed_members_lose_no_message() {
     keeps_its_promises("shm", "stop", "1");
     keeps_its_promises("tcp", "stop", "1");
 }

@@ -128,7 +128,7 @@ fn summary_of_one_part_counts_sends_and_receipts() {
 }
 
 #[test]
-fn link_loads_add_up_to_the_steps() {
+fn plan_summary_counts_blocks_per_link() {
     let place = Place::new();
     let arguments = ["--members", "11", "--blocks", "6"];
     let plan = plan(&place, &arguments);
@@ -152,7 +152,7 @@ fn link_loads_add_up_to_the_steps() {
 }
 
 #[test]
-fn impossible_plan_is_reported_in_one_line() {
+fn invalid_plan_gives_one_line_error() {
     let place = Place::new();
     for (arguments, told) in [
         (&["--members", "0", "--blocks", "1"][..], "0"),

@@ -227,7 +227,7 @@ fn place_stays_held_while_views_may_open_it() {
 }
 
 #[test]
-fn different_topic_is_refused_naming_its_fields() {
+fn mismatched_topic_error_names_its_fields() {
     let mut own = directory();
     own.create(0, 1, topic("a", Level::Atomic, 8)).expect("a place");
     let other = TopicDescription { type_name: "U".into(), ..topic("a", Level::Volatile, 8) };
