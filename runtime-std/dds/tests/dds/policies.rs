@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tramontane_dds::{
-    DataReaderListener, DataWriterListener, DeadlineMissedStatus, Disposition, DomainParticipant,
-    Durability, History, Lent, Level, LivelinessChangedStatus, LivelinessKind,
+    DataReaderListener, DataWriter, DataWriterListener, DeadlineMissedStatus, Disposition,
+    DomainParticipant, Durability, History, Lent, Level, LivelinessChangedStatus, LivelinessKind,
     LivelinessLostStatus, OnSample, PolicyId, ReaderQos, ReliabilityKind, SampleLostStatus,
     Selection, StatusMask, TopicDescription, WaitSet, WriterQos,
 };
@@ -164,32 +164,34 @@ fn one_writer_asserts_liveliness_of_participant() {
         .expect("a reader");
     let mut offered = WriterQos::of(Level::Atomic);
     offered.liveliness.kind = LivelinessKind::ManualByParticipant;
-    offered.liveliness.lease_duration = Duration::from_millis(500);
+    offered.liveliness.lease_duration = Duration::from_secs(1);
+    offered.reliability.max_blocking_time = PATIENCE;
     let silent = own.create_datawriter(&topic, offered.clone()).expect("a writer");
     let mut speaker = own.create_datawriter(&topic, offered).expect("a writer");
     let started = Instant::now();
     let mut last = started;
-    while started.elapsed() < Duration::from_millis(1_200) {
+    while started.elapsed() < Duration::from_millis(1_500) {
         speaker.assert_liveliness().expect("room");
         let pause = last.elapsed();
-        assert!(pause < Duration::from_millis(400), "inconclusive: the machine paused {pause:?}");
+        if pause > Duration::from_millis(800) {
+            eprintln!("inconclusive: the machine paused for {pause:?}");
+            return;
+        }
         last = Instant::now();
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(silent.liveliness_lost_status().total_count, 0);
     assert!(!notes.lock().expect("no panic").contains(&"not alive"));
-    until("both fall silent", || {
-        [&silent, &speaker].map(|writer| writer.liveliness_lost_status().total_count) == [1, 1]
-    });
+    let lost = |speaker: &DataWriter<Track>, times| {
+        let counts = [&silent, speaker].map(|writer| writer.liveliness_lost_status().total_count);
+        counts == [times; 2] && notes.lock().expect("no panic").contains(&"not alive")
+    };
+    until("both fall silent", || lost(&speaker, 1));
     notes.lock().expect("no panic").clear();
-    let before = speaker.liveliness_lost_status().total_count;
     speaker.assert_liveliness().expect("room");
     let alive = || notes.lock().expect("no panic").iter().filter(|what| **what == "alive").count();
-    until("both live again", || alive() == 2);
-    until("both fall silent again", || {
-        [&silent, &speaker].map(|writer| writer.liveliness_lost_status().total_count)
-            == [before + 1, before + 1]
-    });
+    until("both live again", || alive() >= 2);
+    until("both fall silent again", || lost(&speaker, 2));
 }
 
 #[test]
