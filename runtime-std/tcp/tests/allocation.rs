@@ -1,5 +1,5 @@
-//! Nothing is allocated on the path of a block once its channel is in use, nor on that of lists and
-//! reads of regions. The allocator counts for the whole program.
+//! Nothing is allocated on the path of a block once its channel is in use, nor on the path of lists
+//! and reads of regions. Allocations are counted for the whole program.
 
 #[path = "../../tests/allocation_support/mod.rs"]
 mod allocation_support;
@@ -17,7 +17,7 @@ use tramontane_tcp::{BlockMemory, Settings};
 
 const BYTES: usize = 700_000;
 
-/// Sends a block on each channel, and waits until all were sent and received.
+/// Sends a block on each channel, and waits until all blocks have been sent and received.
 fn exchange(members: &mut [Member], memories: &[BlockMemory], channels: u16) {
     for channel in (0..channels).map(Channel) {
         receive(&mut members[1], on(channel, Rank(0)), &memories[1], (0, BYTES), 1);
@@ -35,7 +35,8 @@ fn exchange(members: &mut [Member], memories: &[BlockMemory], channels: u16) {
     }
 }
 
-/// Writes to a log and reads it, several times at once, and waits until all is completed.
+/// Writes to a log and reads it, with several operations at once, and waits until all of them have
+/// completed.
 fn write_and_read(members: &mut [Member]) {
     let lists: [_; 16] = std::array::from_fn(|place| log_write(place * 100, 100));
     let (lists_posted, area) = (200, Area { region: LOG, offset: 0 });

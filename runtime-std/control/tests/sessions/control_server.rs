@@ -1,5 +1,5 @@
-//! Control servers of running processes, over TCP and Unix sockets: the clients that are admitted
-//! or refused, and the reports at both ends.
+//! Control servers of running processes, over TCP and Unix sockets. Tests which clients are
+//! admitted or refused, and the reports at both ends.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
@@ -91,7 +91,7 @@ fn each_refusal_reaches_the_other_end() {
         let error =
             go(&address, identity(11), own_key.as_ref(), Purpose::Meet).expect_err("not so");
         assert!(matches!(error, OpenSessionError::Io(_)), "{error}");
-        // None of these clients was handed over, and the server still runs.
+        // None of these clients was passed to the callback, and the server is still running.
         assert!(clients.try_recv().is_err());
         assert!(go(&address, operator(), own_key.as_ref(), Purpose::Ask).is_ok());
     });
@@ -132,7 +132,7 @@ fn client_is_refused_without_disturbing_the_meeting() {
             let error = go(address, who, key(1).as_ref(), purpose).expect_err("not yet");
             assert!(matches!(error, OpenSessionError::Refused(Refusal::NotRunning)), "{error}");
             // A client of another group does not end the meeting either, whatever identity it
-            // claims.
+            // claims to have.
             let stray = Identity { digest: 43, ..who };
             let error = go(address, stray, key(1).as_ref(), purpose).expect_err("another group");
             assert!(

@@ -1,12 +1,12 @@
-//! The cost of a key. This is a measurement, so it is run by hand: `cargo test --release -p
-//! tramontane-control --test key_throughput -- --ignored --nocapture`
+//! Measures the cost of a key. Run it by hand: `cargo test --release -p tramontane-control --test
+//! key_throughput -- --ignored --nocapture`
 
 use std::time::{Duration, Instant};
 
 use crate::support::{LONG, go, identity, key, listener, server};
 use tramontane_control::{Cipher, Purpose, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 
-/// Duration of each measurement.
+/// The duration of each measurement.
 const WINDOW: Duration = Duration::from_secs(2);
 
 /// Returns the ciphers of both ends of a connection.

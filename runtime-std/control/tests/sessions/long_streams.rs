@@ -1,5 +1,5 @@
-//! Streams that are longer than a message: a stream either arrives whole, or both ends know that it
-//! did not.
+//! Streams that are longer than a message. A stream either arrives completely, or both ends know
+//! that it did not.
 
 use std::io::{Cursor, Error, Read};
 use std::sync::mpsc::Receiver;
@@ -11,7 +11,7 @@ use tramontane_control::{Client, ControlServer, MESSAGE_MAX, Purpose, Session, S
 /// Time limit for an end that stalls.
 const BRIEF: Duration = Duration::from_millis(150);
 
-/// Two ends, with the server and folder that they need.
+/// Two ends, with the server and the folder that they need.
 struct Pair {
     here: Session,
     there: Session,
@@ -45,7 +45,7 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// A source that returns few bytes at a time, and fails at its end if so configured.
+/// A source that returns few bytes at a time and, if so configured, fails at its end.
 struct Source {
     rest: Cursor<Vec<u8>>,
     fails: bool,

@@ -1,4 +1,5 @@
-//! How members meet, and how a running member is joined and queried, over TCP and Unix sockets.
+//! Tests how members meet, and how a running member is joined and queried, over TCP and Unix
+//! sockets.
 
 mod control_server;
 mod key_throughput;

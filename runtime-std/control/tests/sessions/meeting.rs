@@ -64,7 +64,7 @@ fn late_member_is_awaited() {
         .map(|(index, (part, listener))| {
             std::thread::spawn(move || {
                 if index == 0 {
-                    // At first even its port is closed.
+                    // At first, even the address's port is closed.
                     let address = listener.address().clone();
                     drop(listener);
                     std::thread::sleep(Duration::from_millis(300));
@@ -79,7 +79,7 @@ fn late_member_is_awaited() {
     }
 }
 
-/// Another process's connection may have been given the port briefly meanwhile.
+/// The port may briefly have been given to another process's connection in the meantime.
 fn bind_again(address: &Address) -> Listener {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
@@ -107,7 +107,7 @@ fn error_names_missing_members() {
     assert!(started.elapsed() < LONG / 2, "{:?}", started.elapsed());
 }
 
-/// Any of the three may die: some members connect to it, and it connects to others.
+/// Any of the three members may fail: some members connect to it, and it connects to others.
 #[test]
 fn member_that_died_while_starting_can_restart() {
     for dying in 0..3 {
@@ -119,7 +119,7 @@ fn member_that_died_while_starting_can_restart() {
             std::thread::spawn(move || part.join(Some(listener)))
         };
         let first = join(waiting, LONG);
-        // The member gives up because one is missing, and its connections close.
+        // The member gives up because another one is missing, and its connections are closed.
         let early = error(join(dying, SHORT).join().expect("no panic"));
         assert!(matches!(early, MeshError::Missing { .. }), "{dying}: {early}");
         let (second, third) = (join(dying, LONG), join(late, LONG));

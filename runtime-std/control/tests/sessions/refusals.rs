@@ -1,4 +1,4 @@
-//! Incompatible members: each kind of mismatch is distinguished at both ends.
+//! Incompatible members. Both ends can tell the kinds of mismatch apart.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,8 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 fn both_ends_report_a_different_key() {
     let (mut parts, listeners) = group(2, key(1));
     parts[1].key = key(2);
-    // Another process may have a member's address, so both keep trying until their time limit.
+    // A different process may have a member's address, so both members keep trying until their time
+    // limit.
     parts.iter_mut().for_each(|part| part.time_limit = SHORT);
     let mut results = join_all(parts, listeners).into_iter();
     match error(results.next().expect("two")) {
@@ -79,11 +80,11 @@ fn second_process_with_the_same_id_is_refused() {
         std::thread::spawn(move || part.join(Some(last)))
     };
     std::thread::sleep(Duration::from_millis(500));
-    // The same id in another process, at another port.
+    // The same id, used by another process at another port.
     let other = listener();
     let double = error(parts[2].join(Some(other)));
     assert!(matches!(double, MeshError::DuplicateId { id: NodeId(12), .. }), "{double}");
-    // Member 11 never started: the duplicate does not disturb the others.
+    // Member 11 never started, so the duplicate does not disturb the others.
     for thread in [waiting, original] {
         let error = error(thread.join().expect("no panic"));
         assert!(
@@ -95,7 +96,7 @@ fn second_process_with_the_same_id_is_refused() {
 
 #[test]
 fn other_programs_and_versions_are_distinguished() {
-    // A program answers that is not a member.
+    // The program that answers is not a member.
     let (mut parts, mut listeners) = group(2, None);
     let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
     parts[1].addresses[0] = stranger.local_addr().expect("an address").into();
@@ -107,7 +108,7 @@ fn other_programs_and_versions_are_distinguished() {
             if over.load(Ordering::Relaxed) {
                 return;
             }
-            // The other end may be gone.
+            // The other end may have closed the connection.
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
             // The connection is closed with unread bytes, which resets it.
             let _ = stream.read_to_end(&mut Vec::new());

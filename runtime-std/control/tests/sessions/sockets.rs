@@ -1,4 +1,4 @@
-//! Unix sockets: the process that owns one, sockets of dead owners, and removal of the file.
+//! Unix sockets: the process that owns a socket, sockets of dead owners, and removal of the file.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::support::{LONG, go, operator, server};
 use tramontane_control::{Address, Listener, Purpose};
 
-/// Environment variable with the path at which the child listens until it is killed.
+/// The environment variable with the path at which the child listens until it is killed.
 const CHILD: &str = "TRAMONTANE_MESH_TEST_CHILD";
 
 fn address(folder: &tempfile::TempDir) -> Address {
@@ -23,7 +23,7 @@ fn path(address: &Address) -> &Path {
     }
 }
 
-/// Leaves a socket file of a killed process.
+/// Leaves behind a socket file of a killed process.
 fn leave_stale(address: &Address) {
     let mut child = Command::new(std::env::current_exe().expect("a path"))
         .args(["--exact", "sockets::child_listens_until_killed", "--nocapture"])

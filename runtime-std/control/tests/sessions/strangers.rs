@@ -1,4 +1,4 @@
-//! Unauthenticated peers cannot keep a member out, hold a slot indefinitely, or pass for a member.
+//! Unauthenticated peers cannot keep out a member, hold a slot indefinitely, or pass for a member.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use tramontane_control::{
 };
 use tramontane_core::ids::NodeId;
 
-/// The first bytes of a connection in this version, without and with a key.
+/// The first bytes of a connection in this version, without a key and with one.
 const PREAMBLES: [&[u8; 16]; 2] =
     [b"tramontn\x0a\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x0a\x00\x01\x00\x00\x00\x00\x00"];
 
@@ -54,7 +54,7 @@ fn babble(address: &Address) -> Vec<TcpStream> {
     ];
     let say = |words: &&[u8]| {
         let mut stream = stranger(address);
-        // The connection may be closed before everything is sent.
+        // The connection may be closed before everything has been sent.
         let _ = stream.write_all(words);
         stream
     };
@@ -70,8 +70,8 @@ fn silent_connections_do_not_block_a_control_server() {
         let opened =
             go(server.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in");
         assert_eq!(clients.recv_timeout(LONG).expect("handed over").node, NodeId(11));
-        // The server did not wait for their time limit: the last ones are still connected, and the
-        // first ones made room.
+        // The server did not wait for their time limit: the last peers are still connected, and the
+        // first ones have made room.
         assert!(is_held(strangers.last_mut().expect("a hundred")));
         assert!(!is_held(&mut strangers[0]));
         drop(opened);
@@ -130,7 +130,7 @@ fn server_can_be_dropped_during_greetings() {
     std::thread::sleep(Duration::from_millis(100));
     assert!(strangers.iter_mut().all(is_held));
     drop(server);
-    // The server's threads are gone, with their connections.
+    // The server's threads have ended, and their connections with them.
     assert!(strangers.iter_mut().all(|stream| !is_held(stream)));
     assert!(clients.recv().is_err());
     drop(babbling);
@@ -162,7 +162,7 @@ fn excess_clients_are_refused_as_busy() {
     for error in [ask(), join(11)].map(|one| one.expect_err("too many")) {
         assert!(matches!(error, OpenSessionError::Refused(Refusal::Busy)), "{error}");
     }
-    // These clients keep no member out.
+    // These clients do not keep out a member.
     let peer = || go(server.address(), identity(12), None, Purpose::Peer);
     sessions.extend((0..PEER_SLOTS).map(|_| peer().expect("let in")));
     let error = peer().expect_err("too many of all kinds");
@@ -197,7 +197,7 @@ fn by_hand(address: &Address) -> TcpStream {
     stream
 }
 
-/// A host that loses power sends nothing; its sessions must not last indefinitely.
+/// A host that loses power sends nothing, so its sessions must not last indefinitely.
 #[test]
 fn kernel_checks_silent_clients_with_keepalive() {
     let (server, clients) = server(listener(), None);
@@ -223,7 +223,7 @@ fn fragmented_message_outlasts_read_timeouts() {
     }
     stream.write_all(b"e\x01\x00").expect("taken");
     assert_eq!(session.receive(LONG).expect("whole now"), b"piece");
-    // Part of the next message was already read, so the session cannot become a stream.
+    // Part of the next message has already been read, so the session cannot become a stream.
     assert!(matches!(session.receive(SHORT), Err(SessionError::TimeUp)));
     assert!(session.into_connection().is_none());
 }

@@ -1,4 +1,4 @@
-//! Bits that flip on the disk are found, reported and repaired.
+//! Bits that flip on the disk are detected, reported and repaired.
 
 use tramontane_core::ids::ViewId;
 use tramontane_log::power_loss::PowerLossFolder;
@@ -8,7 +8,7 @@ use crate::support::{Chance, check, commit, folder, message, open, record};
 
 const MESSAGE_BYTES: usize = 300;
 
-/// Makes a log with several segments, a snapshot and discarded records. Returns its end.
+/// Creates a log with several segments, a snapshot and discarded records. Returns its end.
 fn filled() -> (PowerLossFolder, u64) {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
@@ -19,14 +19,15 @@ fn filled() -> (PowerLossFolder, u64) {
     writer.write(&message(9, 5000)).expect("it is written");
     let written = writer.finish().expect("it is synced");
     log.install_snapshot(written).expect("it is renamed");
-    // The second segment begins here: all records on the disk are served.
+    // The second segment begins here, so all records on the disk are served.
     log.let_go_below(Sequence(8)).expect("the snapshot reaches there");
     assert!(folder.bytes("segment-00000001").is_none());
     log.set_values(&[("view", Some(b"seven"))]).expect("it is written");
     (folder, log.end().0)
 }
 
-/// Returns the bytes of a file that the log uses: of the last segment, those before its end.
+/// Returns the number of bytes of a file that the log uses; in the last segment, those before the
+/// log's end.
 fn used_bytes(folder: &PowerLossFolder, name: &str) -> usize {
     let bytes = folder.bytes(name).expect("it is there");
     // Unwritten bytes are zeros, and every batch ends with its trailer.
@@ -39,7 +40,7 @@ fn files(folder: &PowerLossFolder) -> Vec<String> {
     names.filter(|name| !name.starts_with("spare-")).collect()
 }
 
-/// Replaces all damaged records, as a peer's would.
+/// Replaces all damaged records, as with copies from a peer.
 fn repair(log: &mut Log<PowerLossFolder>) {
     let damaged: Vec<_> = log.damaged().collect();
     for (first, end) in damaged {
@@ -98,7 +99,7 @@ fn scrub_finds_decay_while_the_log_is_open() {
     let (mut log, _) = open(folder.clone());
     let name = files(&folder).into_iter().rfind(|name| name.starts_with("segment-")).expect("one");
     assert_eq!(log.scrub().expect("it is read"), []);
-    // A whole sector with several records.
+    // A whole sector, which contains several records.
     let used = used_bytes(&folder, &name);
     folder.decay(&name, |bytes| bytes[used - 3496..used - 2984].fill(0xaa));
     let damage = log.scrub().expect("it is read");
@@ -162,7 +163,7 @@ fn widespread_decay_never_yields_a_wrong_record() {
                 });
             }
         }
-        // Both copies of the metadata may be lost; otherwise the served records are correct.
+        // Both copies of the metadata may be lost. Otherwise, the served records are correct.
         let opened = Log::open(folder, &crate::support::identity(), crate::support::SMALL);
         if let Ok((log, _)) = opened {
             let _ = check(&log, MESSAGE_BYTES);

@@ -1,4 +1,4 @@
-//! Errors of opening or writing a log: each is reported in one line, and no durable record is lost.
+//! Errors in opening or writing a log. Each is reported in one line, and no durable record is lost.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -62,8 +62,8 @@ fn failed_sync_is_never_regarded_as_successful() {
         assert!(matches!(log.commit(&mut batch), Err(WriteError::Failed { .. })));
         assert_eq!(durable, failing_sync - 5);
         drop(log);
-        // The next process still reads data that the disk lacks; once it serves the data, the data
-        // is durable.
+        // The next process still reads data that is not on the disk. Once the log serves that data,
+        // the data is durable.
         let next = failing.after_process_end(Faults::default());
         let (log, _) = open(next.clone());
         assert_eq!(log.end().0, durable + 1, "the system's memory has it");
@@ -146,8 +146,8 @@ fn unwritable_folder_is_reported_and_can_be_read() {
     assert!(matches!(error, WriteError::ReadOnly { .. }), "{error}");
     one_line(&error);
     drop(log);
-    // Permissions do not restrict a privileged user, so the last check uses a file in the folder's
-    // place.
+    // Permissions do not restrict a privileged user, so the last check uses a file in place of the
+    // folder.
     let read_only = std::fs::Permissions::from_mode(0o555);
     std::fs::set_permissions(&path, read_only).expect("the own folder");
     let is_kept_out = std::fs::write(path.join("probe"), b"").is_err();
@@ -212,7 +212,8 @@ fn full_disk_accepts_more_once_space_is_freed() {
     let (mut log, _) = open(layer.clone());
     commit(&mut log, 1, 100);
     drop(log);
-    // Other options for an existing log: segments keep their size, and new ones get another.
+    // Different options for an existing log: existing segments keep their size, and new ones get
+    // the new size.
     let options = Options { segment_bytes: 16 * 4096, spares_max: 0, noted: None };
     let (mut log, _) = Log::open(layer.clone(), &identity(), options).expect("it opens");
     for _ in 0..30 {

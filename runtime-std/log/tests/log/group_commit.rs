@@ -29,7 +29,7 @@ impl Gate {
     }
 }
 
-/// Opens a gate when a test ends, even by a panic.
+/// Opens a gate when a test ends, even if it panics.
 struct OpensAtTheEnd(Gate);
 
 impl Drop for OpensAtTheEnd {
@@ -54,7 +54,7 @@ fn records_appended_during_a_sync_share_the_next() {
     let before = folder.syncs();
     commits.append(&record(0, &message(0, 100))).expect("there is room");
     assert!(commits.wait_durable(Sequence(1), LONG).expect("it goes on"));
-    // The thread is blocked now, so all these records wait.
+    // The thread is now blocked, so all these records wait.
     for sequence in 1..200 {
         commits.append(&record(sequence, &message(sequence, 100))).expect("there is room");
     }

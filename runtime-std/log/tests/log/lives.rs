@@ -1,5 +1,5 @@
-//! Successive processes with a log: each performs random actions chosen by a seed, until power is
-//! cut.
+//! Successive processes that use the same log. Each performs random actions chosen by a seed until
+//! power is cut.
 
 use tramontane_core::ids::ViewId;
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
@@ -15,11 +15,11 @@ pub struct Run {
     pub under_way: UnderWay,
     chance: Chance,
     drawn: u64,
-    /// Counts of events, which show that a search has reached its goals.
+    /// Event counts, which show that a search has reached its goals.
     pub reached: Reached,
 }
 
-/// Counts of events.
+/// Event counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
     pub crashes: u64,
@@ -42,8 +42,8 @@ impl Run {
     }
 
     /// Opens the log in a new process, compares it with the model, and performs up to `deeds`
-    /// actions. Power is cut at the operation with the given number, if any. Returns the number of
-    /// operations.
+    /// actions. If a number is given, power is cut at the operation with that number. Returns the
+    /// number of operations.
     pub fn live(&mut self, deeds: u64, power_cut_at: Option<u64>) -> u64 {
         self.folder = self.folder.after_process_end(Faults { power_cut_at, ..Faults::default() });
         let opened = Log::open(self.folder.clone(), &identity(), SMALL);
@@ -70,7 +70,7 @@ impl Run {
         operations
     }
 
-    /// Loses power; unsynced data is lost or kept, in one of several patterns.
+    /// Loses power. Unsynced data is lost or kept, in one of several patterns.
     pub fn lose_power(&mut self) {
         self.reached.crashes += 1;
         let in_ten = [0, 1, 5, 9, 10][self.chance.below(5) as usize];
@@ -78,14 +78,15 @@ impl Run {
         self.folder = self.folder.after_power_loss(|| chance.below(10) < in_ten, Faults::default());
     }
 
-    /// Behaves like a node that asks its peers: none has the damaged records, so they are cut.
+    /// Behaves like a node that asks its peers, none of which have the damaged records, so the
+    /// records are cut.
     fn settle(&mut self, log: &mut Log<PowerLossFolder>) -> bool {
         let Some((first, _)) = log.damaged().next() else { return true };
         self.reached.unknown += 1;
         self.cut(log, first.0)
     }
 
-    /// Performs one action. Returns false if power was cut.
+    /// Performs one action. Returns false if power has been cut.
     fn deed(&mut self, log: &mut Log<PowerLossFolder>) -> bool {
         let end = log.end().0;
         match self.chance.below(20) {

@@ -1,4 +1,4 @@
-//! The log as its users see it, on a disk that loses power, decays and fails, and on a real one.
+//! The log as seen by its users, on a disk that loses power, decays and fails, and on a real one.
 
 mod decay;
 mod errors;

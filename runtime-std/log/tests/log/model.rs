@@ -1,4 +1,5 @@
-//! The naive model of a log, a list of records, and the states that a log may have after a crash.
+//! A naive model of a log, which is a list of records, and the states that a log may have after a
+//! crash.
 
 use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_log::power_loss::PowerLossFolder;
@@ -29,12 +30,12 @@ impl Owned {
     }
 }
 
-/// The expected content of a log, with data that was never reported but may be there.
+/// The expected content of a log, with data that has never been reported but may be present.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// All records since the group began.
     pub records: Vec<Owned>,
-    /// Records before this are discarded.
+    /// The first record that has not been discarded.
     pub base: u64,
     pub value: Option<Vec<u8>>,
     pub snapshot: Option<(u64, Vec<u8>)>,

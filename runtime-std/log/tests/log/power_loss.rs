@@ -6,7 +6,7 @@ use tramontane_log::{Batch, Log, Sequence};
 use crate::lives::{Reached, Run};
 use crate::support::{Chance, SMALL, identity, record};
 
-/// Runs several processes in succession. Returns the counts of events.
+/// Runs several processes in succession. Returns the event counts.
 fn run(seed: u64, first_cut: Option<u64>) -> Reached {
     let mut run = Run::new(seed);
     let mut chance = Chance::new(seed ^ 0x5eed);
@@ -51,7 +51,7 @@ fn nothing_durable_is_lost_wherever_power_is_cut() {
     assert!(reached.recycled > 20 && reached.cuts > 20, "too tame: {reached:?}");
 }
 
-/// A search: `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the number of
+/// A search. `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the number of
 /// runs.
 #[test]
 fn nothing_durable_is_lost_in_random_runs() {
@@ -68,7 +68,7 @@ fn nothing_durable_is_lost_in_random_runs() {
     assert!(reached.crashes > runs, "only {reached:?}");
 }
 
-/// Makes a process begin to commit 40 records and lose power; `keeps` decides by their number which
+/// Makes a process begin to commit 40 records and lose power. `keeps` decides by their number which
 /// written sectors are on the disk.
 fn begin_to_commit(
     folder: &PowerLossFolder,

@@ -113,7 +113,7 @@ fn cut_records_are_set_aside_and_never_return() {
         .expect("it is there");
     let expected: Vec<_> = (12..20).map(|sequence| (sequence, message(sequence, 500))).collect();
     assert_eq!(aside, expected);
-    // A second cut at the same sequence gets another file.
+    // A second cut at the same sequence creates a different file.
     let again = log.cut(Sequence(12)).expect("in range").expect("there is something");
     assert_ne!(again, name);
     let error = log.cut(Sequence(13)).expect_err("beyond the end");

@@ -1,4 +1,4 @@
-//! Helpers that the tests share.
+//! Helpers shared by the tests.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore as _, SeedableRng as _};
@@ -28,14 +28,14 @@ pub fn identity() -> Identity {
     Identity { group: "g".into(), subgroup: "s".into() }
 }
 
-/// Small segments, so that a short run uses many.
+/// Options for small segments, so that a short run uses many of them.
 pub const SMALL: Options = Options { segment_bytes: 5 * 4096, spares_max: 2, noted: None };
 
 pub fn open<L: FileLayer>(layer: L) -> (Log<L>, Recovery) {
     Log::open(layer, &identity(), SMALL).expect("it opens")
 }
 
-/// Returns the message of a sequence, different from any other.
+/// Returns the message for a sequence, which differs from every other message.
 pub fn message(sequence: u64, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (sequence as usize * 31 + at * 7 + at / 256) as u8).collect()
 }
@@ -61,7 +61,7 @@ pub fn commit<L: FileLayer>(log: &mut Log<L>, count: u64, bytes: usize) {
     log.commit(&mut batch).expect("it is written");
 }
 
-/// Reads the whole log and compares it with the records that [`commit`] wrote. Returns the damaged
+/// Reads the whole log and compares it with the records written by [`commit`]. Returns the damaged
 /// sequences.
 pub fn check<L: FileLayer>(log: &Log<L>, bytes: usize) -> Vec<u64> {
     let mut damaged = Vec::new();

@@ -1,5 +1,5 @@
-//! Blocks over TCP: many at once, alongside writes, to slow peers, and on channels that are closed
-//! in the meantime.
+//! Blocks over TCP: many at the same time, alongside writes, to slow peers, and on channels that
+//! are closed in the meantime.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 const C: Rank = Rank(2);
 
-/// More than the kernel buffers for one connection.
+/// A size that exceeds what the kernel buffers for one connection.
 const HUGE: usize = 48 << 20;
 
 fn lost(member: &mut Member) -> Option<Event> {
@@ -51,7 +51,7 @@ fn traffic_to_peer_respects_rate_limit() {
     receive(&mut members[1], on(FIRST, A), &memories[1], (0, BYTES), 1);
     send(&mut members[0], on(FIRST, B), &memories[0], (0, BYTES), 2).expect("sent");
     exchange(&mut members, 2);
-    // This is 300 ms at that rate; a little is sent ahead.
+    // The transfer takes 300 ms at that rate, except that a little is sent ahead.
     assert!(start.elapsed() > Duration::from_millis(200), "{:?}", start.elapsed());
 }
 
@@ -59,7 +59,7 @@ fn traffic_to_peer_respects_rate_limit() {
 fn blocks_of_all_lengths_arrive_unchanged() {
     const CHANNELS: usize = 200;
     const ROOM: usize = 3000;
-    // These are lengths near those of one piece, one record and one read.
+    // Lengths near those of one piece, one record and one read.
     let long = [1, 8191, 65_519, 65_520, 262_076, 262_077, 262_144, 262_145, 1 << 20, 3_000_001];
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
@@ -157,7 +157,7 @@ fn writes_overtake_long_block_in_order() {
         let (mut value, mut seen, mut passed) = (0, 0, 0);
         let mut events = Vec::new();
         carry_until(&mut members, |members| {
-            // The content before each guard has the number of its write, too.
+            // The content before each guard also contains the number of its write.
             for offset in (1024..9216).step_by(8) {
                 rows.row().cell(offset).expect("a cell").publish(value + 1);
             }
@@ -197,7 +197,7 @@ fn stalled_peer_gets_everything_later() {
             memories[0].write(range.0, &pattern(number, bytes)).expect("in the memory");
             receive(&mut members[1], on(FIRST, A), &memories[1], range, number.into());
         }
-        // This is more than may be in flight and than the kernel takes.
+        // More blocks than may be in flight, and more bytes than the kernel takes.
         let mut taken = 0;
         let refused = (0..64).find_map(|number: u32| {
             let range = (number as usize % 16 * bytes, bytes);
@@ -207,8 +207,8 @@ fn stalled_peer_gets_everything_later() {
         });
         assert_eq!(refused, Some(ErrorKind::QueueFull));
         assert!(taken >= 16);
-        // The queue is not full because of a block: a list finds room, and the next one does not
-        // while the first waits.
+        // The queue is not full because of a block: a list finds room, but the next list does not
+        // while the first is waiting.
         assert_eq!(members[0].fabric.post(VIEW, B, &[guard(512)], None), Ok(()));
         assert_eq!(members[0].fabric.post(VIEW, B, &[guard(512)], None), Err(ErrorKind::QueueFull));
         // Another peer, and another channel to the same peer, are not affected.
@@ -224,7 +224,7 @@ fn stalled_peer_gets_everything_later() {
             assert!(start.elapsed() < PATIENCE, "held up by another peer");
         }
         assert_eq!(came, [received(on(FIRST, A), 3, 5, bytes)]);
-        // The receiver begins to read. It posts receives in time for blocks beyond the first 16.
+        // The receiver begins to read. It posts receives in time for the blocks after the first 16.
         let mut next = 0;
         carry_until(&mut members, |members| {
             for event in told(&mut members[1]) {
@@ -266,8 +266,8 @@ fn senders_close_during_block_keeps_stream_intact() {
         assert_eq!(all[1], [received(on(Channel(1), A), 3, 4, 100)]);
         assert_eq!(look(&theirs, HUGE, 100), [6; 100]);
         assert!(!look(&theirs, 0, HUGE).contains(&6), "memory of a closed channel was read");
-        // At the closing member, the other direction of the channel has ended too, but other
-        // channels continue at both.
+        // At the closing member, the other direction of the channel has also ended, but other
+        // channels continue at both members.
         receive(&mut members[0], on(Channel(1), B), &own, (0, 100), 1);
         send(&mut members[1], on(Channel(1), A), &theirs, (0, 100), 1).expect("sent");
         exchange(&mut members, 2);
@@ -290,7 +290,8 @@ fn receivers_close_during_block_stores_nothing_more() {
         });
         members[1].fabric.close(VIEW, FIRST);
         theirs.write(0, &vec![9; HUGE]).expect("in the memory");
-        // The sender does not know of the close, and sends the whole block and another one.
+        // The sender does not know that the channel has been closed, and sends the whole block and
+        // another one.
         send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 2).expect("sent");
         let all = exchange(&mut members, 2);
         assert_eq!(all[0], [sent(on(FIRST, B), 1), sent(on(FIRST, B), 2)]);
@@ -338,7 +339,7 @@ fn block_arrival_and_completion_wake_sleeper() {
         receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
         let mut rest = members.split_off(1);
         let (mut sender, mut receiver) = (members.pop().expect("one"), rest.remove(0));
-        // Both only sleep and poll.
+        // Both members only sleep and poll.
         fn sleep_and_poll(member: &mut Member, timeout: Duration) -> Option<BlockEvent> {
             while member.fabric.poll().is_some() {}
             let mut is_woken = true;
@@ -377,8 +378,8 @@ fn block_arrival_and_completion_wake_sleeper() {
     }
 }
 
-/// Blocks that the peer would drop are not sent, and none of their bytes follow after the peer was
-/// answered.
+/// Blocks that the peer would drop are not sent, and none of their bytes are sent after the peer
+/// has been answered.
 #[test]
 fn blocks_to_ended_view_count_as_sent() {
     const BYTES: usize = 4 << 20;

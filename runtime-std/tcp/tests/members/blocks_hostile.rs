@@ -1,5 +1,5 @@
-//! A peer that sends blocks without receives, or dies in the middle of a block, is lost, and only
-//! that peer.
+//! A peer that sends blocks without receives, or is killed in the middle of a block, is lost. No
+//! other peer is lost.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -45,7 +45,7 @@ fn assert_others_go_on(members: &mut [Member]) {
 fn invalid_piece_is_refused_before_storing() {
     let mut padded = piece(0, 8, 8, 1, 8);
     padded[1] = 1;
-    // The bytes that are sent, and how much of them may have been stored in the receive, which has
+    // The bytes that are sent, and how many of them may have been stored in the receive, which has
     // 1000 bytes.
     let bad: Vec<(&str, Vec<u8>, usize)> = vec![
         ("a block on a channel without a receive", piece(1, 8, 8, 1, 8), 0),
@@ -143,11 +143,11 @@ fn block_sent_byte_by_byte_arrives_whole() {
     }
 }
 
-/// Length of the block during which its sender dies.
+/// The length of the block during which its sender is killed.
 const LONG: usize = 64 << 20;
 
-/// Does nothing unless this program was started again to play this role: sends one long block to
-/// each of two members. Argument: the members' addresses.
+/// Does nothing unless this program was started again to play this role. Sends one long block to
+/// each of two members. Its argument is the members' addresses.
 #[test]
 fn role_send_until_killed() {
     let Ok(addresses) = std::env::var("TRAMONTANE_ROLE") else { return };
@@ -216,7 +216,7 @@ fn kill_during_block_loses_only_that_peer() {
         member.rows.row().cell(64).expect("a cell").publish(1);
         member.fabric.post(VIEW, BAD, &[crate::support::guard(64)], None).expect("it is ready");
     }
-    // Both have part of it, and neither has everything.
+    // Both members have part of the block, but neither has all of it.
     let has_begun = |memory: &tramontane_tcp::BlockMemory| look(memory, 1 << 20, 1) == [5];
     while !memories.iter().all(has_begun) {
         for member in &mut members {

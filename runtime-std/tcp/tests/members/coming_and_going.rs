@@ -1,5 +1,5 @@
-//! Processes that arrive one by one while others work, in views of two, and end again: as clients
-//! of a process do, and as a restarted process does.
+//! Processes that arrive one at a time while others work, in views of two, and end again, as a
+//! process's clients and a restarted process do.
 
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ fn pair() -> [Connection; 2] {
     [one, other].map(|stream| Connection { stream, cipher: None })
 }
 
-/// Waits while processes work.
+/// Waits while the processes work.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -118,7 +118,7 @@ fn clients_connect_and_leave_while_others_work() {
     let mut clients = Vec::new();
     for number in 0..60_u64 {
         let node = NodeId(100 + u32::try_from(number).expect("few"));
-        // The ids are in no order.
+        // The ids are in no particular order.
         let view = ViewId(1 + number * 37 % 61);
         let mut client = Process::new(node, Settings::default());
         meet(&mut server, &mut client, node, view);
@@ -153,7 +153,7 @@ fn restarted_process_gets_a_new_view() {
         rows = Some(meet(&mut server, &mut client, node, view));
         ensure_way(&mut server, &mut client, view, life);
         client = Process::new(node, Settings::default());
-        // The client's next process may be here before the end of this one is seen.
+        // The client's next process may connect before the end of this one has been noticed.
         if life % 2 == 0 {
             await_loss(&mut server);
         }
@@ -208,7 +208,7 @@ fn right_applies_to_one_of_many_views() {
         server.fabric.grant(*view, C, LOG).expect("it is ready");
         ensure_way(&mut server, &mut client, *view, view.0 / 2);
     }
-    // One ends, and the others continue.
+    // One view ends, and the others continue.
     assert!(server.fabric.retire(views[1]) && client.fabric.retire(views[0]));
     ensure_way(&mut server, &mut client, views[2], 4);
     let gone = client.fabric.post(views[1], S, &[log_write(64, 8)], Some(Token(9)));
@@ -217,7 +217,7 @@ fn right_applies_to_one_of_many_views() {
     drop(rows);
 }
 
-/// Posts to a region whose owner then ends the view are denied, and never complete.
+/// Posts to a region are denied if the region's owner then ends the view. They never complete.
 #[test]
 fn ended_view_denies_unconfirmed_lists() {
     let node = NodeId(7);
@@ -240,7 +240,7 @@ fn ended_view_denies_unconfirmed_lists() {
     assert_eq!(server.logged(64), 1);
 }
 
-/// A long answer is sent in pieces, with rows between them.
+/// A long answer is sent in pieces, with rows in between.
 #[test]
 fn long_read_does_not_delay_rows() {
     let node = NodeId(7);

@@ -1,4 +1,4 @@
-//! Members over TCP: back-pressure, sleep, ways of ending, and successive views.
+//! Members over TCP: back-pressure, sleep, the ways in which members end, and successive views.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use tramontane_tcp::Settings;
 
 const NEXT: ViewId = ViewId(2);
 
-/// Posts a whole row repeatedly until the queue is full. Returns how many lists were accepted.
+/// Posts a whole row repeatedly until the queue is full. Returns the number of lists accepted.
 fn crowd(from: &mut Member, view: ViewId, to: Rank) -> u64 {
     let whole = Write::of_row(0, ROW_BYTES, Kind::Content);
     for posted in 0..100_000 {
@@ -33,12 +33,12 @@ fn stopped_peer_does_not_delay_others() {
     for key in [None, key()] {
         let mut members = members(key, small());
         assert!(crowd(&mut members[0], VIEW, Rank(1)) > 0);
-        // The others are not affected.
+        // The other peers are not affected.
         for value in 1..=20 {
             assert_way(&mut members, 0, 2, value);
             assert_way(&mut members, 2, 0, value);
         }
-        // A member that waits only for that peer sleeps, once the kernel at the other end has no
+        // A member that waits only for that peer sleeps once the kernel at the other end has no
         // room left either.
         let rests = (0..100).any(|_| {
             crowd(&mut members[0], VIEW, Rank(1));
@@ -164,7 +164,7 @@ fn leave_is_noticed_despite_write_to_leaver() {
     last.fabric.leave();
     drop(last);
     for _ in 0..20 {
-        // The first post may be sent, and its answer is a reset.
+        // The first post may be sent, but its answer is a reset.
         let _ = members[0].fabric.post(VIEW, Rank(2), &[guard(0)], None);
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -179,7 +179,7 @@ fn views_on_one_connection_never_mix() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (a, b) = (Rank(0), Rank(1));
-        // One member is ahead: the others are not ready for it, and it posts nothing.
+        // One member is ahead. The others are not ready for it, so it posts nothing.
         let rows_a = members[0].open(NEXT).expect("it opens");
         settle(&mut members);
         assert!(!members[0].fabric.ready(NEXT, b));
@@ -189,7 +189,7 @@ fn views_on_one_connection_never_mix() {
         let ready = Event::Ready { view: NEXT, peer: b };
         assert_eq!(members[0].events(), [ready]);
         assert!(members[0].fabric.ready(NEXT, b) && !members[0].fabric.ready(NEXT, Rank(2)));
-        // The same offset in two views is separate memory.
+        // The same offset in two views refers to separate memory.
         rows_a.row().cell(8).expect("a cell").publish(2);
         members[0].rows.row().cell(8).expect("a cell").publish(1);
         members[0].fabric.post(NEXT, b, &[guard(8)], None).expect("it is ready");
@@ -197,7 +197,7 @@ fn views_on_one_connection_never_mix() {
         settle(&mut members);
         let seen = |rows: &tramontane_tcp::Rows| rows.rows()[0].cell(8).expect("a cell").load();
         assert_eq!((seen(&members[1].rows), seen(&rows_b)), (1, 2));
-        // The old view ends at one end. Posts from the other are dropped there.
+        // The old view ends at one end. Posts from the other end are dropped there.
         assert!(members[1].fabric.retire(VIEW));
         members[0].rows.row().cell(8).expect("a cell").publish(3);
         rows_a.row().cell(8).expect("a cell").publish(4);
@@ -227,7 +227,7 @@ fn view_end_during_list_keeps_stream_intact() {
         }
         let taken = crowd(&mut members[0], VIEW, Rank(1));
         assert!(members[0].fabric.retire(VIEW));
-        // The memory may be reused: nobody sees its content now.
+        // The memory may be reused, because nobody sees its content any longer.
         for offset in (0..ROW_BYTES).step_by(8) {
             old.cell(offset).expect("a cell").publish(u64::MAX);
         }
@@ -252,7 +252,7 @@ fn lost_node_returns_as_another_process() {
     let mut members = members(key(), Settings::default());
     drop(members.remove(1));
     members[0].loss();
-    // The member meets the others anew; nothing reconnects by itself.
+    // The member meets the others again, because nothing reconnects by itself.
     let mut again = connections(key());
     let came = again[0][1].take().expect("a connection");
     members[0].fabric.add_peer(ids()[1], came).expect("its place is free");

@@ -1,4 +1,4 @@
-//! A peer that sends what no member sends is lost, and only that peer. None of its bytes are
+//! A peer that sends what no member sends is lost, but no other peer is. None of its bytes are
 //! stored, and nothing panics.
 
 use std::io::Write as _;
@@ -21,7 +21,7 @@ fn assert_others_go_on(members: &mut [Member]) {
     assert_eq!(members[0].cell(Rank(2), 64), 99);
 }
 
-/// Sends these bytes, and expects the loss and an unchanged copy.
+/// Sends these bytes, and expects the peer to be lost and the copy to be unchanged.
 fn assert_lost(what: &str, keyed: bool, bytes: &[u8]) {
     let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
     hand.send(bytes);
@@ -37,7 +37,7 @@ fn assert_lost(what: &str, keyed: bool, bytes: &[u8]) {
     assert_others_go_on(&mut members);
 }
 
-/// Returns pseudo-random numbers, the same in each run.
+/// Returns pseudo-random numbers, which are the same in each run.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = || {
@@ -133,7 +133,7 @@ fn tampered_records_are_noticed() {
         settle(&mut members);
         let bytes = spoil(&mut hand);
         hand.connection.stream.write_all(&bytes).expect("it goes");
-        // A wrong length asks for bytes that never arrive, but the end of the stream does.
+        // A wrong length announces bytes that never arrive, but the end of the stream does arrive.
         let _ = hand.connection.stream.shutdown(std::net::Shutdown::Write);
         let loss = members[0].loss();
         assert!(matches!(loss, Event::PeerLost { peer: BAD, .. }), "{what}: {loss:?}");
@@ -146,7 +146,7 @@ fn tampered_records_are_noticed() {
 fn slow_write_never_exposes_partial_cell() {
     for keyed in [false, true] {
         let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
-        // This crosses cell boundaries at both ends.
+        // This range crosses cell boundaries at both ends.
         let content: Vec<u8> = (1..=61).collect();
         let bytes = [open_frame(), write_frame(13, &content)].concat();
         for byte in bytes {

@@ -1,5 +1,5 @@
-//! Regions over TCP, in many views, satisfy the contract: unencrypted and with a key, with the
-//! kernel's own buffers and with small ones.
+//! Regions over TCP satisfy the contract in many views: unencrypted and with a key, with the
+//! kernel's default buffers and with small ones.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use tramontane_tcp::{Settings, Tcp};
 
 use crate::support::{connections, ids, key, small};
 
-/// Duration of a pass. The end of a connection must be reported within `passes_to_settle` of them.
+/// The duration of a pass. The end of a connection must be reported within `passes_to_settle`
+/// passes.
 const PASS: Duration = Duration::from_micros(20);
 
 struct Connected {
@@ -66,7 +67,7 @@ impl RegionBench for Processes {
     }
 
     fn lose(&mut self, process: Process) -> Result<(), &'static str> {
-        // Imitates a process that ends: its sockets are closed without a last frame.
+        // Imitates a process that exits: its sockets are closed without a last frame.
         self.fabrics[process.0] = None;
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! A peer that sends region frames that no member sends is lost, and only that peer; none of its
-//! bytes are stored. A peer that only uses a right that it does not have is not lost.
+//! A peer that sends region frames that no member sends is lost, but no other peer is, and none of
+//! its bytes are stored. A peer that merely uses a right that it does not have is not lost.
 
 use std::io::{Read as _, Write as _};
 
@@ -103,7 +103,7 @@ fn invalid_region_frames_lose_the_peer() {
         ),
     ];
     for (turn, (what, bytes)) in bad.iter().enumerate() {
-        // With a key, the stream is the same, so every third turn is enough.
+        // With a key, the stream is the same, so testing every third turn is enough.
         let keys = if turn % 3 == 0 { &[false, true][..] } else { &[false] };
         for keyed in keys.iter().copied() {
             let (mut members, mut hand) = granting(keyed);
@@ -119,7 +119,7 @@ fn invalid_region_frames_lose_the_peer() {
     }
 }
 
-/// Returns the last number of finished lists that the hand received.
+/// Returns the latest number of finished lists that the hand has received.
 fn taken(hand: &mut Hand) -> u64 {
     hand.connection.stream.set_nonblocking(true).expect("a socket");
     let mut bytes = vec![0; 1 << 16];
@@ -164,8 +164,8 @@ fn list_without_right_is_skipped() {
     assert_eq!(members[0].events(), []);
 }
 
-/// A right ends at each possible point of a list: earlier writes are stored, and later ones are
-/// not.
+/// A right is revoked at each possible point of a list. Earlier writes are stored, and later ones
+/// are not.
 #[test]
 fn revocation_during_list_stops_later_writes() {
     for keyed in [false, true] {
@@ -183,7 +183,7 @@ fn revocation_during_list_stops_later_writes() {
             assert_eq!(landed[..whole], first[..whole]);
             assert!(landed[whole..].iter().all(|byte| *byte == 0), "{length}");
             hand.send(&bytes[length..]);
-            // The stream is intact: the next right's list is stored.
+            // The stream is intact, so the list under the next right is stored.
             members[0].fabric.grant(VIEW, BAD, LOG).expect("it is there");
             settle(&mut members);
             assert_eq!(members[0].logged(0, LOG_BYTES), landed, "{length}");
@@ -214,12 +214,12 @@ fn list_sent_byte_by_byte_stores_whole_cells() {
     assert_eq!(members[0].logged(0, 80), whole);
 }
 
-/// A process that ends more views than it reads answers for is lost before it costs memory.
+/// A process that ends more views than it reads answers for is lost before it uses up memory.
 #[test]
 fn endless_view_ends_lose_the_peer() {
     let (mut members, mut hand) = granting(false);
     let flooding = std::thread::spawn(move || {
-        // The peer's own writes fail once it is lost.
+        // The peer's own writes fail after it has been lost.
         for view in (9..).map(ViewId) {
             let both = [open_frame_of(view, DIGEST), header(CLOSE, 0, 0, view.0, 0)].concat();
             if hand.connection.stream.write_all(&both).is_err() {

@@ -1,5 +1,5 @@
-//! A next view that is prepared more than once, over TCP: its list may change until it is decided
-//! (VIE-11).
+//! A next view over TCP that is prepared more than once, because its list may change until it is
+//! decided (VIE-11).
 
 use crate::support::{
     DIGEST, Member, VIEW, assert_way, connections, guard, ids, key, members, open_frame,
@@ -11,7 +11,7 @@ use tramontane_tcp::{Rows, Settings};
 
 const NEXT: ViewId = ViewId(2);
 
-/// Digests of the lists that are proposed for the next view.
+/// The digests of the lists that are proposed for the next view.
 const ONE: u64 = 1001;
 const OTHER: u64 = 1002;
 
@@ -53,7 +53,7 @@ fn members_with_different_lists_are_not_ready() {
             "neither ready nor lost"
         );
         assert_way(&mut members, 0, 1, 7);
-        // One of the two switches to the other's list.
+        // One of the two members switches to the other's list.
         assert!(members[1].fabric.retire(NEXT));
         let at_b_again = members[1].open_as(NEXT, ONE).expect("it was never installed");
         settle(&mut members);
@@ -67,7 +67,7 @@ fn members_with_different_lists_are_not_ready() {
     }
 }
 
-/// Both change their lists, in any order, and end with the same one.
+/// Both members change their lists, in any order, and end with the same list.
 #[test]
 fn view_may_be_prepared_repeatedly() {
     let mut members = members(None, Settings::default());
@@ -117,9 +117,10 @@ fn frames_from_old_views_are_ignored() {
         members[0].open_as(NEXT, ONE).expect("it opens");
         assert!(members[0].fabric.retire(NEXT));
         let first = members[0].open_as(NEXT, OTHER).expect("it was not used");
-        // This frame belongs to the previous list: the peer cannot know that it was given up.
+        // This frame belongs to the previous list, because the peer cannot know that the list has
+        // been given up.
         hand.send(&write_frame_in(NEXT, 8, &[7; 64]));
-        // Covers the end of the view in the middle of a write, and after it.
+        // Covers a view that ends in the middle of a write, and one that ends after it.
         let write = write_frame(128, &[9; 4096]);
         hand.send(&write[..1024]);
         settle(&mut members);
@@ -147,7 +148,7 @@ fn admitted_node_is_not_its_earlier_process() {
     let member = &mut all[0];
     member.open_without_last(NEXT).expect("the last is out");
     assert!(member.fabric.retire(VIEW));
-    // The node is admitted again, and does not arrive in the first view in which it is a member.
+    // The node is admitted again, but does not arrive in the first view in which it is a member.
     for (view, before) in [(ViewId(3), NEXT), (ViewId(4), ViewId(3))] {
         member.open(view).expect("there is room");
         assert!(member.fabric.retire(before));
@@ -168,12 +169,12 @@ fn admitted_node_is_not_its_earlier_process() {
     assert!(all[0].fabric.ready(ViewId(4), last));
 }
 
-/// The end of a process that left may be read only after its next process arrives.
+/// The end of a process that has left may be read only after its next process has arrived.
 #[test]
 fn connection_of_removed_process_can_be_replaced() {
     let mut all = members(key(), Settings::default());
     let last = Rank(2);
-    // The process lives as long as this, and nobody receives anything from it.
+    // The process lives as long as this value, and nobody receives anything from it.
     let _out = all.pop();
     let member = &mut all[0];
     member.open_without_last(NEXT).expect("the last is out");

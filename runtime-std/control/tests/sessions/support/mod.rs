@@ -14,16 +14,16 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// All nodes of the groups that have a control server here.
+/// All nodes of the groups that have a control server in these tests.
 pub const NODES: [NodeId; 3] = [NodeId(10), NodeId(11), NodeId(12)];
 
 pub const LONG: Duration = Duration::from_secs(20);
 pub const SHORT: Duration = Duration::from_millis(600);
 
-/// The digest of all groups here.
+/// The digest of all groups in these tests.
 pub const DIGEST: u64 = 42;
 
-/// One member's settings, which a test can change before use.
+/// One member's settings, which a test can change before using them.
 #[derive(Clone)]
 pub struct Part {
     pub own: Rank,
@@ -47,7 +47,8 @@ impl Part {
     ) -> Result<Mesh<'static>, MeshError> {
         Mesh::join(MeshOptions {
             own: self.own,
-            // A mesh borrows these for as long as the flag that cancels it, which is static here.
+            // A mesh borrows these for as long as the flag that cancels it, which is static in
+            // these tests.
             members: self.members.clone().leak(),
             addresses: self.addresses.clone().leak(),
             listener,
@@ -106,7 +107,7 @@ pub fn key(byte: u8) -> Option<SharedKey> {
     Some(SharedKey::from_bytes([byte; 32]))
 }
 
-/// Lets all of these members join at once.
+/// Lets all these members join at the same time.
 pub fn join_all(
     parts: Vec<Part>,
     listeners: Vec<Listener>,
@@ -138,7 +139,7 @@ pub fn operator() -> Identity {
     Identity { node: Identity::NO_MEMBER, ..identity(7) }
 }
 
-/// Opens a control server of node 10 that hands each client to the test.
+/// Opens a control server of node 10 that passes each client to the test.
 pub fn server(listener: Listener, key: Option<SharedKey>) -> (ControlServer, Receiver<Client>) {
     let (sender, receiver) = channel();
     let server = ControlServer::open(listener, identity(10), NODES, key, move |client| {

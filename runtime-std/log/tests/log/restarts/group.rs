@@ -34,7 +34,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Makes a group of `count` members, in its first view.
+    /// Creates a group of `count` members, in its first view.
     pub fn new(count: u32, seed: u64) -> Self {
         let mut members: Vec<Member> = (0..count).map(|_| Member::new()).collect();
         let view: View = (1, (0..count).collect());
@@ -120,7 +120,7 @@ impl Group {
         let away: Vec<u32> =
             (0..self.members.len() as u32).filter(|node| !self.view.1.contains(node)).collect();
         let mut next: Vec<u32> = self.view.1.clone();
-        // A majority of the view has to agree.
+        // A majority of the view must agree.
         if self.chance.is_one_of(2) && next.len() > 2 {
             next.retain(|node| *node != goes);
         } else {
@@ -131,13 +131,14 @@ impl Group {
         }
         let stay: Vec<u32> =
             next.iter().copied().filter(|node| self.view.1.contains(node)).collect();
-        // Messages that some survivor has not received are dropped: no member has delivered them.
+        // Messages that some survivor has not received are dropped, because no member has delivered
+        // them.
         let most = stay.iter().map(|node| self.member(*node).delivered()).max().unwrap_or(0);
         let trim = most + self.chance.below(self.order.len() as u64 - most + 1);
         self.order.truncate(trim as usize);
         let view = (self.view.0 + 1, next.clone());
         for node in &stay {
-            // This sometimes stops in the middle, when only some members have promised.
+            // This sometimes stops halfway, when only some members have promised.
             self.deliver(*node, u64::MAX);
             self.member(*node).commit()?;
             let ends = vec![Some(trim)];
@@ -156,8 +157,8 @@ impl Group {
         Ok(())
     }
 
-    /// Lets a node take over the log before it counts. Its last process was killed, or committed
-    /// its deliveries before it ended.
+    /// Lets a node receive the log before the node counts. Its last process was killed, or
+    /// committed its deliveries before it ended.
     fn join(&mut self, node: u32) -> Result<(), PowerCut> {
         let order = self.order.clone();
         if self.chance.is_one_of(2) {

@@ -1,4 +1,4 @@
-//! A member: its disk, its log, and its answers.
+//! A member, with its disk, its log, and its answers.
 
 use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
@@ -8,18 +8,18 @@ use super::answers::{Disk, OwnedLog};
 use super::values;
 use crate::support::{Chance, SMALL, identity};
 
-/// Power is lost at all members.
+/// The error when power is lost at all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerCut;
 
-/// A message, with the view that it was delivered in.
+/// A message, with the view in which it was delivered.
 pub type Message = (u64, Vec<u8>);
 
 pub struct Member {
     pub disk: PowerLossFolder,
-    /// `None` while power is off.
+    /// The member's log; `None` while power is off.
     pub log: Option<Log<PowerLossFolder>>,
-    /// Deliveries that are not committed.
+    /// Deliveries that have not been committed.
     batch: Batch,
 }
 
@@ -29,7 +29,7 @@ impl Member {
         Self { disk, log: None, batch: Batch::new() }
     }
 
-    /// Loses and restores power; it is cut again at the operation with the given number.
+    /// Loses and restores power. Power is cut again at the operation with the given number.
     pub fn lose_power(&mut self, chance: &mut Chance, power_cut_at: Option<u64>) {
         self.log = None;
         self.batch.clear();
@@ -37,7 +37,7 @@ impl Member {
         self.disk = self.disk.after_power_loss(|| chance.is_one_of(2), faults);
     }
 
-    /// Ends its process, which loses uncommitted deliveries.
+    /// Ends the member's process, which loses uncommitted deliveries.
     pub fn kill(&mut self) {
         self.batch.clear();
     }
@@ -92,7 +92,7 @@ impl Member {
         }
     }
 
-    /// Replaces damaged messages by those of another member.
+    /// Replaces damaged messages with those of another member.
     pub fn repair(&mut self, from: u64, messages: &[Message]) -> Result<(), PowerCut> {
         let records: Vec<_> = (from..).zip(messages).map(|(at, of)| record(at, of)).collect();
         self.log().replace(&records).map_err(|_| PowerCut)

@@ -1,5 +1,5 @@
-//! Groups whose logs are on disks that lose power: all members at once, at every write, and again
-//! during restarts (DUR-6).
+//! Groups whose logs are on disks that lose power. Power is lost at all members at once, at every
+//! write, and again during restarts (DUR-6).
 //!
 //! Each member consists of a log and the named values of [`values`]. All members receive the same
 //! order of messages, and deliver, append and commit them at random times. The rules are the core's

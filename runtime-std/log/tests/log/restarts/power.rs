@@ -3,7 +3,7 @@
 use super::group::{Group, Reached};
 
 /// Runs, loses power and restarts `deaths` times. `first_cut` is the operation of one member's disk
-/// at which power is lost for the first time.
+/// at which power is first lost.
 fn lives(count: u32, seed: u64, first_cut: u64, deaths: u64) -> Reached {
     let mut group = Group::new(count, seed);
     let mut cut_at = Some(first_cut);

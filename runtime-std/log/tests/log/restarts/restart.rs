@@ -1,4 +1,5 @@
-//! Restarting a group: attempts until it continues or power is lost again.
+//! Restarts a group, in attempts that are repeated until the group continues or power is lost
+//! again.
 
 use tramontane_core::ids::DurableCount;
 use tramontane_core::restart::Verdict;
@@ -20,14 +21,14 @@ struct Attempt {
     next: View,
     is_adopted: bool,
     participants: Vec<u32>,
-    /// Damaged records: the node that lacks it, the node that has it, and the record.
+    /// Damaged records: the node that lacks the record, the node that has it, and the record.
     repairs: Vec<(u32, u32, u64)>,
     /// The node with the chosen log, and its end.
     log: Option<(u32, u64)>,
 }
 
 impl Group {
-    /// Restarts with randomly chosen nodes, and with more if these have to wait.
+    /// Restarts with randomly chosen nodes, and with more nodes if these have to wait.
     pub fn restart(&mut self) -> Result<(), PowerCut> {
         for member in &mut self.members {
             member.open()?;
@@ -121,7 +122,7 @@ impl Group {
         Ok(())
     }
 
-    /// Checks the conditions for deciding the next view, whose members then record it.
+    /// Checks the conditions for deciding the next view. The members of that view then record it.
     fn decide(&mut self, attempt: &Attempt, log: Vec<Message>) -> Result<(), PowerCut> {
         let (id, members) = &attempt.next;
         let before = self.decided.entry(*id).or_insert_with(|| members.clone());

@@ -38,7 +38,7 @@ pub fn promise(log: &Log<PowerLossFolder>) -> Option<Promised> {
     Some(Promised { ballot, id, members: members(&all[4..]), ends: vec![Some(end)] })
 }
 
-/// Makes some of the values durable, all or none.
+/// Makes some of the values durable, either all or none of them.
 pub fn keep(
     log: &mut Log<PowerLossFolder>,
     view: Option<&View>,

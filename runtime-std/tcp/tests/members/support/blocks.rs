@@ -25,7 +25,7 @@ pub fn pattern(salt: u32, length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Makes fresh block memory of a member.
+/// Allocates fresh block memory for a member.
 pub fn memory(member: &Member, bytes: usize) -> BlockMemory {
     member.fabric.block_store().memory(bytes, BlockUse::Both).expect("memory")
 }

@@ -33,7 +33,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Returns settings with buffers that fill up soon.
+/// Returns settings with buffers that fill up quickly.
 pub fn small() -> Settings {
     Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
 }
@@ -55,7 +55,7 @@ pub fn listeners(count: u16) -> (Vec<TcpListener>, Vec<SocketAddr>) {
     (listeners, addresses)
 }
 
-/// Returns the connections of three members that have met, by member, then by peer.
+/// Returns the connections of three members that have met, by member and then by peer.
 pub fn connections(key: Option<SharedKey>) -> Vec<Vec<Option<Connection>>> {
     let (listeners, addresses) = listeners(MEMBERS);
     meet(listeners, &addresses, key)
@@ -80,7 +80,7 @@ pub fn meet(
     })
 }
 
-/// Meets the others, which do the same in other threads. Returns the connections by peer.
+/// Meets the other members, which do the same in other threads. Returns the connections by peer.
 pub fn join(
     own: Rank,
     addresses: &[SocketAddr],
@@ -124,7 +124,7 @@ impl Member {
         Self { own, fabric, rows, log }
     }
 
-    /// Opens a view on its own rows, and returns them.
+    /// Opens a view on the member's own rows, and returns them.
     pub fn open(&mut self, view: ViewId) -> Result<Rows, ErrorKind> {
         if view == VIEW {
             self.fabric.open(view, &self.rows.memory())?;
@@ -133,7 +133,7 @@ impl Member {
         self.open_as(view, DIGEST)
     }
 
-    /// Opens a view on fresh rows of a layout with this digest, and returns them.
+    /// Opens a view on fresh rows of a layout with this digest, and returns the rows.
     pub fn open_as(&mut self, view: ViewId, digest: u64) -> Result<Rows, ErrorKind> {
         self.open_with(view, digest, &ids())
     }
@@ -163,7 +163,7 @@ impl Member {
         std::iter::from_fn(|| self.fabric.poll_permission()).collect()
     }
 
-    /// Returns the contents of its log.
+    /// Returns the contents of the member's log.
     pub fn logged(&self, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.log.writer().reader().read(offset, &mut bytes).expect("in the region");
@@ -238,7 +238,7 @@ pub fn log_write(offset: usize, length: usize) -> Write {
     Write { source: area, target: area, length, kind: Kind::Content }
 }
 
-/// Asserts that one member can store and post a number, and the other sees it.
+/// Asserts that one member can store and post a number, and that the other sees the number.
 pub fn assert_way(members: &mut [Member], from: usize, to: usize, value: u64) {
     members[from].rows.row().cell(512).expect("a cell").publish(value);
     let rank = members[to].own;
@@ -313,7 +313,7 @@ pub fn write_frame_in(view: ViewId, offset: u64, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a member, another correct one, and the hand of a third: ranks 0, 2 and 1.
+/// Returns a member, another correct member, and the hand of a third member: ranks 0, 2 and 1.
 pub fn with_hand(key: Option<SharedKey>) -> (Vec<Member>, Hand) {
     let mut all = connections(key);
     let hand = all[1][0].take().expect("a connection from 1 to 0");
