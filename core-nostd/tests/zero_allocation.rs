@@ -28,7 +28,7 @@ struct Counting;
 
 /// Counts an allocation if this thread watches.
 fn note() {
-    // When a thread ends, its locals are gone, and it no longer watches.
+    // When a thread ends, its locals are destroyed, and it no longer watches.
     let _ = WATCHED.try_with(|watched| watched.set(watched.get().map(|count| count + 1)));
 }
 
@@ -68,7 +68,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     WATCHED.replace(None).expect("this thread watches")
 }
 
-/// Messages that each member sends in a run: several laps of its ring.
+/// Number of messages that each member sends in a run: several laps of its ring.
 const MESSAGES: u64 = 400;
 
 /// Sends and steps until all members have delivered everything. Returns the number of messages that

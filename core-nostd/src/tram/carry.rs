@@ -237,7 +237,7 @@ impl Common<'_> {
         let ring = Ring::of_parent(shape);
         let found = self.find_position(leader, child, position, step.log)?;
         let Some((place, message)) = found else { return Ok(()) };
-        // Its slot may already have a later message, or still an earlier one.
+        // The message's slot may already have a later message, or still an earlier one.
         let is_in_slot = ring.name(row.reader(), position)? == Some(message.id);
         if !is_in_slot || !step.log.has_body(place, message.id)? {
             return Ok(());

@@ -7,7 +7,7 @@ use tramontane_core::view::Status;
 
 use crate::arena::{Arena, Setting};
 
-/// The decision that one member found.
+/// The decision that one member has found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     pub members: Vec<NodeId>,
@@ -63,7 +63,7 @@ fn decision(arena: &Arena, rank: usize) -> Decision {
     Decision { members, trims, ends }
 }
 
-/// Checks a view after a step of member `rank`; returns what is wrong.
+/// Checks a view after a step of member `rank`, and returns the error if there is one.
 pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
     let setting = arena.setting;
     let status = arena.status(rank);
@@ -126,8 +126,8 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
             }
         }
     }
-    // A leaver exits only after the members of the next view have installed it, or are gone or lost
-    // to it.
+    // A leaver exits only after the members of the next view have installed it, or have exited or
+    // are lost to the leaver.
     if status == Status::Left {
         for (other, member) in arena.members.iter().enumerate() {
             let stays = decided.members.contains(&setting.layout.group().members[other]);

@@ -64,7 +64,7 @@ fn silent_member_is_suspected_after_its_timeout() {
     }
 }
 
-/// VIE-3: a fabric may detect the loss of a peer before the view begins here.
+/// VIE-3: a fabric may detect the loss of a peer before the view begins at this member.
 #[test]
 fn loss_reported_before_the_first_step_is_kept() {
     let mut run = Run::new(3, true, 5);

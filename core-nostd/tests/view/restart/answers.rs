@@ -35,7 +35,7 @@ pub struct OwnedLog {
     pub note: LogNote,
 }
 
-/// Returns a note of a log that ended there, and of the durable counts that its view had shown.
+/// Returns a note of a log that ended at `end`, and of the durable counts that its view had shown.
 pub fn note(end: u64, majority: u64, everywhere: u64) -> LogNote {
     let [end, majority, everywhere] = [end, majority, everywhere].map(DurableCount);
     LogNote { is_of_another: false, end, majority, everywhere }

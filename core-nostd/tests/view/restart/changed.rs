@@ -1,5 +1,5 @@
-//! Disks that changed after all nodes died: emptied, shortened, or replaced by a copy from the
-//! beginning of the view. The nodes' notes are up to date, as they are after an idle moment.
+//! Disks that changed after all nodes had died: emptied, shortened, or replaced with a copy from
+//! the beginning of the view. The nodes' notes are up to date, as they are after an idle moment.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::disks::{Case, Store};
 /// The change of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The log is gone, but its note is not.
+    /// The log is lost, but its note is not.
     Emptied,
     /// The log has lost its last record.
     Shortened,
@@ -31,7 +31,7 @@ pub fn noting(case: &Case) -> Case {
             true => members.iter().map(length).min().unwrap_or(0),
             false => 0,
         };
-        // If the view has been succeeded, this node cannot have seen how far it got.
+        // If the view has been succeeded, this node cannot have seen how far the view got.
         let is_newest = case.decided.keys().max() == Some(id);
         let majority = if is_newest { case.reported.len() } else { 0 };
         store.note = note(records.len() as u64, majority as u64, everywhere as u64);

@@ -16,13 +16,14 @@ use tramontane_core::view::Status;
 /// A message delivered in the view after the one that was searched.
 const NEXT_MESSAGE: u64 = 100;
 
-/// One node's disk, including the records of its only log, each with view and message.
+/// One node's disk, including the records of its only log, each with its view and message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Store {
     pub decided: Option<(u64, Vec<u32>)>,
     pub promise: Option<Promised>,
     pub heard: Ballot,
-    /// `None` at a node that was never a member and has no state of the group yet.
+    /// Records of the log; `None` at a node that was never a member and has no state of the group
+    /// yet.
     pub records: Option<Vec<(u64, u64)>>,
     /// The node's note of its log.
     pub note: LogNote,
@@ -45,13 +46,13 @@ impl Store {
     }
 }
 
-/// The state of all disks, and the facts before all nodes died.
+/// The state of all disks, and the facts at the time before all nodes died.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Case {
     pub nodes: BTreeMap<u32, Store>,
     /// Messages that may have been reported as durable at a majority, in order.
     pub reported: Vec<u64>,
-    /// Views that any member decided, and all messages delivered up to their beginning.
+    /// Views that any member has decided, each with all messages delivered up to its beginning.
     pub decided: BTreeMap<u64, (Vec<u32>, Vec<u64>)>,
 }
 
@@ -65,15 +66,15 @@ pub enum Fault {
     DecisionNotSynced,
     /// A joining node counts before it has its state.
     StateNotSynced,
-    /// A restart does not promise before it decides.
+    /// A restart decides without having promised.
     RestartNotPromised,
-    /// A restart's promise replaces the last one, and its base is not noted with it.
+    /// A restart's promise replaces the last promise, and the restart's base is not noted with it.
     BaseNotNoted,
-    /// A node takes part in a restart before it has noted that.
+    /// A node takes part in a restart before it has noted this.
     HeardNotNoted,
-    /// Records that a log has beyond the chosen one are kept.
+    /// Records that extend past the chosen log are kept.
     TailReplayed,
-    /// No sync is omitted, but the disks changed.
+    /// No sync is omitted, but the disks have changed.
     DisksChanged,
 }
 
@@ -115,7 +116,7 @@ fn options_of(arena: &Arena, rank: usize, fault: Fault) -> Options {
     };
     let sealed = |kept: &Kept| kept.trims[0].map(|trim| messages(arena, trim));
     let kept = around.kept.as_ref().and_then(sealed).unwrap_or_default();
-    // The log is on disk up to the trims; later deliveries may be there.
+    // The log is on disk up to the trims; later deliveries may be on disk too.
     let least = if fault == Fault::LogNotSynced { 0 } else { kept.len() };
     let all = if kept.len() > delivered.len() { &kept } else { &delivered };
     let mut options: Options = (least..=all.len())

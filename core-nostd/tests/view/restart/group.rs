@@ -1,9 +1,9 @@
 //! A group that restarts: attempts by any of its nodes, deaths during them, and the conditions that
 //! must hold.
 //!
-//! In each turn, some nodes return. If the verdict lets them continue, each participant gets its
-//! log, makes its promise durable, and finally notes the decision. All of them may die after any
-//! part of that. A group that continues delivers a message before the next death.
+//! In each turn, some nodes return. If the verdict lets them continue, each participant receives
+//! its log, makes its promise durable, and finally notes the decision. All of them may die after
+//! any of these actions. A group that continues delivers a message before the next death.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -34,7 +34,7 @@ struct Attempt {
     log: Vec<(u64, u64)>,
 }
 
-/// Restarts from all of these cases, with up to `deaths` deaths of all nodes.
+/// Restarts from all these cases, with up to `deaths` deaths of all nodes.
 pub fn restart_all(cases: BTreeSet<Case>, deaths: u32, fault: Fault) -> Result<Met, String> {
     let mut met = Met::default();
     let mut known: HashSet<(Case, u32)> = HashSet::new();
@@ -60,8 +60,8 @@ pub fn restart_all(cases: BTreeSet<Case>, deaths: u32, fault: Fault) -> Result<M
     Ok(met)
 }
 
-/// Returns the cases that result when these nodes return, and whether the nodes are still alive in
-/// each.
+/// Returns the cases that result when these nodes return, each with whether the nodes are still
+/// alive.
 fn turn(
     case: &Case,
     here: &[u32],
@@ -126,7 +126,7 @@ impl Attempt {
     }
 }
 
-/// Returns the attempt that these nodes may make, or `None` if they have to wait.
+/// Returns the attempt that these nodes may make, or `None` if they must wait.
 fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>, String> {
     let disks: Vec<(u32, Disk)> =
         here.iter().map(|node| (*node, case.nodes[node].disk())).collect();
@@ -137,8 +137,7 @@ fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>
             Verdict::Go(plan) => plan,
             Verdict::Wait(wait) => {
                 let missing: Vec<u32> = restart.missing(wait).map(|node| node.0).collect();
-                // The verdict names the nodes that it waits for, and not nodes that can add
-                // nothing.
+                // The verdict names the nodes that it waits for, but no nodes that can add nothing.
                 if missing.is_empty() && fault != Fault::DisksChanged {
                     return Err(format!("{here:?} wait for nobody: {wait:?}, {case:?}"));
                 }
@@ -168,14 +167,14 @@ fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>
 }
 
 /// Makes a continuing participant set aside the records that the chosen log lacks, and copy the
-/// rest. Returns whether there was anything to set aside.
+/// other records. Returns whether there was anything to set aside.
 fn take_log(store: &mut Store, attempt: &Attempt, node: u32, fault: Fault) -> bool {
     if !attempt.next.contains(&node) {
         return false;
     }
     let own = store.records.get_or_insert_default();
     let last_view = own.last().map_or(0, |record| record.0);
-    // The end of the view of its last record.
+    // The end of the view to which the log's last record belongs.
     let end = attempt.log.iter().position(|record| record.0 > last_view);
     let common = own.len().min(end.unwrap_or(attempt.log.len()));
     let is_cut = common < own.len();
@@ -188,8 +187,8 @@ fn take_log(store: &mut Store, attempt: &Attempt, node: u32, fault: Fault) -> bo
     is_cut
 }
 
-/// Decides the next view, because all participants have promised. Some of them note it; if the view
-/// was not adopted, it continues once all of its members have noted it.
+/// Decides the next view, because all participants have promised. Some of them note the decision;
+/// if the view was not adopted, it continues once all of its members have noted the decision.
 fn decide(
     case: &Case,
     attempt: &Attempt,
@@ -211,7 +210,7 @@ fn decide(
         }
         let all = way + 1 == 1 << noting.len();
         if all && attempt.is_adopted {
-            // The same nodes continue from there, without a death.
+            // The same nodes continue from this case, without a death.
             after.push((noted.clone(), true));
         }
         if all && !attempt.is_adopted && noting.len() == attempt.next.len() {

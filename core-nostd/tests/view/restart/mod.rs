@@ -1,5 +1,5 @@
-//! Total restart (DUR-6): the disks when all members die, and the state with which a group
-//! continues.
+//! Total restart (DUR-6): the disks at the time when all members die, and the state with which a
+//! group continues.
 //!
 //! | file | contents |
 //! |---|---|

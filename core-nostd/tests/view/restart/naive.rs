@@ -32,8 +32,8 @@ impl Model<'_> {
         found.filter(|disk| disk.decided.is_some() || disk.logs.iter().any(Option::is_some))
     }
 
-    /// Returns a node's answer if it counts: each log is the original one, and has at least what
-    /// the newest view has seen of it.
+    /// Returns a node's answer if it counts: each of its logs is the original one, and has at least
+    /// what the newest view has seen of it.
     fn disk(&self, node: u32) -> Option<&Disk> {
         self.any_disk(node).filter(|disk| {
             self.with_less

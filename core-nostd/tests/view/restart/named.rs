@@ -10,7 +10,7 @@ const SECOND: Ballot = (0, 2);
 
 const ALL: [u32; 5] = [1, 2, 3, 4, 5];
 
-/// Returns what the restart waits for: the kind, the view, and the missing nodes.
+/// Returns the reason why the restart waits: the kind, the view, and the missing nodes.
 fn waits(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> Option<(Want, u64, Vec<u32>)> {
     with_restart(disks, subgroups, |restart| match restart.verdict() {
         Verdict::Wait(wait) => Some(waits_for(&restart, wait)),
@@ -22,8 +22,8 @@ fn waits_for<'a>(restart: &Restart<'a>, wait: Wait<'a>) -> (Want, u64, Vec<u32>)
     (wait.want, wait.view.id.0, restart.missing(wait).map(|node| node.0).collect())
 }
 
-/// The way a group continues: the members of the next view, whether it is adopted, and for each
-/// subgroup the node with the log and its end.
+/// The way in which a group continues: the members of the next view, whether the view is adopted,
+/// and for each subgroup the node with the log and its end.
 type GoesOn = (Vec<u32>, bool, Vec<Option<(u32, u64)>>);
 
 fn goes_on(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> GoesOn {
@@ -50,14 +50,15 @@ fn one_found_promise_makes_its_majority_awaited() {
     let subgroups = [ALL.to_vec()];
     let waited = waits(&[(1, &old), (2, &old), (5, &promised)], &subgroups);
     assert_eq!(waited, Some((Want::Majority, 2, vec![3, 4])));
-    // One of them returns, and knows more than was needed.
+    // One of the two returns, and knows more than was needed.
     let with_four = [(1, &old), (2, &old), (5, &promised), (4, &decided)];
     assert_eq!(goes_on(&with_four, &subgroups).0, [4, 5]);
 }
 
 #[test]
 fn continuing_members_have_everything_before_the_seal() {
-    // The fourth message, m, is at 1, 2 and 3. Nodes 4 and 5 promised {3, 4, 5}, so they have it.
+    // The fourth message, m, is at nodes 1, 2 and 3. Nodes 4 and 5 promised {3, 4, 5}, so they have
+    // it.
     let old = Disk::of(1, &ALL, &[Some((1, 4))]);
     let promised = old.promising(FIRST, 2, &[3, 4, 5], &[Some(4)]);
     let decided = Disk { decided: Some((2, vec![3, 4, 5])), ..promised };
@@ -105,7 +106,7 @@ fn latest_promise_wins_and_longer_log_is_cut() {
     let second = Disk::of(1, &[1, 2, 3], &[Some((1, 4))]).promising(SECOND, 2, &[2, 3], &[Some(4)]);
     let subgroups = [vec![1, 2, 3]];
     let come = [(1, &first), (2, &second)];
-    // Node 3 has to answer too: the view {2, 3} may have continued.
+    // Node 3 must answer too, because the view {2, 3} may have continued.
     assert_eq!(waits(&come, &subgroups), Some((Want::Majority, 2, vec![3])));
     let come = [(1, &first), (2, &second), (3, &second)];
     let (members, is_adopted, logs) = goes_on(&come, &subgroups);
@@ -121,11 +122,11 @@ fn latest_promise_wins_and_longer_log_is_cut() {
     });
 }
 
-/// DUR-12: earlier versions promised a view without members if all left at once.
+/// DUR-12: earlier versions promised a view without members if all members left at once.
 #[test]
 fn promise_without_members_blocks_no_restart() {
     // Node 1 leads, and seals {2, 3} at the fourth message. Node 2 takes over, and finds that all
-    // leave.
+    // members leave.
     let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
     let first = old.clone().promising(FIRST, 2, &[2, 3], &[Some(4)]);
     let nobody = old.promising(SECOND, 2, &[], &[Some(6)]);
@@ -142,11 +143,11 @@ fn promise_without_members_blocks_no_restart() {
 
 #[test]
 fn member_missing_its_views_adoption_lends_no_log() {
-    // A restart adopted {2, 3, 4} without 3, which has the tail of a failed proposal.
+    // A restart has adopted {2, 3, 4} without node 3, which has the tail of a failed proposal.
     let knows = Disk::of(2, &[2, 3, 4], &[Some((1, 4))]);
     let three = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
     let subgroups = [vec![1, 2, 3, 4]];
-    // Node 3 still counts: any message delivered in view 2 would be at 2 or at 4.
+    // Node 3 still counts, because any message delivered in view 2 would be at node 2 or node 4.
     for (come, next) in [
         (vec![(2, &knows), (3, &three)], vec![2, 3]),
         (vec![(2, &knows), (3, &three), (4, &knows)], vec![2, 3, 4]),
@@ -158,8 +159,8 @@ fn member_missing_its_views_adoption_lends_no_log() {
 
 #[test]
 fn new_members_without_state_wait_for_it() {
-    // View {1, 2}; 2 leaves, 3 and 4 join. The first message, m, was at 1 and 2. Nodes 3 and 4 were
-    // admitted, but their state is incomplete.
+    // The view is {1, 2}; node 2 leaves, and nodes 3 and 4 join. The first message, m, was at nodes
+    // 1 and 2. Nodes 3 and 4 were admitted, but their state is incomplete.
     let joining = Disk { logs: vec![Some(OwnedLog::new(1, 0))], ..Disk::default() };
     let leaver =
         Disk::of(2, &[1, 3, 4], &[Some((1, 1))]).promising(FIRST, 2, &[1, 3, 4], &[Some(1)]);
@@ -179,8 +180,9 @@ fn new_members_without_state_wait_for_it() {
 
 #[test]
 fn decision_known_to_one_member_needs_a_majority() {
-    // View {1, 2} admitted 3, 4 and 5. Node 1 noted the decision; then power was lost. Only two of
-    // the five have promised the view; the others count as well, and 1 or 2 lends its log.
+    // View {1, 2} admitted nodes 3, 4 and 5. Node 1 noted the decision; then power was lost. Only
+    // two of the five nodes have promised the view; the others count as well, and node 1 or 2 lends
+    // its log.
     let two = Disk::of(1, &[1, 2], &[Some((1, 4))]).promising(FIRST, 2, &ALL, &[Some(4)]);
     let one = Disk { decided: Some((2, ALL.to_vec())), ..two.clone() };
     let joining = Disk { logs: vec![Some(OwnedLog::new(1, 4))], ..Disk::default() };
@@ -202,8 +204,8 @@ fn first_view_restarts_with_one_knowing_member() {
     assert_eq!(alone, Some((Want::Majority, 1, vec![2, 3])));
     let (members, is_adopted, logs) = goes_on(&[(1, &knows), (3, &noted)], &subgroups);
     assert_eq!((members, is_adopted, logs), (vec![1, 3], false, vec![Some((1, 0))]));
-    // Without 1 they cannot know of the view: the group is still to be formed, with all initial
-    // nodes.
+    // Without node 1 they cannot know of the view: the group is still to be formed, with all
+    // initial nodes.
     let unknown = with_restart(&[(2, &noted), (3, &noted)], &subgroups, |restart| {
         matches!(restart.verdict(), Verdict::NoGroup)
     });
@@ -226,12 +228,12 @@ fn damaged_record_is_copied_from_another_or_awaited() {
     let two = damaged(&[(3, 6)]);
     let waited = waits(&[(1, &one), (2, &two)], &subgroups);
     assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![3])));
-    // The third member never had it. All nodes are there, and the record may have been durable at
-    // the first two.
+    // The third member never had the record. All nodes have returned, and the record may have been
+    // durable at the first two.
     let short = Disk::of(1, &members, &[Some((1, 3))]);
     let come = [(1, &one), (2, &two), (3, &short)];
     assert_eq!(waits(&come, &subgroups), Some((Want::Record(0, DurableCount(3)), 1, vec![])));
-    // Two members never had it, so it was never durable at a majority, and is dropped.
+    // Two members never had the record, so it was never durable at a majority, and is dropped.
     let come = [(1, &one), (2, &short), (3, &short)];
     let mut bad = come;
     let unread = damaged(&[(3, 8)]);
@@ -258,13 +260,13 @@ fn damaged_record_is_copied_from_another_or_awaited() {
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &four), (2, &four), (3, &bad)];
     assert_eq!(goes_on(&come, &[vec![1, 2, 3, 4]]).2[0].map(|log| log.1), Some(3));
-    // The intact logs of a majority lack it, so no node is awaited.
+    // The intact logs of a majority lack the record, so no node is awaited.
     let five = Disk::of(1, &ALL, &[Some((1, 3))]);
     let mut bad = Disk::of(1, &ALL, &[Some((1, 5))]);
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &five), (2, &five), (3, &five), (4, &bad)];
     assert_eq!(goes_on(&come, &[ALL.to_vec()]).2[0].map(|log| log.1), Some(3));
-    // A log that is itself damaged does not show what it once had, and does not count.
+    // A log that is itself damaged does not reveal what it once had, so it does not count.
     let mut unsure = five.clone();
     unsure.logs[0].as_mut().expect("a log").damaged = vec![(1, 2)];
     let come = [(1, &five), (2, &five), (3, &unsure), (4, &bad)];
@@ -272,12 +274,12 @@ fn damaged_record_is_copied_from_another_or_awaited() {
     assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![5])));
 }
 
-/// Otherwise such a node would be awaited although it can add nothing, and it may be gone for good.
+/// Otherwise such a node would be awaited although it can add nothing, and it may never return.
 #[test]
 fn irrelevant_node_is_not_asked_or_awaited() {
     let members = [1, 2, 3];
     // Node 4 was removed earlier, and still knows only the first view. Node 5 may belong to the
-    // subgroup, and has never appeared.
+    // subgroup, but has never appeared.
     let subgroups = [ALL.to_vec()];
     let knows = Disk::of(2, &members, &[Some((1, 4))]);
     let removed = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 4))]);
@@ -288,10 +290,10 @@ fn irrelevant_node_is_not_asked_or_awaited() {
         })
     };
     assert_eq!(promise_of(&[(1, &knows), (2, &knows), (4, &removed)]), [1, 2]);
-    // An adopted view counts as well: it admits 4 again.
+    // An adopted view counts as well: it readmits node 4.
     let adopts = knows.clone().promising(FIRST, 3, &[1, 2, 4], &[Some(4)]);
     assert_eq!(promise_of(&[(1, &adopts), (2, &adopts), (4, &removed)]), [1, 2, 4]);
-    // Neither 4 nor 5 is awaited for a record that all members of the view have lost.
+    // Neither node 4 nor node 5 is awaited for a record that all members of the view have lost.
     let mut damaged = knows;
     damaged.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &damaged), (2, &damaged), (3, &damaged)];
@@ -349,7 +351,8 @@ fn waits_beside(disks: &[(u32, &Disk)]) -> (Want, Vec<u32>, Vec<u32>) {
     })
 }
 
-/// All messages were durable everywhere; the logs of 1 and 2 are gone, but their notes are not.
+/// All messages were durable everywhere; the logs of nodes 1 and 2 are lost, but their notes are
+/// not.
 #[test]
 fn lost_log_is_not_counted_or_lent() {
     let members = [1, 2, 3];
@@ -385,7 +388,7 @@ fn lost_log_is_not_counted_or_lent() {
 fn disk_older_than_its_notes_does_not_count() {
     let members = [1, 2, 3];
     let seen = Disk::of(2, &members, &[Some((2, 6))]).noting(note(6, 6, 5));
-    // A copy from an earlier time: in the same view, or in the one before it.
+    // A copy from an earlier time, either in the same view or in the view before it.
     let older = Disk::of(2, &members, &[Some((2, 4))]).noting(note(4, 4, 4));
     let before = Disk::of(1, &members, &[Some((1, 3))]).noting(note(3, 3, 3));
     for copy in [&older, &before] {
@@ -394,7 +397,7 @@ fn disk_older_than_its_notes_does_not_count() {
         let (next, _, logs) = goes_on(&come, &[members.to_vec()]);
         assert_eq!((next, logs), (vec![2, 3], vec![Some((2, 6))]));
     }
-    // A restart that it promised may have cut its log.
+    // A restart that the node promised may have cut its log.
     let cut = older.promising((1, 2), 3, &members, &[Some(4)]);
     let come = [(1, &cut), (2, &seen.clone().promising((1, 2), 3, &members, &[Some(4)]))];
     assert_eq!(
@@ -403,7 +406,7 @@ fn disk_older_than_its_notes_does_not_count() {
     );
 }
 
-/// The end of a log looks torn, and others had seen that it was durable at a majority.
+/// The end of a log looks torn, but others had seen that it was durable at a majority.
 #[test]
 fn records_durable_at_a_majority_are_awaited() {
     let members = [1, 2, 3];
@@ -424,7 +427,7 @@ fn view_known_to_one_node_does_not_win() {
     let stays = Disk::of(2, &[2, 3], &[Some((2, 6))]);
     let come = [(1, &removed), (2, &stays), (3, &stays)];
     assert_eq!(waits_beside(&come), (Want::Support(NodeId(1)), vec![], vec![]));
-    // Without it the others restart.
+    // Without this node the others restart.
     assert_eq!(goes_on(&come[1..], &[members.to_vec()]).2, [Some((2, 6))]);
     // Others have promised to continue from view 2, or an operator has accepted fewer nodes.
     let promised = stays.clone().promising(FIRST, 3, &members, &[Some(6)]);

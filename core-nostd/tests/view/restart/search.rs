@@ -50,7 +50,7 @@ fn members_die_during_a_change_with_joins() {
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
 
-/// DUR-12: the disks that are left behind are not the end of the group.
+/// DUR-12: the group can be restarted from the disks that are left behind.
 #[test]
 fn all_members_leave_and_restart() {
     let met = must_hold("both leave during a join, and a total restart", &both_leave(), 1);
