@@ -29,16 +29,17 @@ pub trait BlockBench: Bench<Fabric: Blocks> {
 }
 
 clauses! { pub BlockBench
-    /// Blocks of a peer fill the receives posted for it in order, complete, with number and length.
+    /// Blocks from a peer fill the receives posted for it in order, complete, with number and
+    /// length.
     "block-in-order", "Blocks; RDM-4" => in_order;
-    /// Blocks of one peer do not fill receives that wait for another.
+    /// Blocks from one peer do not fill receives that wait for another.
     "block-between-each-two", "Blocks; RDM-4" => between_each_two;
-    /// After a block is sent, its memory may change and the received block does not.
+    /// After a block has been sent, changing its memory does not change the received block.
     "block-sent-is-free", "BlockEvent::Sent; RDM-5" => sent_is_free;
     /// For each peer, the fabric accepts as many receives as its limit says, and no more.
     "block-receives-are-few", "BlockLimits::receives_max; RDM-4" => receives_are_few;
     /// If receives wait, the fabric accepts as many sends at once as its limit says. All of them
-    /// complete and are reported, and then as many again are accepted.
+    /// complete and are reported, and then the same number is accepted again.
     "block-sends-are-taken", "BlockLimits::sends_max" => sends_are_taken;
     /// A send from outside the block memory, or to a rank that does not exist, is refused for good.
     "block-out-of-range", "Blocks::send; ErrorKind::OutOfRange" => out_of_range;
@@ -46,9 +47,9 @@ clauses! { pub BlockBench
     "block-unawaited", "Blocks; RDM-4" => unawaited;
     /// A block longer than its receive causes the loss of the peer, and overwrites no memory.
     "block-too-long", "Blocks; RDM-4" => too_long;
-    /// After a peer was cut, nothing more of it is reported.
+    /// After a peer has been cut off, nothing more is reported about it.
     "block-silent-after-cut", "Blocks; Fabric::cut" => silent_after_cut;
-    /// Blocks of one channel neither fill nor wait for the receives of another.
+    /// Blocks on one channel neither fill nor wait for the receives of another.
     "block-channels-apart", "Blocks; Channel" => channels_apart;
     /// A channel that the fabric does not have is refused for good.
     "block-channels-counted", "BlockLimits::channels; ErrorKind::OutOfRange" => channels_counted;

@@ -11,9 +11,10 @@ use crate::scene::{
 use crate::testbed::Bench;
 
 clauses! { pub(super) Bench
-    /// If a list finds the queue full, none of its writes lands, even if there was room for some.
+    /// If a list finds the queue full, none of its writes lands, even if there was room for some of
+    /// them.
     "queue-full-refused-whole", "Fabric::post (all of the list or nothing)" => refused_whole;
-    /// A post that found the queue full succeeds later, unchanged.
+    /// A post that found the queue full succeeds later, without changes.
     "queue-full-passes", "ErrorKind::QueueFull; DESIGN, The seam; HAL-2" => passes;
     /// A full queue to one peer delays only that peer.
     "queue-full-alone", "DESIGN, The seam; HAL-2" => alone;

@@ -11,8 +11,8 @@ use crate::scene::{
 use crate::testbed::Bench;
 
 clauses! { pub(super) Bench
-    /// Only the posted ranges change in a peer's copy, for every alignment, and nothing changes at
-    /// another peer.
+    /// In a peer's copy only the posted ranges change, for every alignment, and nothing changes at
+    /// any other peer.
     "write-lands-exactly", "Fabric: what every implementation keeps" => lands_exactly;
     /// A write whose source and target offsets differ is carried exactly or refused; a write to an
     /// unknown region is refused.

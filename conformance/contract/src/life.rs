@@ -14,16 +14,17 @@ clauses! { pub(super) Bench
     /// Before the writer opens the view, no peer is ready and a post is Other; a post to a peer
     /// that is not ready yet is QueueFull.
     "not-before-open", "Fabric::ready; VIE-11, VIE-12" => not_before_open;
-    /// A view that is open cannot be opened again, and continues unchanged.
+    /// An open view cannot be opened again, and continues unchanged.
     "open-once", "Fabric::open" => open_once;
     /// When all members have opened the view, each gets one ready event per peer.
     "ready-told-once", "Event::Ready; VIE-12" => ready_reported_once;
-    /// After a cut nothing goes to the peer, nothing of it lands, and other peers are not affected.
+    /// After a cut nothing is sent to the peer, nothing from it lands, and other peers are not
+    /// affected.
     "cut-stops", "Fabric::cut; VIE-3" => cut_stops;
-    /// A second cut has no effect, nor has a cut of a peer or in a view that does not exist.
+    /// A second cut has no effect; neither does cutting off an unknown peer, or in an unknown view.
     "cut-idempotent", "Fabric: what every implementation keeps" => cut_idempotent;
-    /// Retiring a view completes: then nothing lands in its memory, its row is not read, nothing
-    /// can be posted, and this does not change again.
+    /// Retiring a view completes: afterwards nothing lands in its memory, its row is not read,
+    /// nothing can be posted, and this is final.
     "retire-ends", "Fabric::retire; VIE-11" => retire_ends;
 }
 

@@ -12,7 +12,7 @@ clauses! { pub(super) Bench
     /// A view cannot be opened on foreign memory, in whole or in part: that is WrongMemory, and
     /// does not prevent opening it correctly.
     "other-memory-refused", "Fabric::open; HostFabric::rows; VIE-11" => other_memory_refused;
-    /// Memory of a retired view cannot be used again: that is WrongMemory.
+    /// Memory of a retired view cannot be reused: that is WrongMemory.
     "used-memory-refused", "Fabric::open; VIE-11" => used_memory_refused;
 }
 

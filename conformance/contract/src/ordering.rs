@@ -21,7 +21,7 @@ clauses! { pub(super) Bench
         "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, Lists::Each);
     /// If address order is promised, a reader that sees a write's last cell sees the whole write.
     "address-order", "Promises::ADDRESS_ORDER; SMC-6" => address_order;
-    /// A reader that sees a guard sees the content before it, posted as the promises require.
+    /// A reader that sees a guard also sees the content before it, posted as the promises require.
     "guard-after-content", "Capabilities::can_guard; SMC-6, HAL-1" => guard_after_content;
 }
 

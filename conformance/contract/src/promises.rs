@@ -9,8 +9,8 @@ use crate::scene::{A, B, C, capabilities, drain, everyone, guard, open_all, try_
 use crate::testbed::{Bench, VIEW};
 
 clauses! { pub(super) Bench
-    /// A fabric's promises and limits are the same at every call and every member, from before open
-    /// until after retire.
+    /// A fabric's promises and limits are the same at every call and for every member, from before
+    /// open until after retire.
     "capabilities-constant", "Fabric::capabilities" => constant;
     /// A guard can be kept after its content; a list may have four writes, a guard 24 bytes.
     "capabilities-sane", "Capabilities; DESIGN, The seam; SMC-6, HAL-1" => sane;
@@ -64,7 +64,7 @@ fn sane<T: Bench>(bench: &mut T) -> Outcome {
 }
 
 fn calls_return<T: Bench>(bench: &mut T) -> Outcome {
-    // Far more than a call costs, and far less than any wait would take.
+    // Far longer than a call takes, and far shorter than any wait would be.
     const EACH_MAX: Duration = Duration::from_millis(1);
     const CALLS: u32 = 2000;
     open_all(bench)?;

@@ -10,9 +10,9 @@ use crate::scene::{A, B, C, drain, guard, open_all, post, store};
 use crate::testbed::{Actor, Bench, Next, Seat, VIEW, Wake};
 
 clauses! { pub(super) Bench
-    /// A wake wakes its peer, asleep or awake, and no other member.
+    /// A wake wakes only its peer, whether the peer is asleep or awake.
     "wake-rings-awake", "Fabric::wake; Event::Woken" => wake_rings_awake;
-    /// Arming fails while an event or write that has already arrived is not polled, and succeeds
+    /// Arming fails while an event or write that has arrived has not been polled, and succeeds
     /// after that.
     "ring-forbids-sleep", "Fabric::arm; IDL-1" => ring_forbids_sleep;
     /// A member that arms at any moment of a write's transfer either sees the write or is woken.

@@ -22,7 +22,8 @@ clauses! { pub(super) Bench
     /// Completions wait for a member that polls late; if they cannot, the post is refused as
     /// QueueFull.
     "completions-kept", "Fabric::post; HAL-2" => completions_kept;
-    /// If that is promised, a list's bytes are visible at the peer when the list completes.
+    /// If visibility on completion is promised, a list's bytes are visible at the peer when the
+    /// list completes.
     "completion-visible", "Promises::COMPLETION_VISIBLE" => completion_visible;
 }
 

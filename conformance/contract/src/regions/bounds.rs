@@ -18,7 +18,7 @@ clauses! { pub(super) RegionBench
     "region-list-too-long", "Fabric::post; Capabilities::writes_max" => list_too_long;
     /// A permission for an unknown peer, region or view is refused for good.
     "right-of-nothing", "Permissions::grant, revoke" => of_nothing;
-    /// A region is made once, before the first view, and is not the region of rows.
+    /// A region is created once, before the first view, and is not the region of rows.
     "region-made-once", "HostRegions::region" => made_once;
 }
 

@@ -16,7 +16,8 @@ clauses! { pub(super) RegionBench
     "region-guard-as-posted", "Kind::Guard; DESIGN, The seam" => guard_as_posted;
     /// Changes made after a list has completed do not reach the peer with that list.
     "region-content-until-completed", "Kind::Content; Event::Completed" => until_completed;
-    /// If that is promised, a list's bytes are visible in the peer's region when it completes.
+    /// If visibility on completion is promised, a list's bytes are visible in the peer's region
+    /// when it completes.
     "region-completion-visible",
         "Promises::COMPLETION_VISIBLE; TRM-3" => completion_visible;
     /// Each list with a token completes exactly once, in posting order, and no other list does.

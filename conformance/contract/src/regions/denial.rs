@@ -170,7 +170,7 @@ fn leave_no_gap<T: RegionBench>(bench: &mut T) -> Outcome {
         if round % 2 == 0 {
             scene.step(B)?;
         }
-        // The permission is revoked and granted again before the writer learns of either.
+        // The permission is revoked and granted again before the writer learns of either change.
         scene.revoke(B, link, LOG)?;
         scene.grant(B, link, LOG)?;
         scene.settle()?;

@@ -14,13 +14,13 @@ clauses! { pub(super) RegionBench
     /// If a writer dies with writes in flight, a prefix of them lands without a gap. Its permission
     /// can be revoked, nothing lands after that, and other processes continue.
     "writer-dies", "Permissions::revoke; Event::PeerLost; TRM-4" => writer_dies;
-    /// An owner that dies with writes in flight is lost: later posts to it report that, and those
+    /// An owner that dies with writes in flight is lost: later posts to it report this, and posts
     /// to others land.
     "owner-dies", "Event::PeerLost; ErrorKind::PeerLost" => owner_dies;
     /// Permissions end with their view: nothing in flight lands after it, and the next view of the
     /// same two processes starts without permissions.
     "right-ends-with-view", "Fabric::retire; HostRegions" => ends_with_view;
-    /// After a cut nothing from this peer lands in any region, and its permission is gone.
+    /// After a cut nothing from this peer lands in any region, and its permission is revoked.
     "right-ends-with-cut", "Fabric::cut" => ends_with_cut;
 }
 

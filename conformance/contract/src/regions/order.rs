@@ -13,9 +13,10 @@ use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::testbed::Next;
 
 clauses! { pub(super) RegionBench
-    /// A reader that sees a guard in its region sees the content before it in the guard's list.
+    /// A reader that sees a guard in its region also sees the content before it in the guard's
+    /// list.
     "region-guard-after-content", "Capabilities::can_guard; TRM-3" => |bench| hunt(bench, Lists::One);
-    /// A reader that sees a guard sees the content before it, even if both are in consecutive
+    /// A reader that sees a guard also sees the content before it, even if both are in consecutive
     /// lists.
     "region-order-between-lists", "Promises::WRITE_ORDER; TRM-3" => |bench| hunt(bench, Lists::Each);
     /// If address order is promised, a reader that sees a write's last cell sees the whole write.

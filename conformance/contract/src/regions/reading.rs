@@ -16,7 +16,7 @@ clauses! { pub(super) RegionBench
     /// A read returns exactly the contents of the peer's region, and changes nothing else; it needs
     /// no permission.
     "read-brings-all", "Permissions::read" => brings_all;
-    /// A concurrent read and write of a region never return bytes that were not there.
+    /// A concurrent read and write of a region never return bytes that were never written.
     "read-while-written", "Permissions::read; TRM-4" => while_written;
     /// A read with an unknown or invalid source or target is refused, and changes nothing.
     "read-refused", "Permissions::read; ErrorKind::OutOfRange" => refused;

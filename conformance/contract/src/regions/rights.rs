@@ -15,7 +15,7 @@ clauses! { pub(super) RegionBench
     "right-lets-land", "Permissions::grant; Fabric::post" => lets_land;
     /// A write may come from any local region.
     "right-any-source", "permissions: what a peer that has the right posts" => any_source;
-    /// A permission covers one peer, in one view, for one region.
+    /// A permission covers a single peer, in a single view, for a single region.
     "right-of-one", "Permissions::grant; HostRegions" => of_one;
     /// After a refused post, the writer is notified when it can post again.
     "right-told", "Permissions::grant; PermissionEvent::Restored" => told;

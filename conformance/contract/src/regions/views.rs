@@ -10,8 +10,8 @@ use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 clauses! { pub(super) RegionBench
     /// Many two-member views are open at once, with ids in any order, and all of them carry rows.
     "views-at-once", "HostRegions: what every implementation keeps" => at_once;
-    /// Views are opened and retired one by one, in any order, while others are in use; a view that
-    /// ended makes room for another.
+    /// Views are opened and retired one by one, in any order, while others are in use; a retired
+    /// view makes room for another.
     "views-come-and-go", "HostRegions: what every implementation keeps" => come_and_go;
     /// A region is one memory shared by every view, including two views of the same two processes.
     "region-shown-by-all", "HostRegions: what every implementation keeps" => shown_by_all;
