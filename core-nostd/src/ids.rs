@@ -74,8 +74,9 @@ id! {
 }
 #[cfg(feature = "durable")]
 id! {
-    /// The number of a subgroup's messages that a member has made durable since the group began, in
-    /// delivery order (DUR-1). It continues across views and does not count nulls.
+    /// The number of a subgroup's messages that a member has made durable since the group began:
+    /// `n` means the first `n` in delivery order (DUR-1). It continues across views and does not
+    /// count nulls.
     DurableCount(u64)
 }
 id! {
