@@ -13,7 +13,7 @@ use crate::shared::Shared;
 use crate::subscribing::{Subscribes, Subscribing, Wanted};
 
 /// An event of a subscriber. A subscriber that does not [follow](Subscriber::follow) receives only
-/// messages, gaps, changes and closures.
+/// messages, gaps and changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

@@ -1,5 +1,5 @@
-//! Nothing is allocated after start. This is a separate program, because an allocator belongs to a
-//! whole program.
+//! After the start, nothing is allocated. This is a separate program, because an allocator belongs
+//! to a whole program.
 
 #[path = "../../tests/allocation_support/mod.rs"]
 mod allocation_support;
@@ -95,7 +95,7 @@ fn region_lists_allocate_nothing_after_first_right() {
             .expect("room");
         while two.poll().is_some() {}
         while one.poll().is_some() {}
-        // Lists in flight are denied, and that is reported.
+        // Lists in flight are denied, and the denial is reported.
         if turn % 5 == 0 {
             one.post(VIEW, Rank(1), &list, Some(Token(turn))).expect("room");
             two.revoke(VIEW, Rank(0), LOG).expect("it is there");

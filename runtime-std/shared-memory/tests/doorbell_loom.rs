@@ -1,8 +1,8 @@
-//! Every interleaving of the doorbell's protocol, under loom: no wakeup is lost.
+//! Explores every interleaving of the doorbell's protocol under loom: no wakeup is lost.
 //!
-//! A lost wakeup leaves the sleeper waiting forever, which loom reports as a deadlock. Loom can
-//! silently explore fewer interleavings than there are. So each test also asserts how many it
-//! explored, and two tests plant a bug (one fence less) and expect it to be found.
+//! A lost wakeup leaves the sleeper waiting forever, which loom reports as a deadlock. Loom may
+//! silently explore fewer interleavings than exist. So each test also asserts the number of
+//! interleavings explored, and two tests plant a bug (a missing fence) and expect it to be found.
 
 use std::sync::atomic::{AtomicUsize, Ordering as StdOrdering};
 use std::time::Duration;
@@ -21,8 +21,8 @@ struct Fences {
 
 const BOTH: Fences = Fences { ringer: true, sleeper: true };
 
-/// A model of the kernel's futex: compares and sleeps under one lock, which a wake takes too. There
-/// are no timeouts.
+/// A model of the kernel's futex, which compares and sleeps under one lock that a wake also takes.
+/// There are no timeouts.
 struct Model {
     queue: Mutex<()>,
     condition: Condvar,
@@ -145,7 +145,7 @@ fn doorbell_wakes_for_one_ringer_twice() {
 
 #[test]
 fn doorbell_wakes_for_two_ringers() {
-    // It also passes without the bound, in a minute and 1.8 million interleavings.
+    // The test also passes without the bound, in one minute and 1.8 million interleavings.
     let explored = one_sleeper(2, 1, BOTH, Some(4));
     println!("two ringers: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");

@@ -1,5 +1,6 @@
-//! Blocks over shared memory with all members in this process: memory that comes and goes, closes
-//! in the middle of a copy, and members that lie. The contract is in `tramontane-conformance`.
+//! Blocks over shared memory, with all members in this process: memory that is created and freed,
+//! channels closed in the middle of a copy, and members that lie. `tramontane-conformance` has the
+//! contract.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,7 +110,7 @@ fn new_block_memory_is_never_mistaken_for_old() {
         let source = Area { region: memory.region(), offset: bytes - 100 };
         two.receive(way(0, 0), 0, 100, 1).expect("posted");
         one.fabric.send(way(0, 1), source, 100, 77, Token(2)).expect("posted");
-        // The owner drops it before its peer has mapped it.
+        // The owner drops the memory before its peer has mapped it.
         drop(memory);
         assert_eq!(two.next_block(), received(way(0, 0), 1, 100));
         assert_eq!(one.next_block(), sent(way(0, 1), 2));
@@ -180,8 +181,8 @@ fn receivers_close_frees_senders_memory() {
     }
 }
 
-/// Numbers in a member's lane that no correct member writes. The memory with serial number 1 is its
-/// own, of 4096 bytes.
+/// Numbers in a member's lane that no correct member writes. The memory with serial number 1 is the
+/// member's own, of 4096 bytes.
 fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
     let offer = |memory: u64, offset: u64, length: u64, about: u64| {
         vec![
@@ -242,8 +243,8 @@ fn only_lying_member_is_lost() {
     }
 }
 
-/// Sends descriptors of things that are not the liar's block memory, and of its only memory, of
-/// 4096 bytes.
+/// Sends descriptors of things that are not the liar's block memory, and of its only block memory,
+/// of 4096 bytes.
 fn send_garbage(group: &std::path::Path, liar: &Carrier) {
     let incarnation = liar.mappings.residence().incarnation();
     let (pipe, _end) = std::io::pipe().expect("a pipe");
@@ -305,7 +306,7 @@ fn rows_without_queues_carry_no_blocks() {
     assert_eq!(fabric.poll_block(), None);
 }
 
-/// Membership changes: cells and block queues, view after view, with the same block memory.
+/// Membership changes: cells and block queues in successive views, with the same block memory.
 #[test]
 fn each_view_has_separate_queues() {
     let place = Place::new();
@@ -372,9 +373,10 @@ fn block_offer_and_answer_wake_sleepers() {
             scope.spawn(move || {
                 for turn in 0..TURNS {
                     let peer = 1 - own;
-                    // Both sleep until the other's block arrives and their own was taken.
+                    // Both members sleep until the other's block has arrived and their own has been
+                    // taken.
                     member.receive(way(0, peer), 64, 8, turn).expect("posted");
-                    // The other has posted its receive once its cell shows this turn.
+                    // The other member has posted its receive once its cell shows this turn.
                     member.mappings.row().cell(0).expect("a cell").publish(turn + 1);
                     while member.mappings.rows()[usize::from(peer)].cell(0).expect("a cell").load()
                         <= turn
@@ -402,7 +404,7 @@ fn block_offer_and_answer_wake_sleepers() {
                         }
                     }
                 }
-                // The other may still need an answer from this member.
+                // The other member may still need an answer from this one.
                 for _ in 0..1000 {
                     member.fabric.carry_blocks();
                     std::thread::yield_now();
@@ -412,12 +414,12 @@ fn block_offer_and_answer_wake_sleepers() {
     });
 }
 
-/// A sender closes a channel while its peer copies in another thread, and overwrites its memory at
-/// once. In every round, the reported blocks are whole.
+/// A sender closes a channel while its peer is copying in another thread, and overwrites its memory
+/// at once. In every round, the reported blocks are whole.
 #[test]
 fn reported_blocks_are_whole_despite_concurrent_close() {
     const CHANNELS: u16 = 1000;
-    // The block is one piece, so nothing of it is visible before its end.
+    // The block is a single piece, so nothing of it is visible before its end.
     const BYTES: usize = 200 << 10;
     const PLACES: usize = 8;
     let place = Place::new();
@@ -446,7 +448,8 @@ fn reported_blocks_are_whole_despite_concurrent_close() {
         });
         let mut given_up = 0;
         for channel in 0..CHANNELS {
-            // The bytes that are copied last are overwritten first, so that the two meet.
+            // The bytes that are copied last are overwritten first, so that copying and overwriting
+            // meet.
             let content = vec![channel as u8; BYTES];
             one.memory.write(BYTES - 4096, &content[..4096]).expect("inside");
             one.memory.write(0, &content).expect("inside");

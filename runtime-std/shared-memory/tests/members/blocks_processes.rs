@@ -1,4 +1,4 @@
-//! Blocks between real processes: one is killed in the middle of a copy, at either end.
+//! Blocks between real processes, one of which is killed in the middle of a copy, at either end.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
 
@@ -12,10 +12,11 @@ use tramontane_shared_memory::Root;
 
 const MIB: usize = 1 << 20;
 
-/// Size of the blocks here. A poll copies one piece of a block.
+/// The size of the blocks in these tests. A poll copies one piece of a block.
 const BYTES: usize = 32 * MIB;
 
-/// Arguments: the folder, the group. Sends one block to member 0 as member 1 of 3, and stays.
+/// Arguments: the folder, the group. Sends one block to member 0 as member 1 of 3, and keeps
+/// running.
 #[test]
 fn role_sender() {
     let Some(arguments) = role() else { return };
@@ -30,7 +31,8 @@ fn role_sender() {
     std::thread::park();
 }
 
-/// Arguments: the folder, the group. Takes part of a block of member 0 as member 1 of 3, and stays.
+/// Arguments: the folder, the group. Takes part of a block from member 0 as member 1 of 3, and
+/// keeps running.
 #[test]
 fn role_receiver() {
     let Some(arguments) = role() else { return };
@@ -45,7 +47,7 @@ fn role_receiver() {
     std::thread::park();
 }
 
-/// Arguments: the folder, the group. Joins as member 2 of 3, and takes one block of member 0.
+/// Arguments: the folder, the group. Joins as member 2 of 3, and takes one block from member 0.
 #[test]
 fn role_bystander() {
     let Some(arguments) = role() else { return };
@@ -73,7 +75,7 @@ fn with_roles(
     (member, one, two)
 }
 
-/// Asserts that the bystander gets its block, independently of the other member.
+/// Asserts that the bystander receives its block, independently of the other member.
 fn assert_goes_on(member: &mut crate::support::blocks::Carrier, bystander: &mut Role) {
     member.memory.write(0, &vec![3; BYTES]).expect("inside");
     member.send(way(0, 2), 0, BYTES, 9).expect("posted");
@@ -92,7 +94,7 @@ fn killed_senders_memory_stays_readable() {
         assert_eq!(member.fabric.poll_block(), None, "a piece of several");
     }
     sender.kill();
-    // No member has checked whether it lives, and its memory is unchanged.
+    // No member has checked whether the sender is alive, and its memory is unchanged.
     assert_eq!(member.next_block(), received(way(0, 1), 1, BYTES));
     for piece in 0..BYTES / MIB {
         assert!(

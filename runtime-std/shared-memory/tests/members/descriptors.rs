@@ -34,7 +34,7 @@ fn group(place: &Place) -> PathBuf {
     place.root().path().join(GROUP)
 }
 
-/// Arguments: the folder. Tries, as node 2 of view 1, everything that would take its memory away
+/// Arguments: the folder. As node 2 of view 1, tries everything that would take its memory away
 /// from others or change it, and continues.
 #[test]
 fn role_vandal() {
@@ -93,7 +93,7 @@ fn misused_descriptors_leave_memory_unchanged() {
     assert!(first.fabric.check_peers(), "it has gone");
 }
 
-/// A node whose process is there, but sends nothing by itself.
+/// A node whose process is running, but sends nothing by itself.
 struct Silent {
     place: Place,
     first: Resident,
@@ -121,7 +121,7 @@ impl Silent {
         send(&group(&self.place), 1, said, files);
     }
 
-    /// Returns whether node 2's row was accepted.
+    /// Returns whether node 2's row has been accepted.
     fn is_ready(&mut self) -> bool {
         self.first.fabric.check_peers();
         self.first.fabric.ready(ViewId(1), Rank(1))
@@ -219,8 +219,8 @@ fn hostile_messages_cost_bounded_descriptors() {
         silent.send(said, &[&row, &bell]);
         silent.first.fabric.check_peers();
     }
-    // Other tests of this program open files too: one has 120 views at a time, with four files
-    // each.
+    // Other tests of this program also open files: one has 120 views at a time, each with four
+    // files.
     let grown = open().saturating_sub(before);
     assert!(grown < 800, "{grown} more are open");
     drop(second);
@@ -253,7 +253,8 @@ fn damage_to_folder_kills_no_member() {
         store(&one, 8, 5);
         store(&two, 8, 6);
         assert_eq!((see(&two, 0, 8), see(&one, 1, 8)), (5, 6), "{what}: the view goes on");
-        // The contents of a damaged file mean failure at most; a released lock does mean failure.
+        // The contents of a damaged file mean failure at most, but a released lock does mean
+        // failure.
         drop((two, second));
         first.fabric.check_peers();
         let lost = Event::PeerLost { view: ViewId(1), peer: Rank(1), cause: LossCause::Exited };
@@ -304,8 +305,8 @@ fn killed_member_leaves_no_memory() {
     place.assert_empty();
 }
 
-/// Arguments: the folder. May not make memory of more than one MiB, and reports the result of a
-/// larger row.
+/// Arguments: the folder. May not allocate memory of more than one MiB, and reports the result for
+/// a larger row.
 #[test]
 fn role_limited() {
     let Some(arguments) = role() else { return };
@@ -326,7 +327,7 @@ fn role_limited() {
     say("GOES ON");
 }
 
-/// Covers what the advance check cannot see: the allocation itself fails.
+/// Covers what the check in advance cannot see: the allocation itself fails.
 #[test]
 fn failed_allocation_leaves_old_view_running() {
     let place = Place::new();

@@ -95,7 +95,7 @@ fn one_of_many_claims_of_id_succeeds() {
     place.assert_empty();
 }
 
-/// Another process may hold the folder forever, perhaps because it is stopped.
+/// Another process may hold the folder's lock forever, for example because it is stopped.
 #[test]
 fn wait_for_folder_can_be_cancelled() {
     let place = Place::new();
@@ -351,7 +351,7 @@ fn members_with_different_fences_wake_each_other() {
     });
 }
 
-/// Plays one side of a ping-pong, sleeping whenever it is not its turn.
+/// Plays one side of a ping-pong game, sleeping whenever it is not this side's turn.
 fn bounce(member: &mut Member, turns: u64) {
     let Member { mappings, fabric } = member;
     let own = mappings.own();
@@ -360,8 +360,8 @@ fn bounce(member: &mut Member, turns: u64) {
     let ours = mappings.row().cell(0).expect("a cell");
     let write = [Write::of_row(0, 8, Kind::Guard)];
     for turn in 1..=turns {
-        // The first side waits for the answer to its last turn, and the second for this turn's
-        // question.
+        // The first side waits for the answer to its previous turn, and the second side for this
+        // turn's question.
         let awaited = if own == Rank(0) { turn - 1 } else { turn };
         while theirs.load() < awaited {
             if fabric.arm() && theirs.load() < awaited {

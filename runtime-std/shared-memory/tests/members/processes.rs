@@ -111,7 +111,8 @@ fn role_trespass() {
     let member = meet(&Root::under(Path::new(&arguments[0])), "mmu", &small(2), 1);
     let base = member.rows()[0].base();
     say("JOINED");
-    // If this process died before the other has joined too, it would count as never having joined.
+    // If this process were killed before the other had joined too, it would count as never having
+    // joined.
     wait_for_release();
     // SAFETY: none. The memory management unit exists to stop this write.
     unsafe { base.as_ptr().write_volatile(1) };
@@ -132,17 +133,17 @@ fn mmu_stops_write_to_peers_row() {
     place.assert_empty();
 }
 
-/// Turns of the ping-pong: each has two sleeps and two wakeups.
+/// The number of turns of the ping-pong game. Each has two sleeps and two wakeups.
 const TURNS: u64 = 100_000;
 
-/// Arguments: the folder. Answers the other side of the ping-pong.
+/// Arguments: the folder. Plays the other side of the ping-pong game.
 #[test]
 fn role_pong() {
     let Some(arguments) = role() else { return };
     ping_pong(&Root::under(Path::new(&arguments[0])), 1);
 }
 
-/// Both sides sleep whenever it is not their turn. A lost wakeup shows as a sleep of [`LONG`].
+/// Both sides sleep whenever it is not their turn. A lost wakeup shows up as a sleep of [`LONG`].
 fn ping_pong(root: &Root, own: u16) -> (Duration, u64) {
     let Member { mappings, mut fabric } = meet(root, "ping-pong", &small(2), own);
     let peer = Rank(1 - own);
@@ -192,7 +193,7 @@ fn post_wakes_sleeping_process() {
     let mut sleeper =
         Role::start(module_path!(), "role_sleep", &place.path().display().to_string());
     let Member { mappings: member, mut fabric } = meet(&place.root(), "sleeper", &small(2), 0);
-    // Released only now, because a member that received its row earlier would ring it.
+    // Released only now, because a member that had received its row earlier would ring it.
     sleeper.release();
     sleeper.expect("SLEEPS");
     std::thread::sleep(Duration::from_millis(30));
@@ -250,8 +251,8 @@ fn shared_or_linked_root_is_refused() {
     refused(&root);
 }
 
-/// Any user can make a folder with this user's name in a shared parent. The error then says what to
-/// do.
+/// Any user can create a folder with this user's name in a shared parent. The error then says what
+/// to do.
 #[test]
 fn root_of_another_user_is_refused_with_remedy() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -277,7 +278,7 @@ fn root_of_another_user_is_refused_with_remedy() {
             .expect("its mode");
         assert_refused();
     }
-    // A user to whom permissions apply cannot even open it.
+    // A user to whom permissions apply cannot even open the folder.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut sets = capabilities(None).expect("a thread has some, or none");

@@ -1,4 +1,4 @@
-//! Regions and many views over shared memory satisfy the contract: three members within this
+//! Regions and many views over shared memory satisfy the contract. Three members run within this
 //! process, each with its own files and mappings. For real processes, see `regions_processes`.
 
 use std::sync::Arc;
@@ -47,11 +47,11 @@ pub struct Processes {
     _place: Place,
 }
 
-/// Polls per run of a process's timer, in a test's wait.
+/// Number of polls per run of a process's timer while a test waits.
 const PASSES_PER_LOOK: u32 = 16;
 
 impl Processes {
-    /// Takes the fabrics for a separate bench. Everything under them stays here.
+    /// Takes the fabrics for a separate bench. Everything that they need stays here.
     pub fn take_fabrics(&mut self) -> [Option<SharedMemory>; PROCESSES] {
         std::mem::take(&mut self.fabrics)
     }
@@ -82,7 +82,7 @@ impl RegionBench for Processes {
     }
 
     fn lose(&mut self, process: Process) -> Result<(), &'static str> {
-        // Releases its locks without having left, like a process that ends.
+        // Releases the process's locks without leaving, as if the process had exited.
         self.fabrics[process.0] = None;
         Ok(())
     }

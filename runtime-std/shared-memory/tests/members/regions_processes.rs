@@ -20,7 +20,8 @@ use crate::support::{LONG, NEVER, Place, Role, name, role, say, wait_for_release
 const LOG: Region = Region(1);
 const LOG_BYTES: usize = 1 << 16;
 
-/// Entries are contiguous: a payload filled with one number, followed by that number.
+/// The size of an entry, in bytes. Entries are contiguous, and each is a payload filled with one
+/// number, followed by that number.
 const ENTRY_BYTES: usize = 256;
 const ENTRIES: u64 = LOG_BYTES as u64 / ENTRY_BYTES as u64;
 
@@ -71,7 +72,7 @@ impl Member {
         self.cell(place(number) + ENTRY_BYTES - 8)
     }
 
-    /// Checks that every entry whose guard is present is whole, and returns the last number.
+    /// Checks that every entry whose guard is present is complete, and returns the last number.
     #[track_caller]
     fn check_log(&self) -> u64 {
         let mut last = 0;
@@ -79,7 +80,7 @@ impl Member {
             let guard = self.guard(entry);
             let mut payload = vec![0; ENTRY_BYTES - 8];
             self.log.writer().reader().read(place(entry), &mut payload).expect("inside");
-            // A later round may have begun to overwrite it.
+            // A later round may have begun to overwrite the entry.
             let later = (guard + ENTRIES) as u8;
             let is_whole = payload.iter().all(|byte| *byte == guard as u8 || *byte == later);
             assert!(guard == 0 || is_whole, "entry {guard} is torn: {payload:?}");
@@ -106,8 +107,9 @@ fn entry(number: u64) -> [Write; 2] {
     [write(0, payload, Kind::Content), write(payload, 8, Kind::Guard)]
 }
 
-/// Arguments: the folder, the incarnation, the view. Posts entries, as node 2, to node 1's log from
-/// 1 on, as fast as they are taken, until it is released, and prints the events about its right.
+/// Arguments: the folder, the incarnation, the view. As node 2, posts entries to node 1's log,
+/// starting at 1, as fast as they are taken, until it is released. Prints the events about its
+/// right.
 #[test]
 fn role_writer() {
     let Some(arguments) = role() else { return };
@@ -174,7 +176,8 @@ fn killed_writer_leaves_whole_entries() {
         assert!(!owner.fabric.may_write(id, peer, LOG), "a new view gives no right");
         owner.fabric.grant(id, peer, LOG).expect("it is there");
         owner.await_that(|owner| owner.check_log() >= 3 * ENTRIES);
-        // The writer is killed with entries in flight. This process takes some of them or none.
+        // The writer is killed with entries in flight. This process takes either some of them or
+        // none.
         writer.kill();
         if view % 2 == 0 {
             owner.fabric.poll();
@@ -205,7 +208,7 @@ fn denied_writer_cannot_change_region() {
     let mut reached = owner.check_log();
     for _ in 0..20 {
         owner.await_that(|owner| owner.check_log() > reached + 10);
-        // The writer continues, and its posts are not taken.
+        // The writer continues, but its posts are not taken.
         std::thread::sleep(Duration::from_millis(2));
         owner.fabric.revoke(id, peer, LOG).expect("it is there");
         let last = owner.check_log();
@@ -228,7 +231,7 @@ fn denied_writer_cannot_change_region() {
 }
 
 /// Runs in a separate process, in which no other test opens files. Prints the numbers of mappings
-/// and descriptors after a few views and after manythat each write to a region.
+/// and descriptors after a few views and after many, each of which writes to a region.
 #[test]
 fn role_views() {
     let Some(arguments) = role() else { return };

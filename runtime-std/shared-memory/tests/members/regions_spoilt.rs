@@ -1,5 +1,5 @@
 //! Shows that the clauses about regions can fail: each planted bug in the fabric must be found by
-//! the clause meant for it.
+//! the clause intended for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -100,7 +100,7 @@ const REGIONS: [Region; 2] = [Region(1), Region(2)];
 /// Polls until a late revocation takes effect.
 const LATE_POLLS: u32 = 40;
 
-/// Passes between a list's completion and its second post.
+/// Number of passes between a list's completion and its second post.
 const PASSES_UNTIL_AGAIN: u32 = 3;
 
 struct Spoilt {
@@ -112,7 +112,7 @@ struct Spoilt {
     late: Vec<(ViewId, Rank, Region)>,
     granted: Vec<(ViewId, Rank, Region)>,
     deferred: Vec<(ViewId, Rank, Write)>,
-    /// Lists posted with a token, until they are completed.
+    /// Lists posted with a token that have not been completed.
     posted: Vec<(Token, ViewId, Rank, Vec<Write>)>,
     /// Completed writes that are posted a second time.
     again: Vec<(ViewId, Rank, Write)>,
@@ -252,7 +252,7 @@ impl Fabric for Spoilt {
         let event = self.events.pop_front().or_else(|| self.inner.poll())?;
         match event {
             Event::Completed(Token(token)) if self.is(F::CompletesTwice) && token % 7 == 3 => {
-                // Repeated once, and not again.
+                // Repeated only once.
                 self.fault = F::None;
                 self.events.push_back(event);
             }

@@ -56,8 +56,8 @@ fn late_row_keeps_its_address() {
     place.assert_empty();
 }
 
-/// A reader in another thread never faults, and never sees less than before, even while a row is
-/// mapped there.
+/// A reader in another thread never faults, and never reads an earlier value than before, even
+/// while a row is being mapped there.
 #[test]
 fn row_may_arrive_while_read() {
     let place = Place::new();
@@ -131,7 +131,8 @@ fn opening_a_view_wakes_waiting_member() {
     assert_eq!(first.fabric.poll(), Some(ready(1, 1)));
 }
 
-/// A takeover may change the next view's list before it is decided, and change it back.
+/// When another member takes over the view change, it may change the next view's list before it is
+/// decided, and change it back.
 #[test]
 fn view_can_be_prepared_with_another_list() {
     let place = Place::new();
@@ -146,7 +147,7 @@ fn view_can_be_prepared_with_another_list() {
     one.await_ready(2, 1);
     two.await_ready(2, 0);
     store(&given_up, 8, 1);
-    // This is another list, for which the peer is not ready.
+    // This is a different list, for which the peer is not ready.
     assert!(one.fabric.retire(ViewId(2)));
     let other = one.open(2, &[1, 2, 3]).expect("it was never installed");
     assert!(!one.fabric.ready(ViewId(2), Rank(1)));
@@ -263,7 +264,7 @@ fn lost_node_returns_only_in_later_views() {
     assert!(first.fabric.check_peers());
     assert_eq!(first.events(), [ready(1, 1), lost(1, 1, LossCause::Exited)]);
     let mut again = Resident::new(&place.root(), 2, 201);
-    // The node may not know that it is no longer in the old view.
+    // The node may not know that it is no longer a member of the old view.
     let theirs = again.open(1, &[1, 2]).expect("it opens");
     store(&theirs, 8, 99);
     let new = first.open(2, &[1, 2]).expect("it opens");
@@ -350,7 +351,7 @@ fn role_views() {
     drop((held, members));
 }
 
-/// Runs in a separate process, because unnamed memory cannot be distinguished from that of other
+/// Runs in a separate process, because unnamed memory cannot be told apart from that of other
 /// tests.
 #[test]
 fn two_hundred_views_leave_no_resources() {

@@ -1,4 +1,4 @@
-//! Successive views in shared memory, with real processes: stopped, killed, and started again.
+//! Successive views in shared memory, with real processes that are stopped, killed, and restarted.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
 
@@ -13,8 +13,8 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_shared_memory::{Error, Mappings, Root};
 
 /// Arguments: the folder, the node, its incarnation. Joins view 1 of nodes 1, 2 and 3, and view 2
-/// of 1 and 2, then overwrites both of its rows repeatedly until it is released. Each byte is first
-/// 1, and at last 255.
+/// of nodes 1 and 2, and then overwrites both of its rows repeatedly until it is released. Each
+/// byte is 1 at first, and 255 at the end.
 #[test]
 fn role_write() {
     let Some(arguments) = role() else { return };
@@ -22,7 +22,7 @@ fn role_write() {
     let (node, incarnation) =
         (node.parse().expect("a number"), incarnation.parse().expect("a number"));
     let mut writer = Resident::new(&Root::under(Path::new(folder)), node, incarnation);
-    // The nodes that are present have its rows when this is done.
+    // When this is done, the nodes that are present have the writer's rows.
     let old = writer.open(1, &[1, 2, 3]).expect("it opens");
     let mut memories = vec![old];
     if node == 2 {

@@ -14,10 +14,10 @@ use tramontane_shared_memory::{BlockMemory, Error, Mappings, Root, SharedMemory}
 
 use super::{Member, VIEW, await_all, make};
 
-/// Bytes of a row here, which has only cells.
+/// The size in bytes of a row in these tests, which contains only cells.
 pub const ROW_BYTES: usize = 128;
 
-/// Largest number of members of a group here.
+/// The maximum number of members of a group in these tests.
 const MEMBERS_MAX: usize = 8;
 
 /// A group's rows.
@@ -35,7 +35,7 @@ pub fn plan(view: ViewId, own: Rank, members: u16) -> ViewPlan<'static> {
     ViewPlan::with_sizes(view, own, members, &[ROW_BYTES; MEMBERS_MAX], 7).with_blocks()
 }
 
-/// Makes fresh block memory of a member.
+/// Allocates fresh block memory for a member.
 pub fn block_memory(fabric: &SharedMemory, bytes: usize) -> Result<BlockMemory, Error> {
     fabric.block_store().memory(bytes, BlockUse::Both)
 }
@@ -59,7 +59,7 @@ fn member(root: &Root, group: &str, members: u16, own: u16) -> Member {
     make(root, group, &plan(VIEW, Rank(own), members)).expect("memory").open()
 }
 
-/// Starts one member in its own process, with the rows of all.
+/// Starts one member as if in its own process, with the rows of all members.
 pub fn carrier(root: &Root, group: &str, members: u16, own: u16, bytes: usize) -> Carrier {
     Carrier::of(member(root, group, members, own).await_peers(), bytes)
 }
@@ -102,7 +102,7 @@ impl Carrier {
         self.fabric.send(way, source, length, 77, Token(token))
     }
 
-    /// Polls until a block was received or sent.
+    /// Polls until a block has been received or sent.
     #[track_caller]
     pub fn next_block(&mut self) -> BlockEvent {
         for _ in 0..10_000_000_u32 {
@@ -120,7 +120,7 @@ impl Carrier {
         bytes
     }
 
-    /// Returns the events about peers, after some polls for blocks, which must find none.
+    /// Returns the events about peers, after several polls for blocks, which must find none.
     #[track_caller]
     pub fn events(&mut self) -> Vec<Event> {
         for _ in 0..64 {
@@ -140,13 +140,14 @@ pub fn sent(way: Way, token: u64) -> BlockEvent {
     BlockEvent::Sent { way, token: Token(token) }
 }
 
-/// Returns the offset of a lane after a row (`block_queues`): it follows the list of closed
-/// channels.
+/// Returns the offset of a lane after a row (see `block_queues`). The lane follows the list of
+/// closed channels.
 fn lane_at(peer: u16) -> usize {
     ROW_BYTES + 128 + usize::from(peer) * (128 + 128 * 32 + 512 * 8)
 }
 
-/// Writes numbers into a lane as its owner, bypassing its fabric: (offset, value).
+/// Writes numbers, given as (offset, value), into a lane as its owner, bypassing the owner's
+/// fabric.
 pub fn lie(liar: &Carrier, peer: u16, numbers: &[(usize, u64)]) {
     for (offset, value) in numbers {
         let row = liar.mappings.row().reader();

@@ -1,4 +1,4 @@
-//! A process that sends what no correct member sends: descriptors of its own making.
+//! A process that sends what no correct member sends: descriptors that it has created itself.
 
 // Each test program uses only some of these parts.
 #![allow(dead_code)]
@@ -24,16 +24,16 @@ pub const SEALS: SealFlags =
 /// The seals of a doorbell.
 pub const BELL_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Bytes of a memory's header.
+/// The size of a memory's header, in bytes.
 pub const HEADER: usize = 4096;
 
-/// Returns the length of the memory of a row in bytes. The row is followed by lanes about regions,
-/// three cache lines per member.
+/// Returns the length in bytes of the memory of a row. The row is followed by region lanes, three
+/// cache lines per member.
 pub fn row_file_bytes(layout: &Layout<'_>, rank: u16) -> usize {
     HEADER + layout.row_bytes(Rank(rank)) + layout.members() * 192
 }
 
-/// Makes memory with that content.
+/// Creates memory with the given content.
 pub fn memory(content: &[u8], seals: SealFlags) -> OwnedFd {
     let file = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
     let file = file.expect("a memfd");
@@ -57,7 +57,7 @@ pub fn signed(node: u32, incarnation: u64, number: u64, bytes: usize) -> Vec<u8>
 pub struct Said {
     pub node: u32,
     pub incarnation: u64,
-    /// 1 for a row, 2 for block memory, 3 for a region, 4 for a queue of writes.
+    /// The kind: 1 for a row, 2 for block memory, 3 for a region, 4 for a write queue.
     pub kind: u64,
     /// The view or the region.
     pub view: u64,

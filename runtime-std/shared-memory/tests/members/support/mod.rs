@@ -1,4 +1,4 @@
-//! Shared parts of the tests of the shared-memory fabric: places, layouts, members, child
+//! Parts shared by the tests of the shared-memory fabric: places, layouts, members, and child
 //! processes.
 
 // Each test program uses only some of these parts.
@@ -21,7 +21,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_shared_memory::{Error, GroupName, Mappings, Residence, Root, SharedMemory};
 
-/// Longer than anything here takes on a busy machine.
+/// A time limit longer than anything here takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(30);
 
 /// The view id that all tests use.
@@ -30,7 +30,7 @@ pub const VIEW: ViewId = ViewId(0);
 /// Never set.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A folder in shared memory for one test, removed on drop.
+/// A folder in shared memory for one test, removed when dropped.
 pub struct Place(PathBuf);
 
 impl Place {
@@ -122,7 +122,7 @@ impl Member {
         self
     }
 
-    /// Returns whether all peers' rows are here, after one more check.
+    /// Returns whether all peers' rows have arrived, after one more check.
     pub fn is_ready(&mut self) -> bool {
         self.fabric.check_peers();
         let (own, members) = (self.mappings.own(), self.mappings.members().len());
@@ -130,7 +130,7 @@ impl Member {
         others.all(|rank| self.fabric.ready(VIEW, rank))
     }
 
-    /// Waits until all peers' rows are here, and discards the events up to then.
+    /// Waits until all peers' rows have arrived, and discards the events up to then.
     #[track_caller]
     pub fn await_peers(mut self) -> Self {
         let started = Instant::now();
@@ -148,7 +148,7 @@ impl Member {
     }
 }
 
-/// Takes a process's place, and makes the memory of the planned view.
+/// Takes a process's place, and allocates the memory of the planned view.
 pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<Member, Error> {
     // Counts the starts in this process. The process id makes the incarnations unique across
     // processes.
@@ -167,13 +167,13 @@ pub fn join(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> Result<M
     make(root, group, &ViewPlan::of_layout(VIEW, Rank(own), layout)).map(Member::open)
 }
 
-/// Starts one member, and waits for the rows of all.
+/// Starts one member, and waits for the rows of all members.
 #[track_caller]
 pub fn meet(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> Member {
     join(root, group, layout, own).expect("it starts").await_peers()
 }
 
-/// Starts all members of a group, each with the rows of all.
+/// Starts all members of a group, each with the rows of all members.
 pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Member> {
     let ranks = 0..u16::try_from(layout.members()).expect("few");
     let mut members: Vec<Member> =
@@ -182,7 +182,7 @@ pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Member> {
     members
 }
 
-/// Waits until all members have the rows of all.
+/// Waits until all members have the rows of all members.
 #[track_caller]
 pub fn await_all(members: &mut [Member]) {
     let started = Instant::now();
@@ -193,8 +193,8 @@ pub fn await_all(members: &mut [Member]) {
     members.iter_mut().for_each(Member::poll_away);
 }
 
-/// Another process, running one "role": a test of the same program that does nothing unless it is
-/// asked to.
+/// Another process that plays one "role", which is a test of the same program that does nothing
+/// unless it is requested.
 pub struct Role {
     child: Child,
     input: Option<ChildStdin>,
@@ -247,7 +247,7 @@ impl Role {
         }
     }
 
-    /// Lets the role continue, or end.
+    /// Lets the role continue or end.
     pub fn release(&mut self) {
         drop(self.input.take());
     }

@@ -1,4 +1,4 @@
-//! Members of a group whose views change, for its tests.
+//! Test members of a group whose views change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{LONG, NEVER, name};
 /// The digest of the description that all members use.
 pub const DESCRIPTION: u64 = 77;
 
-/// The group of all tests here.
+/// The group used by all these tests.
 pub const GROUP: &str = "views";
 
 /// Returns the layout of a view of these nodes, in which all send.
@@ -23,7 +23,7 @@ pub fn layout_of(nodes: &[u32]) -> Layout<'static> {
     layout_with(nodes, 8, 100)
 }
 
-/// Returns a layout like [`layout_of`], with rings of another size.
+/// Returns a layout like [`layout_of`], but with rings of a different size.
 pub fn layout_with(nodes: &[u32], window: u32, message_max: u32) -> Layout<'static> {
     let ids: &[NodeId] = nodes.iter().copied().map(NodeId).collect::<Vec<_>>().leak();
     let ranks: &[Rank] = (0..).map(Rank).take(nodes.len()).collect::<Vec<_>>().leak();
@@ -55,7 +55,7 @@ impl Resident {
         Self { residence, fabric }
     }
 
-    /// Makes memory for a view of these nodes, and opens it.
+    /// Allocates memory for a view of these nodes, and opens the view.
     pub fn open(&mut self, view: u64, nodes: &[u32]) -> Result<Mappings, ErrorKind> {
         let node = self.residence.node();
         let own = nodes.iter().position(|listed| NodeId(*listed) == node).expect("a member");
@@ -65,17 +65,17 @@ impl Resident {
         Ok(memory)
     }
 
-    /// Makes memory for a view of a layout.
+    /// Allocates memory for a view with the given layout.
     pub fn make(&mut self, view: u64, layout: &Layout<'_>, own: Rank) -> Result<Mappings, Error> {
         self.fabric.rows(&ViewPlan::of_layout(ViewId(view), own, layout))
     }
 
-    /// Opens a view on memory that was made before.
+    /// Opens a view on memory that has already been allocated.
     pub fn open_on(&mut self, view: u64, memory: &Mappings) -> Result<(), ErrorKind> {
         self.fabric.open(ViewId(view), &memory.memory())
     }
 
-    /// Returns the pending events, without rings.
+    /// Returns the pending events, excluding rings.
     pub fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.fabric.poll()).filter(|event| *event != Event::Woken).collect()
     }
