@@ -10,7 +10,7 @@ use serde::Serialize;
 pub enum Strength {
     /// Essential: without it, a system is not an atomic multicast.
     Must,
-    /// Expected by users, although a correct implementation may not provide it.
+    /// Expected by users, although a correct implementation need not provide it.
     Should,
 }
 
