@@ -87,7 +87,7 @@ impl Outstanding {
         Ok(())
     }
 
-    /// Handles a member's report. A member that reports less than an earlier one lags behind it.
+    /// Handles a member's report. A member that reports less than an earlier one lags.
     pub(crate) fn reach(&mut self, reached: &Reached) {
         let end = self.end();
         let most = |known: u64, heard: u64| known.max(heard.min(end));

@@ -35,7 +35,7 @@ enum Hold {
     GivenBack,
 }
 
-/// What is known about one node.
+/// The knowledge about one node.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// The node's newest process that has connected or been given an incarnation.

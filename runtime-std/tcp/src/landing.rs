@@ -33,7 +33,7 @@ const OUTSIDE: End = End::Malformed("a write outside its row");
 /// The connection's end if its peer answers without a question.
 const NOT_ENDED: End = End::Malformed("an answer about a view that has not ended here");
 
-/// What the peer has announced about its memory for a view.
+/// The peer's announcement of its memory for a view.
 #[derive(Clone, Copy, Debug)]
 struct Theirs {
     row_bytes: u64,

@@ -30,7 +30,7 @@ pub struct Message<'a> {
     pub place: Place,
     /// The member that sent the message.
     pub sender: NodeId,
-    /// The payload, possibly empty. It lies in memory that the sender can write to: an application
+    /// The payload, possibly empty. It is in memory that the sender can write to: an application
     /// that does not trust all members must copy the payload, and then validate and use only the
     /// copy.
     pub payload: &'a [u8],

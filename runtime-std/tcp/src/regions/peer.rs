@@ -1,4 +1,4 @@
-//! What this member and one peer know about each other's regions.
+//! The knowledge that this member and one peer have of each other's regions.
 //!
 //! # Invariants
 //! - A peer's bytes are stored in a region only as part of a list under a right that the peer

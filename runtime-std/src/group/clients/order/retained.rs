@@ -50,7 +50,7 @@ impl RetainedMessage {
     }
 }
 
-/// What this member knows about the order up to a position.
+/// This member's knowledge of the order up to a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// The order up to exactly this position.
