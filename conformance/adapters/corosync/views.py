@@ -1,0 +1,163 @@
+"""Ids for views, which CPG does not have.
+
+Corosync lists the members of a group after each change, and separately reports which ring the
+daemons form. A view's id is made of both, so that it is the same at all members that install the
+view, and different for each other view. In decimal digits, from the left:
+
+| digits | meaning |
+|---|---|
+| all but the last eight | `seq` of the ring; it rises with each ring of a node, over restarts too |
+| three | the ring's leader: two rings that come from one that broke may have the same `seq` |
+| five | the place of the change among this group's changes in this ring |
+
+When a ring has formed, CPG reports at most two changes to a group, at once, before the ring's id
+and before any message of the new ring: the departure of members that are not in the new ring, then
+the arrival of those that were not in the old one.
+- The first has place 1 to 255, the lowest node in it. Parts of several old rings come together, and
+  each part receives its own change; the parts have no node in common.
+- The second has place 500 at all members.
+
+Later changes in this ring are single processes that join and leave. They come in one order at all
+members, between the same messages. Their places are 1000, 1001 and so on, which members count. A
+joiner does not know how many there were before it: the `Registry` has that number.
+
+Nothing here compares what members saw. If Corosync reports different things to two members, their
+ids or members differ, and the checks find it.
+"""
+import os
+import sys
+import time
+from collections import namedtuple
+
+# A ring of daemons; `nodeid` is its leader.
+Ring = namedtuple("Ring", "seq nodeid")
+# The members of a group, each a node id and a process id, and those that left and joined, each with
+# its reason.
+Change = namedtuple("Change", "members left joined")
+
+JOIN, LEAVE, NODE_DOWN, NODE_UP, PROCESS_DOWN = range(1, 6)
+PLACE_AFTER_ARRIVALS, PLACE_OF_FIRST_CHANGE = 500, 1000
+# Between two looks for a file that another member will make.
+LOOK_AGAIN_S = 0.002
+
+
+class Numbering:
+    """Numbers the views of one group at one member."""
+
+    def __init__(self, myself, registry):
+        self.myself, self.registry = myself, registry
+        self.ring = None
+        # The place of the next change within the ring; `None` while this member cannot know it.
+        self.next_place = None
+        # Changes whose ring is not known yet. Corosync reports nothing else before that.
+        self.held = []
+
+    def change(self, change):
+        """Returns the views, as ids and members, that can be numbered after a change."""
+        if self.held or self.ring is None or _is_of_ring(change.left + change.joined):
+            self.held.append(change)
+            return []
+        return [self._process(change)]
+
+    def formed(self, ring):
+        """Returns the views that waited for the ring."""
+        if self.ring != ring and self.next_place is not None:
+            # A member of a group when a ring forms receives all changes in it.
+            self.next_place = PLACE_OF_FIRST_CHANGE
+        self.ring, held, self.held = ring, self.held, []
+        return [self._number(change) for change in held]
+
+    def _number(self, change):
+        if _is_of_ring(change.joined):
+            return self._id(PLACE_AFTER_ARRIVALS), change.members
+        if _is_of_ring(change.left):
+            return self._id(min((nodeid for nodeid, _ in change.members), default=0)), change.members
+        return self._process(change)
+
+    def _process(self, change):
+        if self.next_place is not None:
+            place = self.registry.agree(self.ring, change, self.next_place)
+        elif change.members != [self.myself]:
+            place = self.registry.learn(self.ring, change)
+        else:
+            place = self.registry.follow(self.ring, change)
+        self.next_place = place + 1
+        return self._id(place), change.members
+
+    def _id(self, place):
+        return (self.ring.seq * 1_000 + self.ring.nodeid) * 100_000 + place
+
+
+def _is_of_ring(changed):
+    return any(reason in (NODE_DOWN, NODE_UP) for _, reason in changed)
+
+
+class Registry:
+    """Places of one group's changes, agreed on through files of the run's shared folder.
+
+    A file stands for one change of a group in a ring: its name says which members joined or left.
+    That happens once, because a member is a separate process and never joins again. (Process
+    numbers are reused only after thousands of others.) The file contains the change's place. It is
+    made whole and once, before the driver is told of the view, so all members that install a view
+    give it one place.
+    """
+
+    def __init__(self, shared, group, patience_s):
+        """`patience_s` is how long a joiner waits for the files of earlier members."""
+        self.folder = os.path.join(shared, "corosync-views", group.encode().hex())
+        self.patience_s = patience_s
+
+    def agree(self, ring, change, counted):
+        """Returns the place of a change that this member counted: its count, unless another member
+        claimed the change before."""
+        file = self._file(ring, change)
+        draft = os.path.join(os.path.dirname(file), f".draft-{os.getpid()}-{id(self)}")
+        try:
+            os.makedirs(os.path.dirname(file), exist_ok=True)
+            with open(draft, "w") as written:
+                written.write(str(counted))
+            try:
+                # A link is made whole or not at all, and never over another.
+                os.link(draft, file)
+            except FileExistsError:
+                place = _read(file)
+                return counted if place is None else place
+            finally:
+                os.remove(draft)
+        except OSError as error:
+            print(f"the place of a view cannot be shared: {error}", file=sys.stderr)
+        return counted
+
+    def learn(self, ring, change):
+        """Returns the place of the change by which this member joined others: theirs. If none of
+        them reports it in time, they are all gone, and it comes after all that they reported."""
+        file = self._file(ring, change)
+        until = time.monotonic() + self.patience_s
+        while time.monotonic() < until:
+            place = _read(file)
+            if place is not None:
+                return place
+            time.sleep(LOOK_AGAIN_S)
+        return self.follow(ring, change)
+
+    def follow(self, ring, change):
+        """Returns the place of a change that only this member can know: after all others in the
+        ring."""
+        folder = os.path.dirname(self._file(ring, change))
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        places = [_read(os.path.join(folder, name)) for name in names]
+        last = max((place for place in places if place is not None), default=None)
+        return self.agree(ring, change, PLACE_OF_FIRST_CHANGE if last is None else last + 1)
+
+    def _file(self, ring, change):
+        signed = [("+", of) for of, _ in change.joined] + [("-", of) for of, _ in change.left]
+        name = "".join(f"{sign}{nodeid}.{pid}" for sign, (nodeid, pid) in signed)
+        return os.path.join(self.folder, f"{ring.seq}-{ring.nodeid}", name)
+
+
+def _read(file):
+    try:
+        with open(file) as place:
+            return int(place.read())
+    except (OSError, ValueError):
+        return None
