@@ -71,7 +71,8 @@ class Numbering:
         if _is_of_ring(change.joined):
             return self._id(PLACE_AFTER_ARRIVALS), change.members
         if _is_of_ring(change.left):
-            return self._id(min((nodeid for nodeid, _ in change.members), default=0)), change.members
+            lowest = min((nodeid for nodeid, _ in change.members), default=0)
+            return self._id(lowest), change.members
         return self._process(change)
 
     def _process(self, change):

@@ -1,9 +1,12 @@
 """Requirements of view ids: one id for a view, at all members that install it; another for each
 other view; rising."""
+import os
+import sys
 import tempfile
 import threading
 import unittest
 
+sys.path[0] = os.path.dirname(sys.path[0])
 from views import JOIN, LEAVE, NODE_DOWN, NODE_UP, PROCESS_DOWN, Change, Numbering, Registry, Ring
 
 RING = Ring(8, 1)
