@@ -17,8 +17,8 @@ use tramontane_verbs::{Counters, Limits};
 use super::group::nodes::{Seat, with_nodes};
 use super::wait_for;
 
-/// Posted bytes of a message of 1000 B with its length and its counter: a multiple of 8, without the
-/// padding of its slot.
+/// Posted bytes of a message of 1000 B with its length and its counter: a multiple of 8, without
+/// the padding of its slot.
 const POSTED: u64 = 1016;
 const FRONTIERS: u64 = 24;
 

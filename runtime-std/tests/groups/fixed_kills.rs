@@ -61,7 +61,8 @@ fn fixed_members_name_the_killed_process() {
             };
             start(description, options, replica).expect("it starts")
         });
-        // The process is killed in the middle of its messages, and each of the others has delivered some.
+        // The process is killed in the middle of its messages, and each of the others has delivered
+        // some.
         let mut delivered = 0;
         while delivered < 1000 {
             delivered += heard.recv_timeout(PATIENCE).expect("it sends");
