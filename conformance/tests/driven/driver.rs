@@ -393,7 +393,7 @@ pub fn a_run_in_which_all_is_broken_says_so() {
 pub fn a_claim_without_evidence_does_not_pass() {
     for (way, feature) in [("claims-views", "view"), ("claims-durable", "durable")] {
         let case = bad_case(way);
-        let line = format!("no member wrote a {feature} line");
+        let line = format!("no member wrote a `{feature}` line");
         assert!(
             matches!(&case.status, CaseStatus::Broken(what) if what.contains(&line)),
             "{way}: {:?}",

@@ -380,7 +380,7 @@ mod tests {
         assert!(large.is_mistold());
         let stopped = Stopped::from(large.failure().expect("it is known"));
         assert!(
-            matches!(&stopped, Stopped::DescriptorMismatch(what) if what.starts_with("number 3 of")),
+            matches!(&stopped, Stopped::DescriptorMismatch(what) if what.starts_with("message 3 of")),
             "{stopped}"
         );
         assert_eq!(as_described(Some(b"four"), &describe(4)), Some(&b"four"[..]));
