@@ -249,7 +249,7 @@ fn overlay_with_lost_group_ends_keeping_logs() {
         Node::start(overlay.place.command(&overlay.command(&["--id", name, "--log", log])))
     };
     let mut returned = vec![again("g1.0"), again("g1.1")];
-    returned[0].await_errors("starting; waiting for g1.2: start each");
+    returned[0].await_errors("starting; waiting for g1.2; start each");
     returned.push(again("g1.2"));
     for mut replica in returned {
         let (code, errors) = replica.ended();
