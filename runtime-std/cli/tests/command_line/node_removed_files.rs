@@ -25,7 +25,9 @@ fn removed_folder_loses_no_member() {
     nodes[0].await_errors("they are made again");
     group.await_members(&[0, 1, 2, 3]);
     let status = String::from_utf8(group.run("status", &[]).output).expect("text");
-    assert!(status.contains("node 0: files of this node in ") && status.contains("again 1 times"));
+    assert!(
+        status.contains("node 0: files of this node in ") && status.contains("re-created 1 times")
+    );
 
     // The files are removed repeatedly while nodes join, are killed, and leave.
     let cleaner = group.place.cleaner(Duration::from_millis(700));

@@ -37,7 +37,13 @@ macro_rules! failures {
 failures! {
     ClearNotAllowed => |error| Self::with_text(Status::Usage, error);
     tramontane_client::AddressError => |error| Self::with_text(Status::Usage, error);
-    DescriptionError => |error| Self::with_text(Status::Usage, error);
+    DescriptionError => |error| match error {
+        // The library does not know the programs' options.
+        DescriptionError::Parse { .. } => {
+            Self::with_text(Status::Usage, format_args!("{error} (see --example-config)"))
+        }
+        error => Self::with_text(Status::Usage, error),
+    };
     WatchError => |error| Self::system("cannot watch for signals", &error.0);
     AttachError => |error| {
         Self::usage(error, "run the command that starts this process")

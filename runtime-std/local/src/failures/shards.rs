@@ -8,7 +8,13 @@ use tramontane_runtime::shards::{ClientError, DescriptionError, NoSuchPlace, Sta
 
 impl From<DescriptionError> for Failure {
     fn from(error: DescriptionError) -> Self {
-        Self::with_text(Status::Usage, error)
+        match error {
+            // The library does not know the programs' options.
+            DescriptionError::Parse { .. } => {
+                Self::with_text(Status::Usage, format_args!("{error} (see --example-config)"))
+            }
+            error => Self::with_text(Status::Usage, error),
+        }
     }
 }
 
