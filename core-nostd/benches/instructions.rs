@@ -1,6 +1,6 @@
 //! Instruction counts of a message and of an idle step, which are the same in each run, unlike
-//! times. `core-nostd/benches/count` runs this under callgrind and takes the difference of two
-//! numbers of rounds, so that opening the group does not count.
+//! times. `core-nostd/benches/count` runs this under callgrind and subtracts the counts of two runs
+//! of different lengths, to exclude the cost of opening the group.
 //!
 //! Usage: `instructions ROUNDS WORKLOAD BYTES [checks]`; a workload is `all`, `one` or `idle`.
 

@@ -26,7 +26,7 @@ pub(super) struct ClassKey {
     /// The incarnations that delivered the messages, and whether the messages are addressed to
     /// each.
     pub(super) delivered: Vec<(StartId, bool)>,
-    /// Their view in each of their groups.
+    /// The messages' view in each of their groups.
     pub(super) views: Vec<Option<MessageView>>,
 }
 

@@ -4,8 +4,9 @@
 //! An incarnation's debts (see `debt`) are due when the node's next incarnation delivers something
 //! new in the group or ends.
 //!
-//! Invariants: an incarnation's debts are created when the next one begins, and are judged once;
-//! `open` and `owed` name the groups of a node that have entries in `seats` and `debts`.
+//! Invariants: an incarnation's debts (deliveries that must be replayed) are created when the next
+//! incarnation begins, and each is judged once; `open` and `owed` name the groups of a node that
+//! have entries in `seats` and `debts`.
 
 use std::collections::BTreeSet;
 

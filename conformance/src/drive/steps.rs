@@ -326,7 +326,8 @@ impl Stage<'_> {
             let left = until.saturating_duration_since(Instant::now());
             let Ok(received) = self.received.recv_timeout(left) else { break };
             if victims.contains(&received.node) {
-                // A line that is too long is never followed by an end.
+                // The reader stops at an overlong line, so it reports no end of the output
+                // afterwards.
                 let last = matches!(received.what, What::TooLong(_));
                 let node = received.node;
                 self.receive(received)?;

@@ -19,7 +19,7 @@
 #define TRAMONTANE_QUEUE_FULL 1
 
 /*
- The connection to the peer is lost. Any other result of a post means the same.
+ The connection to the peer is lost. Any other result of a post is treated as this one.
  */
 #define TRAMONTANE_PEER_LOST 2
 

@@ -105,7 +105,7 @@ pub struct SenderState {
     pub(crate) control: usize,
     /// Next slot to receive; in the local ring, the next slot to publish.
     pub(crate) take: RingCursor,
-    /// Number of the sender's rounds that have been received, used by messages or nulls.
+    /// Number of the sender's rounds that have been received, as messages or as nulls.
     pub(crate) taken: Round,
     /// Number of rounds that oblige others to use up theirs: `taken`, excluding declared silence.
     pub(crate) obliging: Round,

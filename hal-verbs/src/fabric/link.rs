@@ -39,7 +39,7 @@ pub(crate) enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
     Nothing,
-    /// A notice, by its immediate value.
+    /// A notice, identified by its immediate value.
     Notice(u32),
     /// A completion, even if none was requested.
     Completion,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// scheduled.
 pub(super) type CompletionEntry = (u64, u64);
 
-/// The future events.
+/// Scheduled events, ordered by time.
 #[derive(Debug)]
 pub(super) struct Agenda<E> {
     events: BTreeMap<CompletionEntry, E>,

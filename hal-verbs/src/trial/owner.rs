@@ -81,7 +81,8 @@ impl Owner {
         self.pair.let_time_pass();
     }
 
-    /// Returns whether a request was refused, or never done, and nothing has landed since `since`.
+    /// Returns whether a request was refused or never completed, and the memory still equals
+    /// `since`.
     pub(super) fn is_denied(&mut self, name: u64, since: &[u8]) -> io::Result<bool> {
         let status = self.pair.wait_for(name)?;
         Ok(status != Some(WorkStatus::Success) && self.look()? == since)

@@ -163,7 +163,7 @@ impl<'h> Search<'h> {
         }
     }
 
-    /// Returns the first position whose comparison is still open.
+    /// Returns the first position that has not been compared yet.
     fn low(&self) -> usize {
         self.known.max(self.same.map_or(0, |same| same + 1))
     }

@@ -5,7 +5,8 @@
 //!   shortened it.
 //! - Rows and block memory are written through one mapping, which their owner created before
 //!   sealing them. A peer receives the same descriptor, but can map it only for reading.
-//! - All pages exist before a peer sees the memory, so a full machine causes an error at the owner.
+//! - All pages are allocated before a peer sees the memory, so running out of memory is an error at
+//!   the owner, not a fault at the peer.
 //! - A peer's descriptor is checked for all of this before it is mapped.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};

@@ -35,7 +35,7 @@ pub(crate) trait Steps: Send {
     /// Returns the clock that steps use.
     fn clock(&mut self) -> &mut Clock;
 
-    /// Returns the ending, which has the reason once the node has ended.
+    /// Returns the cell that holds the reason for the node's end, once the node has ended.
     fn ending(&self) -> &Ending;
 
     /// Does a bounded amount of the work that is possible now. Runs within the guard against

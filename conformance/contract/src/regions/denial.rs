@@ -209,7 +209,7 @@ fn is_told<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.take_told(A);
         scene.take_events(A);
         // Some writes are posted before the permission is revoked. Others follow, when the writer
-        // may already know.
+        // may already know of the revocation.
         let first = 128 + usize::from(round) * 16;
         let mut posted = post_cells(&mut scene, link, first, 5)?;
         scene.revoke(B, link, LOG)?;

@@ -13,7 +13,8 @@ clauses! { pub(super) RegionBench
     /// Views are opened and retired one by one, in any order, while others are in use; a retired
     /// view makes room for another.
     "views-come-and-go", "HostRegions: what every implementation keeps" => come_and_go;
-    /// A region is one memory shared by every view, including two views of the same two processes.
+    /// A region is a single memory area shared by all views, even by two views of the same pair of
+    /// processes.
     "region-shown-by-all", "HostRegions: what every implementation keeps" => shown_by_all;
 }
 

@@ -4,7 +4,8 @@ use super::Found;
 use super::progress;
 use super::terms::{Fate, Message, Start, World};
 
-/// The unit in which a message is judged: one group with views, or all its groups without views.
+/// The unit in which a message is judged: one of its groups that has views, or all of its groups
+/// that have none.
 pub enum Unit<'m> {
     Viewed(&'m str),
     Plain(Vec<&'m str>),

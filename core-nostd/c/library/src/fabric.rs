@@ -22,7 +22,7 @@ pub struct tramontane_write {
 pub const TRAMONTANE_TAKEN: i32 = 0;
 /// The post accepted nothing of the list, because there is no room now.
 pub const TRAMONTANE_QUEUE_FULL: i32 = 1;
-/// The connection to the peer is lost. Any other result of a post means the same.
+/// The connection to the peer is lost. Any other result of a post is treated as this one.
 pub const TRAMONTANE_PEER_LOST: i32 = 2;
 
 /// Carries writes. Writes to one peer become visible in the order of the calls, and each aligned

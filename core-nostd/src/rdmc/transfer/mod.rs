@@ -19,11 +19,11 @@
 //! 2. The sender sends the block of its next step once it has that block and the peer is ready for
 //!    it. Steps are sent in order, but receives may complete in any order: a block of a later step
 //!    does not wait for a block of an earlier step.
-//! 3. A receiver does not know of a message before its first block. That block's number (the
-//!    immediate value) is the number of blocks. The block goes to a *staging* block, because its
-//!    destination depends on that number. The application then provides memory for the message, and
-//!    the block is copied there, in pieces, whenever there is nothing else to post. One block per
-//!    message is copied, as in the paper. Every other block's number is its index, for comparison.
+//! 3. A receiver learns of a message from its first block, whose immediate value is the number of
+//!    blocks. The block goes to a *staging* block, because its destination depends on that number.
+//!    The application then provides memory for the message, and the block is copied there, in
+//!    pieces, whenever there is nothing else to post. One block per message is copied, as in the
+//!    paper. The immediate value of every other block is its index, which the receiver checks.
 //! 4. The fabric reports the length of the last block; all others have the group's block size. A
 //!    receiver therefore knows the message's length only when it has the last block, and requests
 //!    memory for whole blocks. In a pipeline, a message of one block is sent as two blocks, the

@@ -69,7 +69,7 @@ impl BlockMachine {
     }
 }
 
-/// Messages in blocks.
+/// An experiment that sends messages in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Transfer {

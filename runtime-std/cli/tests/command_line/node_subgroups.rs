@@ -76,8 +76,8 @@ fn non_sender_exits_with_status_2() {
 }
 
 /// The nodes of one logged subgroup leave or are killed, one at a time, while the group continues
-/// in another subgroup. Those nodes return, and then all nodes are stopped and restarted as they
-/// advise.
+/// in another subgroup. Those nodes return. Then all nodes are stopped and restarted, as the nodes'
+/// output advises.
 #[test]
 fn logged_subgroup_keeps_messages_while_members_are_absent() {
     const LOGGED: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1]\nlogged = true\n\

@@ -116,8 +116,9 @@ impl Shared {
         }
     }
 
-    /// Waits a while for the remaining messages of the previous topic in the place: on an external
-    /// participant, a topic's messages use another connection than discovery.
+    /// Waits briefly for the remaining messages of the topic that previously had this index. An
+    /// external participant receives a topic's messages and discovery over different connections,
+    /// so these messages may arrive late.
     fn await_rest(&self, index: usize) {
         let until = Instant::now() + REST_WAIT;
         let is_followed = || lock(&self.followed).iter().any(|(topic, _)| *topic == index);

@@ -62,7 +62,7 @@ impl<R: Replica> Restoring<'_, R> {
             None => false,
         };
         if !goes_on {
-            // A member whose log no longer has those records has a state instead.
+            // A member whose log no longer has those records supplies a state instead.
             self.data.begin_anew_in(subgroup)?;
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! Calls to other nodes that restart.
+//! Connections to other nodes that are restarting.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

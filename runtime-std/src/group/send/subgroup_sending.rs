@@ -124,8 +124,8 @@ impl SubgroupSending {
         self.is_handed_out = false;
         let (Some(ring), Some(mut undelivered)) = (self.ring.take(), undelivered) else { return };
         if self.is_unordered {
-            // Without an order, it is unknown which members have the message. If it were resent, it
-            // might be delivered twice (DEL-3).
+            // In an unordered subgroup, it is unknown which members have received the message. If
+            // it were resent, it might be delivered twice (DEL-3).
             while undelivered.was_sent() && undelivered.get(ring.cell.borrow_dependent()).is_some()
             {
                 undelivered.pass();

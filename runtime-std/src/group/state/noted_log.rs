@@ -1,4 +1,4 @@
-//! The notes about logs.
+//! A node's record of how far its logs had reached.
 
 use serde::{Deserialize, Serialize};
 use tramontane_log::{Noted, Sequence};

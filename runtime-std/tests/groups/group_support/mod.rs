@@ -181,8 +181,8 @@ pub struct Crowd {
 
 impl Crowd {
     pub fn of(carrier: Carrier, nodes: u32) -> Self {
-        // Displays the members' reports of losses with a failing test. The first crowd of a program
-        // sets this up.
+        // Shows the members' loss reports when a test fails. Only the first crowd in a program
+        // installs the subscriber.
         let _ = tracing_subscriber::fmt()
             .with_test_writer()
             .with_max_level(tracing::Level::INFO)
