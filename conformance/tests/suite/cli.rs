@@ -243,7 +243,9 @@ fn user_check_program_is_run() {
         assert!(broken.out.contains(part), "{part}: {}", broken.out);
     }
 
-    for (program, part) in [("exit 3", "exit status: 3"), ("echo nonsense", "does not describe a violation")] {
+    for (program, part) in
+        [("exit 3", "exit status: 3"), ("echo nonsense", "does not describe a violation")]
+    {
         let failed = own_check(program);
         assert_eq!(failed.status, Some(3), "{program}: {}{}", failed.out, failed.error);
         assert!(failed.error.contains(part), "{part}: {}", failed.error);
