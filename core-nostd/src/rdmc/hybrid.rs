@@ -5,8 +5,8 @@
 //! upper pipeline are passed on at once. A leader receives `k` blocks, one per step, in at most
 //! `ceil(log2 racks) + k - 1` steps, so it has its `i`-th block after at most
 //! `ceil(log2 racks) + i` steps. Its own rack's pipeline begins `ceil(log2 racks)` steps later and
-//! needs an `i`-th block exactly then; it takes the blocks in the order in which the leader receives
-//! them. A link between racks carries only the blocks of the upper pipeline.
+//! needs an `i`-th block exactly then; it takes the blocks in the order in which the leader
+//! receives them. A link between racks carries only the blocks of the upper pipeline.
 //!
 //! Requirement: RDM-2.
 
