@@ -162,10 +162,10 @@ fn consequence(
 ) -> Consequence {
     match (refusal, failure.cause) {
         (Some(Refusal::Misbehaved), _) => Consequence::Lost(sender),
-        (Some(Refusal::NoMemory(why)), _) => Consequence::Stop(LargeFailure::Memory(format!(
-            "not enough memory for a large message: \
-                                                            {why}"
-        ))),
+        (Some(Refusal::NoMemory(why)), _) => {
+            let what = format!("not enough memory for a large message: {why}");
+            Consequence::Stop(LargeFailure::Memory(what))
+        }
         (None, Cause::Fabric | Cause::NoMemory) if failure.member == own => {
             let what = "the blocks of a large message cannot be posted";
             Consequence::Stop(LargeFailure::Fabric(what.to_owned()))
@@ -191,7 +191,7 @@ mod tests {
             Consequence::Lost(sender)
         );
         let no_memory = ends(own, Cause::NoMemory, Some(Refusal::NoMemory("full".into())));
-        let why = "no memory for a large message: full".to_owned();
+        let why = "not enough memory for a large message: full".to_owned();
         assert_eq!(no_memory, Consequence::Stop(LargeFailure::Memory(why)));
         let refused = ends(own, Cause::Fabric, None);
         assert!(
