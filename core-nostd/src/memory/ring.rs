@@ -388,17 +388,16 @@ mod tests {
             let slot_end = 64 + 2 * 320;
             for length in 0..=290_u32 {
                 for built in [length, 290] {
-                    let bytes: Vec<u8> = (0..built).map(|at| (at % 251) as u8 + 1).collect();
+                    let bytes: Vec<u8> = (0..built).map(|at| at.to_le_bytes()[0]).collect();
                     ring.payload_mut(Slot(1), built).copy_from_slice(&bytes);
                     ring.shorten(Slot(1), built, length);
                     ring.finish(Slot(1), Position(1), length);
-                    let wanted = &bytes[..length as usize];
+                    let end = index_from_u32(length);
+                    let wanted = &bytes[..end];
                     assert_eq!(ring.reader().payload(Slot(1), length), wanted);
                     let used = ring.reader().used(Slot(1));
-                    assert!(
-                        (length as usize + header..length as usize + header + 8).contains(&used)
-                    );
-                    let mut range = vec![0; length as usize];
+                    assert!((end + header..end + header + 8).contains(&used));
+                    let mut range = vec![0; end];
                     let row = writer.reader();
                     row.read(slot_end - used, &mut range).expect("in the row");
                     assert_eq!(range, wanted, "{length} of {built} bytes");
