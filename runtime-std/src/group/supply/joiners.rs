@@ -217,7 +217,7 @@ impl Joiners {
             let matches = ready.matches(description, view.view());
             let lacks = supplied.iter().find(|joiner| joiner.node == ready.node && !matches);
             if let Some(joiner) = lacks {
-                tracing::info!(node = %ready.node, view = %view.view().id, "a node that joins does not match the view yet");
+                tracing::info!(node = %ready.node, view = %view.view().id, "a joining node does not match the view yet");
                 joiner.sink.put(Supplied::Choose(view.view().clone()));
             }
             matches
