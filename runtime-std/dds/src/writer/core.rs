@@ -127,7 +127,7 @@ impl WriterCore {
         }
     }
 
-    /// Takes over the last sign of life of the writers that speak for this one: those of its
+    /// Adopts the latest liveliness assertion of the writers that speak for this one: those of its
     /// participant in the topic, if the participant asserts its liveliness.
     pub(crate) fn heed(&self, writers: &[Arc<Self>]) {
         let kind = LivelinessKind::ManualByParticipant;
