@@ -117,7 +117,7 @@ fn members_in_separate_partitions_cannot_connect() {
         assert_eq!(two.connect(), [false, false]);
         let loss = two.fabrics[0].loss_of(B).expect("a loss");
         assert!(matches!(loss.reason, Some(LossReason::Partitions { .. })), "{loss}");
-        assert!(loss.to_string().contains("--pkey"), "{loss}");
+        assert!(loss.to_string().contains("same partition key"), "{loss}");
     }
 }
 
