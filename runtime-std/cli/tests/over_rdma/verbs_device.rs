@@ -247,7 +247,7 @@ fn device_list_reports_the_chosen_device() {
     assert!(listing["loss_time_ms"].as_u64() >= Some(2000), "{listing}");
 }
 
-/// Simulates `rdma link delete rxe0; over_rdma-... --ignored no_device`.
+/// Simulates `rdma link delete rxe0; over_rdma-... --ignored`.
 #[test]
 #[ignore = "takes a machine without a device"]
 fn missing_rdma_device_is_reported_with_remedy() {
