@@ -135,7 +135,7 @@ macro_rules! node_storage {
     };
 }
 
-/// The parts lent from a [`NodeStorage`]: private state, and the cells shared with application
+/// The memory lent from a [`NodeStorage`]: private state, and the cells shared with application
 /// threads. [`NodeMemory::new`](crate::memory::NodeMemory::new) takes those cells, together with
 /// rows.
 #[derive(Debug)]

@@ -7,10 +7,9 @@ bitflags::bitflags! {
     /// (HAL-1).
     ///
     /// Except for [`SHARED`](Self::SHARED), the promises hold for rows and for regions
-    /// ([`Permissions`](super::Permissions)). A write to a region is carried on every fabric,
-    /// because the region's owner controls who may write. For a region, a guard therefore carries
-    /// the bytes of the call, and a list completes once its bytes have arrived, even on fabrics
-    /// that share rows.
+    /// ([`Permissions`](super::Permissions)). Every fabric carries a write to a region, because the
+    /// region's owner controls who may write. For a region, a guard therefore carries the bytes of
+    /// the call, and a list completes once its bytes have arrived, even on fabrics that share rows.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Promises: u32 {
         /// The bytes of one write become visible in address order, so a counter at the end of a

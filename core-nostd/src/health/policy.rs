@@ -23,7 +23,7 @@ use crate::ids::Rank;
 pub enum Policy {
     /// Both stop.
     HaltBoth = 1,
-    /// This channel continues, and the other one stops.
+    /// The channel with this rank continues, and the other one stops.
     Survivor(Rank) = 2,
     /// An external discrete input names the channel that may continue.
     Exclusion = 3,

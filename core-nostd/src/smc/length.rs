@@ -2,8 +2,8 @@
 //!
 //! Requirement: SMC-4.
 
-/// Length that marks a slot whose reservation was dropped: the slot has a place in the order, but
-/// no message.
+/// Length that marks a slot whose reservation was dropped: the slot counts in the order, but has no
+/// message.
 const LENGTH_OF_NULL: u32 = u32::MAX;
 
 /// Flag in the length of a slot whose message is sent by block multicast (RDM-7): the slot contains

@@ -58,7 +58,7 @@ pub(super) struct Counts<'s> {
     children: heapless::Vec<(Ordinal, Ordinal), CHILDREN_MAX>,
 }
 
-/// An entry does not continue what came before it.
+/// The error for an entry that does not continue the counted entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotContinued;
 

@@ -94,7 +94,7 @@ impl Source {
     }
 }
 
-/// The decision of an entry.
+/// The content of an entry: the change that the group decides with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(super) enum Content {

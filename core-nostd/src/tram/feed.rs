@@ -34,7 +34,8 @@ pub(super) struct Fed {
 }
 
 impl Fed {
-    /// Returns an entry as a child sees it, if the entry concerns children.
+    /// Returns an entry's message as a child sees it, or `None` if the entry does not concern
+    /// children.
     pub(super) fn of(content: &Content) -> Option<Self> {
         match *content {
             Content::Message(message) => Some(Self {
@@ -131,8 +132,8 @@ impl<'r> Ring<'r> {
         put(MARK, ordinal.next().0)
     }
 
-    /// Adds slots to a list, from one ordinal up to another, followed by the count. Returns the
-    /// ordinal that the list reached when there was no more room.
+    /// Adds the slots of a range of ordinals to a list, followed by the count. Returns the ordinal
+    /// at which the list was full.
     pub(super) fn post(
         &self,
         row: RowWriter<'_>,

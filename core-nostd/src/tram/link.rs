@@ -51,7 +51,7 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
 }
 
-/// A view of two members that a host has opened for a link.
+/// A two-member view that a host has opened for a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Attachment {
@@ -97,7 +97,7 @@ pub enum Stage {
     Lost,
 }
 
-/// A process's state for a link, whatever is at its other end.
+/// A process's state for a link to a process of any kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Attached {
     pub(super) stage: Stage,

@@ -1,4 +1,4 @@
-//! A replica's answers to the last messages of each client.
+//! A replica's replies to the last messages of each client.
 //!
 //! A reply is stored in the row of the client's link. A client that was disconnected has a new row,
 //! and a replica that has restored a snapshot did not itself deliver the earlier messages. Each

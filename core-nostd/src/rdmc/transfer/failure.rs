@@ -9,7 +9,7 @@ use crate::ids::Rank;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Cause {
-    /// The member was lost to its fabric peers, or it misbehaved.
+    /// A fabric reported the member as lost, or the member misbehaved.
     Lost(LossCause),
     /// The member's application had no memory for a message.
     NoMemory,

@@ -1,4 +1,4 @@
-//! A member's part in a group: its state, the requests of its application, and one step.
+//! One member's view of a block group: its state, the requests of its application, and one step.
 //!
 //! Requirements: RDM-4, RDM-5.
 
@@ -355,7 +355,7 @@ impl<'m> BlockGroup<'m> {
         self.has_started
     }
 
-    /// Copies a piece of a first block from the staging block to its place in the message.
+    /// Copies a piece of a first block from the staging block to its position in the message.
     fn place_staged(&mut self, memory: &mut impl MessageMemory) {
         let Stage::Moving(message) = &mut self.stage else { return };
         let Some(Staged { block, placed }) = message.staged else { return };
