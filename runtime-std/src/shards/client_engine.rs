@@ -68,7 +68,7 @@ pub enum ClientError {
     Broken(tramontane_core::tram::Halt),
 }
 
-/// A replica that has delivered a message.
+/// A delivery of a message by one replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The replica.
@@ -79,7 +79,7 @@ pub struct Delivery {
     pub leads: bool,
 }
 
-/// A client that is stepped.
+/// The engine of a client, which is stepped by its owner.
 pub(super) struct ClientEngine<F: PeerFabric> {
     cell: ClientCell,
     links: Links<F>,

@@ -22,8 +22,8 @@ use crate::rdma::DeviceOptions;
 /// The maximum number of concurrent clients. Each replica has memory for every one of them.
 pub const CLIENTS_MAX: u16 = 128;
 
-/// The parts of an overlay that are compared: the fields of its file, and the format of the rows
-/// that this program derives from it.
+/// The fields of an overlay that are compared: those of its file, and the format of the rows that
+/// this program derives from them.
 const FIELDS: Fields<15> = Fields {
     names: [
         "name",
@@ -247,7 +247,7 @@ impl Description {
     /// Returns an error of the operating system.
     pub fn over_loopback(mut self) -> io::Result<Self> {
         self.fabric = Carrier::Tcp;
-        // All at the same time, so that no two are equal.
+        // All ports are held at the same time, so that no two are equal.
         let mut held = Vec::new();
         for group in &mut self.groups {
             let mut addresses = Vec::new();

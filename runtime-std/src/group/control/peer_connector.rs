@@ -67,7 +67,7 @@ pub(crate) enum PeerReply {
     Other,
 }
 
-/// The calls made by a process, and the views in which the others joined.
+/// The calls that a process makes, and the views in which the other members joined.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<Ledger>);
 
@@ -196,8 +196,8 @@ impl PeerConnector {
         self.calls.end();
     }
 
-    /// Calls the process that is a node in a view (this member's first), repeatedly until it
-    /// answers, in a separate thread. The connection arrives as a request.
+    /// Calls, in a separate thread, the process that runs a node in a view, until it answers. The
+    /// view must be the one in which this member joined. The connection arrives as a request.
     pub(crate) fn connect(self: &Arc<Self>, node: NodeId, view: ViewId) {
         let Some(is_ended) = self.calls.begin(node) else { return };
         let connector = Arc::clone(self);

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::terms::Description;
 
-/// The fields that are compared, in the order of their bits.
+/// The fields that are compared, in the order of their bits in the digest.
 pub(crate) struct Fields<const COUNT: usize> {
     pub(crate) names: [&'static str; COUNT],
     /// The number of bits of each field's own hash. With four bits, one difference in sixteen

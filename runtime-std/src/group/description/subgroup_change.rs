@@ -13,10 +13,10 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::terms::Description;
 
-/// Set in ids that name no node.
+/// Bit that is set in ids that open or close a subgroup, and therefore name no node.
 const IS_CHANGE: u32 = 1 << 31;
 
-/// Set in ids that open a subgroup. Used only together with the bit above.
+/// Bit that is set in ids that open a subgroup. It is used only together with the bit above.
 const OPENS: u32 = 1 << 30;
 
 /// A request to open or close a reserved subgroup.

@@ -20,7 +20,7 @@ use super::delivered::Delivered;
 /// The number of record bytes read at a time, while appends to the log wait.
 pub(crate) const READ_BYTES: usize = 4 << 20;
 
-/// The end of a log: its last valid record.
+/// The position of a log's last valid record, at which the log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPlace {
     pub(crate) sequence: u64,

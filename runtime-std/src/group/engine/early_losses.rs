@@ -23,7 +23,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The maximum pause.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// The losses of one node.
+/// The early losses of one node.
 #[derive(Clone, Copy, Debug)]
 struct Losses {
     node: NodeId,

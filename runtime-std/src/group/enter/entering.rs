@@ -31,7 +31,7 @@ use crate::group::join::joining::LetIn;
 use crate::group::join::restoring::Restoring;
 use crate::group::join::transfer_progress::TransferProgress;
 
-/// The means by which a process reaches others and is reached by them.
+/// The sockets and services through which a process reaches others and is reached by them.
 pub(crate) struct Reception {
     pub(crate) service: ControlService,
     pub(crate) server: ControlServer,

@@ -34,7 +34,7 @@ pub struct StartOptions<'s> {
     pub device: DeviceOptions,
     /// The time limit for becoming a member.
     pub time_limit: Duration,
-    /// Ends the wait when it becomes true.
+    /// Flag that ends the wait when it becomes true.
     pub cancel: &'s AtomicBool,
     /// The member's settings.
     pub settings: Settings,
@@ -95,7 +95,7 @@ pub enum StartError {
     /// The control servers of the other nodes cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
-    /// The node's place in shared memory is not available.
+    /// The node's directory in shared memory is not available.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
     /// There is no fabric to carry the writes.

@@ -13,17 +13,17 @@ use crate::group::engine::open_view::OpenView;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SubgroupEnd {
     pub(crate) subgroup: u16,
-    /// The place after the last delivered message; `None` in an unordered subgroup.
+    /// The sequence position after the last delivered message; `None` in an unordered subgroup.
     pub(crate) trim: Option<u64>,
 }
 
 /// The number of messages that a member sent to a joining node after the state of a subgroup, and
-/// the place that these messages reach.
+/// the position after the last of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SentCount {
     pub(crate) subgroup: u16,
     pub(crate) messages: u64,
-    /// The view and place that the messages reach.
+    /// The view and the sequence position after the last of these messages.
     pub(crate) view: u64,
     pub(crate) place: u64,
 }

@@ -96,8 +96,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         Err(AttemptError::Unreached(unreached))
     }
 
-    /// Takes the states of all subgroups that have members, or get some meanwhile, and asks to be
-    /// admitted until a view does so.
+    /// Receives the states of all subgroups that have members or acquire some in the meantime, and
+    /// asks for admission until a view admits this node.
     pub(crate) fn be_let_in(
         &mut self,
         lead: &mut Supplier,

@@ -42,7 +42,7 @@ pub(super) struct Receiving<'i> {
 }
 
 impl Inbox {
-    /// `bytes_max` counts whole blocks.
+    /// Creates an inbox. `bytes_max` counts whole blocks.
     pub(super) fn new(staging: Buffer, window: usize, bytes_max: usize) -> Self {
         Self {
             staging,

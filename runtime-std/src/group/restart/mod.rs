@@ -93,9 +93,9 @@ impl StartingMember {
         is_logged && (remembers || self.data.records() > 0) && !self.forming.new_group
     }
 
-    /// Returns whether some restarting node was a member. New nodes mistake a node that answers
-    /// others while it asks them for a running member. Therefore, a node that may have to form the
-    /// group asks first.
+    /// Returns whether some restarting node was a member. A node that answers other nodes while it
+    /// asks them would look like a running member to new nodes. Therefore, a node that may have to
+    /// form the group asks first.
     pub(crate) fn somebody_restarts(&self) -> bool {
         self.calls().answers().iter().any(|answer| answer.decided.is_some())
     }

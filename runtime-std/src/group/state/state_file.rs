@@ -49,7 +49,7 @@ struct Format {
     format: u32,
 }
 
-/// The state of a copy.
+/// The state of one copy on disk.
 enum Copy<T> {
     Absent,
     Sound { generation: u64, record: T },
@@ -73,7 +73,7 @@ impl From<io::Error> for StateFileError {
     }
 }
 
-/// The two copies, opened.
+/// The open files of the two copies.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     files: Option<[File; 2]>,

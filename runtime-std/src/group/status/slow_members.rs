@@ -35,9 +35,9 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(2);
 pub(crate) struct Slow {
     pub(crate) node: NodeId,
     pub(crate) subgroup: SubgroupId,
-    /// The members that are ahead of it.
+    /// The members that are ahead of the slow one.
     pub(crate) holds: Vec<NodeId>,
-    /// The time since it was first seen to lag.
+    /// The time since the slow member was first seen to lag.
     pub(crate) lasts: Duration,
 }
 
@@ -54,10 +54,11 @@ impl Slow {
     }
 }
 
-/// One frontier of one member.
+/// The progress of one member in one frontier, compared with that of the other members.
 #[derive(Clone, Copy, Debug)]
 struct Race {
-    /// The frontier of the others when the member last caught up, which it has not reached since.
+    /// The others' frontier at the time when the member last caught up, which the member has not
+    /// reached since then.
     mark: u64,
     since: Instant,
 }

@@ -1,4 +1,4 @@
-//! The latest messages of a subgroup, kept once for all subscribers. Also digests of the order: one
+//! The latest messages of a subgroup, kept once for all subscribers, and digests of the order: one
 //! at each kept position, and some at earlier positions, from which the others can be computed with
 //! a log.
 //!
@@ -71,7 +71,8 @@ pub(crate) struct Retained {
     begin: Position,
     /// Earlier positions: the first known one, and some later ones.
     marks: Vec<Position>,
-    /// The number of message bytes between two marks, and the number since the last mark.
+    /// The number of message bytes after which the next position is marked, and the number since
+    /// the last mark.
     mark_bytes: usize,
     unmarked_bytes: usize,
 }

@@ -68,7 +68,7 @@ pub(crate) struct Attachment {
     pub(crate) records: u64,
 }
 
-/// The verdict on a client's message.
+/// The result of looking up a client's message in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     New,
@@ -87,7 +87,8 @@ pub(crate) struct ClientTable {
 }
 
 impl ClientTable {
-    /// Takes a client's message, which would have this record number in a log.
+    /// Records a client's message that would have this record number in a log, and returns whether
+    /// it is new.
     pub(crate) fn message(&mut self, life: ClientLife, ordinal: u64, record: u64) -> Verdict {
         let Some(entry) = self.entry(life) else { return Verdict::Unknown };
         if ordinal > entry.next {

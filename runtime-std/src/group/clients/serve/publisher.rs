@@ -132,7 +132,7 @@ impl Publisher {
         }
     }
 
-    /// Ends the client, so that the group need not remember it.
+    /// Ends the client's lease, so that the group need not remember the client.
     pub(crate) fn end(&self, outlet: &mut Outlet) {
         if let Some(Attachment { number: attachments, .. }) = self.attachment {
             outlet.put_word(Origin::LeaseEnds { life: self.life, attachments });

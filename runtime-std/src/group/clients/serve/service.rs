@@ -23,8 +23,8 @@ use super::member::ServedMember;
 use crate::group::clients::origin::Origin;
 use crate::group::status::group_status::{CutClient, SharedStatus};
 
-/// The maximum number of clients of a member. No source may use more than half of the places that
-/// the others leave free.
+/// The maximum number of clients of a member. No source may use more than half of the connections
+/// that the others leave free.
 const CLIENTS_MAX: usize = 1_024;
 
 /// The interval between checks of leases, of the status, and of clients that send nothing.
@@ -134,7 +134,7 @@ impl Service {
         self.next_number += 1;
     }
 
-    /// Passes the outcomes of their requests to the clients.
+    /// Passes the outcomes of requests to the clients that made them.
     fn hand_out_outcomes(&mut self) {
         let mut told = self.member.feed.lock();
         let outcomes: Vec<_> = told

@@ -1,4 +1,4 @@
-//! Lets an engine detect the members that hold the others back.
+//! Detection, by an engine, of the members that hold the others back.
 
 use std::time::Instant;
 

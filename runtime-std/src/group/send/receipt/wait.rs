@@ -1,4 +1,4 @@
-//! Waits for a level, by a query, by a thread, or by a task.
+//! Waiting for a level: by a query, by a thread, or by a task.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
