@@ -16,7 +16,7 @@ const LINES_MAX: usize = 4_096;
 /// The maximum total size of these lines, in bytes. A single line may be longer.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Lines that have not reached their level.
+/// The lines of a publisher that have not reached their level.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     level: Level,

@@ -100,7 +100,7 @@ pub(crate) enum Wanted {
     All,
 }
 
-/// The subscriber's thread.
+/// The work of a subscriber's thread.
 pub(crate) struct Subscribes {
     pub(crate) shared: Arc<Shared<Subscribing>>,
     pub(crate) route: Route,

@@ -28,7 +28,7 @@ pub(crate) const fn round_up(bytes: usize, unit: usize) -> usize {
     bytes.div_ceil(unit) * unit
 }
 
-/// The seed of checksums.
+/// The seed of a file's checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seed(u64);
 

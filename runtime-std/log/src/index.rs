@@ -24,8 +24,8 @@ pub(crate) struct BadPlace {
     pub(crate) offset: u64,
 }
 
-/// A batch some or all of whose records, from the first up to but excluding the end, belong to the
-/// log.
+/// A batch of which some or all records belong to the log: those from its first record up to, but
+/// excluding, the end.
 #[derive(Clone, Copy, Debug)]
 struct IndexEntry {
     end: Sequence,

@@ -15,7 +15,7 @@ use crate::format::BLOCK_BYTES;
 /// The name of the file whose lock serves as the folder's lock.
 const LOCK: &str = "lock";
 
-/// The access to a folder.
+/// The kind of access to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Files are only read, and none are created.
@@ -49,7 +49,7 @@ enum Direct {
     /// No whole blocks have been written yet.
     Untried,
     There(File),
-    /// The file system does not support it.
+    /// The file system does not support direct writes.
     Missing,
 }
 

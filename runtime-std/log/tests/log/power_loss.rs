@@ -29,7 +29,7 @@ fn add(sum: &mut Reached, more: Reached) {
     sum.cuts += more.cuts;
 }
 
-/// Reports the seed of a failure.
+/// Runs several processes in succession as [`run`] does, and prints the seed if that fails.
 fn traced(seed: u64, first_cut: Option<u64>) -> Reached {
     std::panic::catch_unwind(|| run(seed, first_cut)).unwrap_or_else(|cause| {
         eprintln!("this fails with seed {seed} and power cut at {first_cut:?}");
@@ -51,8 +51,8 @@ fn nothing_durable_is_lost_wherever_power_is_cut() {
     assert!(reached.recycled > 20 && reached.cuts > 20, "too tame: {reached:?}");
 }
 
-/// A search. `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the number of
-/// runs.
+/// A random search. `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the
+/// number of runs.
 #[test]
 fn nothing_durable_is_lost_in_random_runs() {
     let number = |name, usual| {

@@ -1,4 +1,4 @@
-//! Tests of a queue from both ends.
+//! Tests of a queue from both sides.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use crate::root::{GroupName, Root};
 
 const REGION_BYTES: usize = 300_000;
 
-/// Both ends of a queue, and the region that it is for.
+/// Both sides of a queue, and the region that it is for.
 struct Ends {
     writer: QueueWriter,
     reader: QueueReader,

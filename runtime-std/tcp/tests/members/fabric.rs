@@ -197,7 +197,7 @@ fn views_on_one_connection_never_mix() {
         settle(&mut members);
         let seen = |rows: &tramontane_tcp::Rows| rows.rows()[0].cell(8).expect("a cell").load();
         assert_eq!((seen(&members[1].rows), seen(&rows_b)), (1, 2));
-        // The old view ends at one end. Posts from the other end are dropped there.
+        // One member ends the old view. Posts from the other member are dropped there.
         assert!(members[1].fabric.retire(VIEW));
         members[0].rows.row().cell(8).expect("a cell").publish(3);
         rows_a.row().cell(8).expect("a cell").publish(4);
