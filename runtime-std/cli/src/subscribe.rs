@@ -159,12 +159,12 @@ fn changed(from: u64) -> Failure {
 struct Printed<W: Write> {
     json: bool,
     to: W,
-    /// Line buffer, reused.
+    /// Buffer for a line, which is reused.
     text: Vec<u8>,
 }
 
 impl<W: Write> Printed<W> {
-    /// Tells programs that may be waiting for it where the subscription begins.
+    /// Tells programs that may be waiting for the subscription at which position it begins.
     fn begin(&mut self, next: u64, level: &'static str) -> io::Result<()> {
         if self.json { self.line(&SubscriberLine::Subscribed { next, level }) } else { Ok(()) }
     }

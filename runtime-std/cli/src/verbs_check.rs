@@ -48,7 +48,7 @@ pub(super) struct CheckOptions {
 /// The output of `--json`.
 #[derive(Serialize)]
 struct CheckReport {
-    /// The end that this process is, in the findings.
+    /// The side that this process takes, as named in the findings.
     end: End,
     passed: bool,
     findings: Vec<Finding>,
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
     Err(Failure::new(Status::Device, what, "follow the advice in their lines, and check again"))
 }
 
-/// Opens the connection between the two ends.
+/// Opens the connection between the two sides.
 fn meet(arguments: &CheckOptions) -> Result<(End, TcpStream), Failure> {
     let advice = "give the address at which the other host listens, such as 10.9.0.1:7009";
     if let Some(address) = &arguments.listen {
@@ -120,7 +120,7 @@ fn make(
     Ok(findings?)
 }
 
-/// Runs both ends in this process. The second end runs in a thread and has the same findings.
+/// Runs both sides in this process. The second side runs in a thread and has the same findings.
 fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
     let failed = |error| Failure::system("cannot open sockets on the loopback", &error);
     let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
@@ -132,7 +132,8 @@ fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
         });
         let (stream, _) = listener.accept().map_err(failed)?;
         let first = make(options, End::First, stream, json);
-        // An error at the second end is the cause of the first end's error, or is the same error.
+        // If the second side fails, its error is the cause of the first side's error, or is the
+        // same error.
         match (first, second.join()) {
             (Err(_), Ok(Err(error @ CheckError::Device(_)))) => Err(error.into()),
             (first, _) => first,

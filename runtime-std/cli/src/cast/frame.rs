@@ -9,11 +9,11 @@
 //! | 1 | the sender's input ended; no more records follow from that sender | nothing |
 //! | 2 | the sender has delivered the end of every member's input | nothing |
 //!
-//! The last two kinds end a group without a coordinator. All members deliver the same sequence, so
-//! all see the last input end at the same position, and the output is complete there. If a member
-//! left at that moment, slower members would lose a peer. So each member sends one more message
-//! after that position, and leaves once that message has been delivered everywhere, because by then
-//! every member has passed the end.
+//! The last two kinds of message end a group that has no coordinator. All members deliver the same
+//! sequence, so all see the last input end at the same position, and the output is complete there.
+//! If a member left at that moment, slower members would lose a peer. So each member sends one more
+//! message after that position, and leaves once that message has been delivered everywhere, because
+//! by then every member has passed the end.
 
 /// Size in bytes of the framing that a message adds to its record.
 pub(super) const FRAMING: u32 = 1;

@@ -27,7 +27,7 @@ const RESERVE: u64 = 8;
 /// Size of an offset in bytes.
 const OFFSET: usize = size_of::<u64>();
 
-/// The numbers that a member needs to find the records.
+/// The numbers that a member needs to find the records in the input.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Shape {
     descriptor: RawFd,
@@ -189,14 +189,14 @@ const fn offsets_at(bytes: u64) -> u64 {
     bytes.next_multiple_of(OFFSET as u64)
 }
 
-/// A member's view of the records.
+/// The records of the input, as a member reads them.
 #[derive(Debug)]
 pub(super) struct Records<'m> {
     bytes: &'m [u8],
     offsets: &'m [[u8; OFFSET]],
 }
 
-/// Owns the mapping of the input.
+/// The owner of the mapping of the input.
 #[derive(Debug)]
 pub(super) struct Map {
     mapped: Mapped,

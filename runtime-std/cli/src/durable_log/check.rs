@@ -13,7 +13,7 @@ use tramontane_local::output::print_result;
 /// Default name of the folder in which a node with a data folder remembers its membership.
 const VIEW: &str = "view";
 
-/// The findings of a check.
+/// The findings of a check, as printed or as `--json` prints them.
 #[derive(Serialize)]
 struct LogReport {
     group: String,

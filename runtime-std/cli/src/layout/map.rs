@@ -1,4 +1,4 @@
-//! The memory map of a group: the parts of each row, and their total size.
+//! The memory map of a group: the sections of each row, and their total size.
 
 use serde::Serialize;
 use tramontane_core::fabric::ViewPlan;
@@ -38,7 +38,7 @@ pub(super) struct RowMap {
     pub(super) state: StateMap,
 }
 
-/// One part of a row.
+/// One section of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct MapPart {
     /// Offset from the start of the row.
@@ -48,7 +48,7 @@ pub(super) struct MapPart {
     pub(super) what: What,
 }
 
-/// The kind of a part.
+/// The kind of a section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum What {
@@ -116,7 +116,8 @@ impl RowMap {
                 parts.push(MapPart { offset: ring.offset, bytes: 0, what });
             }
         }
-        // Each part extends to the start of the next, and the last part to the end of the row.
+        // Each section extends to the start of the next, and the last section to the end of the
+        // row.
         let ends: Vec<usize> =
             parts.iter().skip(1).map(|part| part.offset).chain([bytes]).collect();
         for (part, end) in parts.iter_mut().zip(ends) {

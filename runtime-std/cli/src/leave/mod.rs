@@ -74,7 +74,7 @@ fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
     Failure::group(what, "see 'tramontane status', or raise --time-limit")
 }
 
-/// Returns the text to print once the node has left.
+/// Returns the text to print if the node has left, or `None` if it has not.
 fn look(visits: &OperatorClient, node: u32, interrupts: &Interrupts) -> Option<String> {
     let answers = visits.statuses(LOOK, interrupts.flag());
     let others = answers.iter().filter(|(other, _)| **other != node);

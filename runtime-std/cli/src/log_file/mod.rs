@@ -2,7 +2,8 @@
 //! also its state, which a joining node or replica receives.
 //!
 //! # Invariants
-//! - A log holds whole lines, in the order of delivery. An incomplete line is removed.
+//! - A log holds whole lines, in the order of delivery. If its last line is incomplete, that line
+//!   is removed.
 //! - A file holds everything that the group delivered, or everything since a node rotated its file.
 //!   It is never restored from the state of a member without a file.
 //! - The file of an earlier incarnation stays unchanged until this process is a member. Then the
@@ -24,7 +25,7 @@ use tramontane_local::exit::Failure;
 
 pub(super) use rotation::Rotation;
 
-/// First bytes of the kinds of state: all lines of a file, the lines since its rotation, and the
+/// First bytes of a state, by its kind: all lines of a file, the lines since its rotation, or the
 /// lines of a member without a file.
 const WHOLE: [u8; 1] = *b"f";
 const ROTATED: [u8; 1] = *b"r";
@@ -111,7 +112,7 @@ pub(super) fn kept_text(kept: &Path) -> String {
     format!("starting a new log; the log of an earlier run has been kept as {}", kept.display())
 }
 
-/// All lines, in a file.
+/// The lines of a log, in a file.
 struct LogFile {
     path: PathBuf,
     /// The file being written: the log, or the file that will replace it.
@@ -217,7 +218,7 @@ impl LogFile {
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_restored {
-            // The join failed. The next join begins with a new file.
+            // The join failed, so its file is removed. The next join begins with a new file.
             let _ = std::fs::remove_file(self.joining_path());
         }
     }
@@ -237,7 +238,7 @@ impl Read for Snapshot {
         let wanted = left.min(into.len());
         let bytes = self.file.read_at(&mut into[..wanted], self.at)?;
         if bytes == 0 && wanted > 0 {
-            // The joining node then asks another member.
+            // The error makes the joining node ask another member.
             let what =
                 "the log is shorter than what this node wrote to it: another program truncated it";
             return Err(io::Error::new(ErrorKind::UnexpectedEof, what));

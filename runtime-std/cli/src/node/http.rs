@@ -59,7 +59,7 @@ pub(super) fn serve(
     std::thread::Builder::new().name("tramontane-metrics".into()).spawn(take_all).map(drop)
 }
 
-/// The connections that are open.
+/// The open connections of the server.
 #[derive(Default)]
 struct Connections {
     open: Mutex<Vec<HttpConnection>>,

@@ -67,7 +67,7 @@ fn answer(
     }
 }
 
-/// Reads one figure of a subgroup's status.
+/// A function that reads one figure of a subgroup's status.
 type OfSubgroup = fn(&SubgroupStatus) -> u64;
 
 /// The program's version, and its target machine.

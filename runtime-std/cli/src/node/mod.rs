@@ -1,6 +1,5 @@
 //! `tramontane node`: one member of a group that survives its members. It sends standard input and
 //! prints the group's order. The node's state is its log, which a joining node receives.
-//! over.
 //!
 //! | file | contents |
 //! |---|---|

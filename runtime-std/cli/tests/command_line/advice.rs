@@ -7,7 +7,7 @@ use crate::support::overlay::Overlay;
 use crate::support::wait_for;
 use rustix::process::Signal;
 
-/// Starts three nodes with durable logswith ten lines that are durable everywhere.
+/// Starts three nodes with durable logs, with ten lines that are durable everywhere.
 fn logged_ten(carrier: Carrier) -> (Group, Vec<Node>) {
     ten(carrier, true)
 }

@@ -110,7 +110,7 @@ fn single_record_is_printed_at_once() {
     let file = std::fs::File::create(&seen).expect("a file");
     let mut member = command.stdin(Stdio::piped()).stdout(file).spawn().expect("a process");
     let mut input = member.stdin.take().expect("an input");
-    // The input stays open, but nothing follows.
+    // The input stays open, but nothing more is written to it.
     std::io::Write::write_all(&mut input, b"now\n").expect("it reads");
     wait_for("the record", || {
         (std::fs::read(&seen).is_ok_and(|seen| seen == b"now\n")).then_some(())

@@ -193,7 +193,7 @@ fn client_that_returns_after_lease_is_refused() {
 }
 
 /// At least 70 clients per second publish a line and are killed. Their source is refused at every
-/// member once it has half of the places, and clients of another source are admitted.
+/// member once it holds half of the client slots, and clients of another source are admitted.
 #[test]
 #[ignore = "takes 2,000 clients, and must run alone"]
 fn short_lived_clients_leave_room_for_other_sources() {

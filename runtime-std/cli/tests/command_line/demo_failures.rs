@@ -69,7 +69,7 @@ fn bad_input_is_reported_in_one_line() {
         (&["--input", &empty], &["empty"]),
         (&["--input", &long], &["record 1", "10240", "--message-max", "--block"]),
         (&["--message-max", "16"], &["record 18", "16 bytes"]),
-        // This input is endless and contains no newline.
+        // This input is endless, and contains no newline.
         (&["--input", "/dev/zero"], &["record 1"]),
     ];
     for (arguments, words) in bad {

@@ -9,7 +9,8 @@ use tramontane_log::{Batch, Identity, Log, Options, Record, SystemFolder};
 use crate::node_durable::{await_durable, durable_node, logged, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines};
 
-/// Starts three nodes with ten lines, and kills the last. The others have ten more lines.
+/// Starts three nodes with ten lines, and kills the last node. The other two then have ten more
+/// lines.
 fn group_that_went_on(carrier: Carrier, carries_on: &str) -> (Group, Vec<Node>) {
     let group = logged_group(carrier, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
@@ -135,8 +136,8 @@ fn bytes_of(folder: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
 }
 
-/// Dropped records are covered by a snapshot. The node returns with the snapshot and the remaining
-/// records, again and again.
+/// The records that were dropped are covered by a snapshot. The node returns with the snapshot and
+/// the remaining records, again and again.
 #[test]
 fn node_with_bounded_log_returns() {
     let group = logged_group(Carrier::SharedMemory, 3);

@@ -93,7 +93,7 @@ fn nodes_that_differ_in_log_are_refused() {
             let (id_text, state) = (id.to_string(), state(id));
             group.run("node", &["--id", &id_text, "--state", &state, "--time-limit", "600"])
         };
-        // While the group forms, both ends report the difference.
+        // While the group forms, both nodes report the difference.
         let mut first = group.node(0, &["--time-limit", "600"]);
         without(1).failed_at_last(5, &["node 0 was started with --log", "all nodes or to none"]);
         let (code, errors) = first.ended();

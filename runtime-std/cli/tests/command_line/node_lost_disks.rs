@@ -111,8 +111,8 @@ fn lost_log_is_restored_from_others() {
     }
 }
 
-/// Reported with 6,000 lines: the first two logs began empty, and the third was truncated to
-/// nothing.
+/// This was reported with 6,000 lines: the first two logs began empty, and the third was truncated
+/// to nothing.
 #[test]
 fn group_waits_for_logs_lost_at_majority() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
@@ -168,8 +168,8 @@ fn one_damaged_state_copy_of_two_is_repaired() {
     assert_whole(&group, nodes, &all, "the state is lost");
 }
 
-/// Reported with one flipped bit in a file without a checksum: the log of a removed node was
-/// chosen.
+/// This was reported with one flipped bit in a file without a checksum: the log of a removed node
+/// was chosen.
 #[test]
 fn removed_node_with_later_view_does_not_win() {
     let group = logged_group(Carrier::TcpWithKey, 3);

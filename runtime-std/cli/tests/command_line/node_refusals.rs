@@ -127,7 +127,7 @@ fn minority_returns_while_majority_runs() {
     group.await_same(&[0, 1, 2, 3, 4], 150);
 }
 
-/// Two folders, each with an example file: so the groups have the same name.
+/// Each of two folders has an example file, so the groups have the same name.
 #[test]
 fn group_in_another_folder_is_named_as_cause() {
     let (group, other) = (Group::of(Carrier::SharedMemory, 2), Group::without_file());

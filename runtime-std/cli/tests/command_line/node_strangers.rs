@@ -173,7 +173,7 @@ fn silent_connections_keep_no_client_out() {
     group.await_same(&[0, 1, 2], 10);
 }
 
-/// Returns whether the other end still holds a connection open.
+/// Returns whether the peer still holds a connection open.
 fn is_open(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).expect("set");
     loop {

@@ -18,7 +18,7 @@ pub(crate) struct Payloads {
 }
 
 impl Payloads {
-    /// Copies these bytes.
+    /// Copies bytes into a payload.
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> Arc<Payload> {
         let mut payload = self.spare.pop().unwrap_or_default();
         if let Some(free) = Arc::get_mut(&mut payload) {

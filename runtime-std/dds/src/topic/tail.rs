@@ -1,5 +1,5 @@
-//! The last messages of a topic, kept while readers catch up from its log: because the most recent
-//! ones may not be on disk yet.
+//! The last messages of a topic, kept while readers catch up from its log, because the most recent
+//! messages may not be on disk yet.
 //!
 //! # Invariants
 //! - The tail has all messages after number `before`, up to the topic's latest.

@@ -56,7 +56,7 @@ fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::Range
     }
 }
 
-/// Returns the number of each sample in the order, and its value.
+/// Returns each sample's number in the order, and its value.
 fn given(reader: &DataReader<Track>, count: usize) -> Vec<(u64, Track)> {
     let values = take_values(reader, count);
     values.iter().map(|sample| (sample.info.ordinal, sample.data().expect("a track"))).collect()

@@ -65,7 +65,7 @@ fn readers_see_all_writers_in_one_order() {
                     writer.write(&track(7, number)).expect("room");
                 }
                 writer.wait_for_acknowledgments(PATIENCE).expect("all have it");
-                // The end of the member is reported too, because the others continue.
+                // The member's end is reported too, because the others continue.
                 until("all came", || {
                     let notes = own.status();
                     notes.view == 1

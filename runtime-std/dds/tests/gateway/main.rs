@@ -159,7 +159,7 @@ impl World {
         Self::with(root, rtps_domain, 0..3)
     }
 
-    /// The participants that are these nodes; others join elsewhere.
+    /// Creates a world whose participants are these nodes. Other nodes may join in other processes.
     fn with(root: TempDir, rtps_domain: u16, nodes: Range<u32>) -> Self {
         let place = root.path();
         let participants = std::thread::scope(|scope| {
@@ -221,8 +221,8 @@ fn assert_whole(samples: &[Numbered], counts: &[(i32, i32)]) {
     }
 }
 
-/// Two writers of Cyclone DDS and one in the group; two readers of Cyclone DDS and one in the
-/// group.
+/// There are two writers of Cyclone DDS and one in the group, and two readers of Cyclone DDS and
+/// one in the group.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn rtps_readers_see_all_writers_in_one_sequence() {
@@ -248,8 +248,8 @@ fn rtps_readers_see_all_writers_in_one_sequence() {
     assert!(mixed > 10, "they did not write at the same time: inconclusive");
 }
 
-/// A topic that is mirrored under its own name: a reader of Cyclone DDS receives samples of Cyclone
-/// DDS once, from their writer, and those from the group through the gateway.
+/// A topic is mirrored under its own name: a reader of Cyclone DDS receives samples of Cyclone DDS
+/// once, from their writer, and those from the group through the gateway.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn samples_from_rtps_do_not_go_back() {
@@ -395,7 +395,7 @@ fn ending_gateway_waits_for_reliable_readers() {
     let out = MirrorOptions { writes: "Out".to_owned(), ..MirrorOptions::same("Octets") };
     let gateway = world.mirroring(0, out);
     let reader = Peer::start(89, &["read-sizes", "Out", &COUNT.to_string()]);
-    // It matches before anything is written.
+    // The reader matches before anything is written.
     std::thread::sleep(Duration::from_secs(3));
     reader.signal("-STOP");
     for _ in 0..COUNT {
@@ -440,8 +440,8 @@ fn sample_above_the_limit_is_left_out() {
     assert!(gateway.failure().is_none());
 }
 
-/// Ends that do not match receive nothing, and are listed with the reason. The others are not
-/// delayed.
+/// RTPS writers and readers that do not match receive nothing, and are listed with the reason. The
+/// others are not delayed.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn gateway_names_mismatched_rtps_ends() {

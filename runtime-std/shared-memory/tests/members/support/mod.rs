@@ -1,7 +1,7 @@
 //! Helpers for the tests of the shared-memory fabric: folders, layouts, members, and child
 //! processes.
 
-// Each test program uses only some of these parts.
+// Each test program uses only some of these helpers.
 #![allow(dead_code)]
 
 pub mod blocks;
