@@ -1,4 +1,4 @@
-//! The results of a work request.
+//! The statuses with which work requests complete.
 //!
 //! No status says that a peer has cut this member off. The kernel destroys the objects of a killed
 //! process one by one, beginning with the newest. Its memory may have been released while its queue

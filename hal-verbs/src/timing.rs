@@ -17,7 +17,7 @@ use crate::devices::DeviceKind;
 /// devices do not retransmit at all.
 const EXPONENT_MIN: u8 = 8;
 
-/// The exponent has five bits.
+/// The exponent is encoded in five bits.
 pub const EXPONENT_MAX: u8 = 31;
 
 /// Maximum number of retries of soft-RoCE. Seven means "forever" in a neighbouring field, and

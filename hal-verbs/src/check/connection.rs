@@ -1,4 +1,4 @@
-//! One connection of a check, with memory of its own at both ends.
+//! One connection of a check, with separate memory at each end.
 
 use std::io;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) struct CheckedHalf {
 }
 
 impl CheckedHalf {
-    /// Returns a part with the same offset at both ends.
+    /// Returns a part that has the same offset at both ends.
     pub(super) const fn at(place: usize, bytes: usize) -> Self {
         Self { from: place, to: place, bytes }
     }
@@ -50,7 +50,7 @@ impl CheckedHalf {
 
 /// One end of a connection.
 pub(super) struct CheckConnection {
-    // The first field, so that no queue pair outlives the memory to which it writes.
+    // This is the first field, so that no queue pair outlives the memory to which it writes.
     pair: QueuePair,
     completions: CompletionQueue,
     buffers: SendBuffers,

@@ -15,7 +15,7 @@ const FORBIDDEN: u64 = 2;
 /// The time after which late writes have landed.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// Reports that the driver cannot forbid writes in this way.
+/// The answer of a driver that cannot forbid writes in this way.
 const UNABLE: u64 = 2;
 
 /// Writes with permission, and again after the permission has been revoked.

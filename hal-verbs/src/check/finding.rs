@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The role of this end. A check needs one of each kind.
+/// The role of an end in the checks. Each check needs one end of each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
@@ -73,10 +73,10 @@ impl Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The result is as it must be.
+    /// The property holds.
     Passed,
-    /// The result is worth knowing, but the fabric does not depend on it, or not with the current
-    /// options.
+    /// The property does not hold, but the fabric does not depend on it, at least not with the
+    /// current options.
     Note,
     /// The fabric would malfunction. The text contains the remedy.
     Failed,

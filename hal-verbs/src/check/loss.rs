@@ -14,7 +14,8 @@ const FIRMWARE_MAX: Duration = Duration::from_secs(30);
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Session<'_> {
-    /// Returns an upper bound on the time until any request is acknowledged or given up.
+    /// Returns an upper bound on the time after which any request has been acknowledged or given
+    /// up.
     pub(super) fn longest(&self) -> Duration {
         self.site.loss_times().longest() + SLACK
     }

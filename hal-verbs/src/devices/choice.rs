@@ -19,11 +19,11 @@ pub struct Wanted {
     pub mtu_bytes: Option<u32>,
     /// The partition, by its number. The port's table lists the port as a full or a limited member.
     pub partition: Option<PartitionKey>,
-    /// How switches and routers treat the packets.
+    /// The treatment of the packets by switches and routers.
     pub service: Service,
 }
 
-/// How switches and routers treat the packets.
+/// The treatment of packets by switches and routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Service {
     /// The traffic class. On RoCE v2, its upper six bits are the DSCP of each packet.
@@ -73,7 +73,7 @@ pub struct Choice {
     pub mtu_bytes: u32,
     /// The partition.
     pub partition: Partition,
-    /// How switches and routers treat the packets.
+    /// The treatment of the packets by switches and routers.
     pub service: Service,
 }
 
@@ -286,7 +286,7 @@ fn choose_partition(
         same.copied().max_by_key(|entry| entry.key.is_full_member())
     };
     match wanted {
-        // A port outside the usual partition uses the first partition in its table.
+        // A port outside the usual partition uses the first partition in its own table.
         None => Ok(of(PartitionKey::USUAL).or(port.partitions.first().copied()).unwrap_or(usual)),
         Some(partition) => of(partition).ok_or_else(|| ChoiceError::NoSuchPartition {
             device: device.name.clone(),

@@ -1,8 +1,9 @@
 //! The ranges, in the peer's copy of a row, that requests in flight may still change.
 //!
-//! If devices keep no order, writes in flight must not overlap: the older could land last, and a
-//! cell would appear to shrink. A write covered by an update has landed and is applied once the
-//! peer reports that it has processed the update. Until then its range is kept here.
+//! If devices keep no order, writes in flight must not overlap: the older one could land last, and
+//! a cell would appear to shrink. A write that is covered by an update has landed and is applied
+//! once the peer reports that it has processed the update. Until then, the write's range is kept
+//! here.
 //!
 //! # Invariant
 //! The number of ranges is bounded by the number of updates that credits allow, times the number of
@@ -36,7 +37,7 @@ impl Place {
     }
 }
 
-/// The ranges of requests in flight to one peer, oldest first.
+/// The ranges that requests in flight to one peer may change, oldest first.
 #[derive(Debug)]
 pub(crate) struct UnderWay(VecDeque<(u64, Place)>);
 

@@ -113,7 +113,7 @@ impl<'u> Update<'u> {
     }
 }
 
-/// An offset in the sender's row, and the bytes for it.
+/// A record of an update: an offset in the sender's row, and the bytes for it.
 type Record<'u> = (usize, &'u [u8]);
 
 /// Returns the first record, and the bytes after it.

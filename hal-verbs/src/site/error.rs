@@ -122,7 +122,7 @@ pub enum JoinError {
     DeviceGone {
         /// The device.
         device: String,
-        /// The state found instead.
+        /// The state in which the device was found instead.
         why: String,
     },
     /// The device keeps no order between writes, but a requested feature needs it.

@@ -1,7 +1,7 @@
 //! Asynchronous events of the device, read in one place and passed to all views.
 //!
-//! All views of a site share one context, and an event of a context goes to the first reader.
-//! Therefore, only the site reads events ([`Site::check_device`]) and passes their meaning to every
+//! All views of a site share one context, and an event of a context goes to its first reader.
+//! Therefore, only the site reads events ([`Site::check_device`]); it passes their meaning to every
 //! view ([`Verbs::hear_device`]).
 //!
 //! | event | consequence |
@@ -191,8 +191,8 @@ impl Site {
     }
 }
 
-/// Becomes readable when [`Site::check_device`] has events to read, and may stay readable once the
-/// device has failed.
+/// The descriptor becomes readable when [`Site::check_device`] has events to read, and may stay
+/// readable once the device has failed.
 impl AsFd for Site {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.context.as_fd()

@@ -141,7 +141,7 @@ fn short_receive_breaks_both_ends() {
 fn packets_with_wrong_number_are_ignored() {
     let mut two = Two::unconnected(1, Profile::strict());
     two.a.fill(0, &[1; 8]);
-    // One number is ahead of the expected one. The other looks like a repetition.
+    // One number is ahead of the expected number, and the other looks like a repetition.
     for (name, expected) in [(1, 90), (2, 9_000)] {
         two.a.pair.reset().expect("from any state");
         two.a.connect(&two.b, FULL, &SendTimes { first_packet: 100, ..TIMES });

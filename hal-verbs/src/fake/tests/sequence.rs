@@ -216,7 +216,7 @@ fn descriptor_becomes_readable_without_calls() {
     b.connect(&a, FULL, &TIMES);
     a.queue.notify().expect("it works");
     let target = b.target(0);
-    // By then, the network's own thread most likely has nothing to wait for.
+    // By then, the network's own thread most likely has no event to wait for.
     std::thread::sleep(std::time::Duration::from_millis(20));
     a.post(1, Operation::Write(target), None).expect("room");
     let mut descriptors = [PollFd::new(&a.queue, PollFlags::IN)];

@@ -1,5 +1,5 @@
 //! A comparison of the declarations with this machine's C header. It needs libibverbs-dev and a C
-//! compiler, so `.ci/full` runs it.
+//! compiler, so it is run by `.ci/full`.
 
 use std::fmt::Write as _;
 use std::mem::offset_of;

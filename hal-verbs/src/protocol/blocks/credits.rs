@@ -1,4 +1,5 @@
-//! The limit on messages in flight: a message without a receive would break the connection.
+//! The limit on messages in flight. Without it, a message could find no receive, which would break
+//! the connection.
 //!
 //! Each end posts [`MESSAGES_MAX`] receives, and reposts each as soon as its message has been
 //! processed. Every message contains the number of messages that its sender has processed. An end
@@ -127,7 +128,7 @@ mod tests {
                     _ => ends.send(end, false),
                 }
             }
-            // Everything has been processed, and due credits are sent.
+            // Everything has been processed, and all credits that are due are sent.
             for _ in 0..4 {
                 for end in [0, 1] {
                     while ends.take(end) {}

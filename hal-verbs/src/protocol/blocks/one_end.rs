@@ -17,7 +17,7 @@ fn block(number: u32) -> Block<()> {
     Block { memory: (), offset: 0, length: 10, number, token: Token(2) }
 }
 
-/// Returns an end that posted a receive on channel 1 and offered it.
+/// Returns an end that has posted a receive on channel 1 and offered it to the peer.
 fn end() -> (Exchange<()>, EventQueue) {
     let (mut exchange, mut events) = (Exchange::new(Rank(1)), EventQueue::new(ViewId(1)));
     exchange.receive(Channel(1), receive(), &mut events).expect("the first");
