@@ -26,7 +26,7 @@ struct Seat {
     upto: Option<(u64, u64)>,
     /// The record with the highest durable count.
     durable_line: u64,
-    /// Whether something other than a replay was delivered.
+    /// Whether the incarnation delivered something other than a replay.
     went_on: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whether nodes end as requested and groups stay live.
+//! Checks whether nodes end as requested and groups stay live.
 //!
 //! The delivery of messages is judged in `who_delivers`.
 

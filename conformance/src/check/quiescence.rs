@@ -1,4 +1,4 @@
-//! Whether the protocol is quiet while no node sends.
+//! Checks whether the protocol is quiet while no node sends.
 //!
 //! Lines of different nodes arrive in any order, so the sequence of events is known only at the
 //! end. Activity times that are too close for a silence between them are stored as one span. The

@@ -40,7 +40,7 @@ pub(super) struct Seat {
     pub(super) start: StartId,
     /// The group.
     pub(super) group: GroupId,
-    /// The views that it installed.
+    /// The views that the incarnation installed.
     pub(super) records: Vec<Installed>,
 }
 

@@ -14,7 +14,7 @@ use crate::drive::{
 };
 use crate::report::Run;
 
-/// The end of the command's help.
+/// The examples at the end of the command's help.
 pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter ./my-adapter --nodes 3
   tramontane-conformance run --adapter 'python3 my_adapter.py' --nodes 4 --scenario kill-sender --seed 7
   tramontane-conformance run --adapter 'ssh {host} ./my-adapter' --hosts alpha,beta,gamma --nodes 3
@@ -158,7 +158,7 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
 /// short, the cause is also returned, and the run contains the cases that ended before.
 ///
 /// # Errors
-/// The reason why the run could not start. Errors within a scenario are in its case.
+/// Fails with the reason why the run could not start. Errors within a scenario are in its case.
 pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Failure>), Failure> {
     let interrupts = Interrupts::watch().map_err(|error| {
         Failure::new(Status::Broken, format_args!("cannot watch for signals: {error}"), "try again")

@@ -40,7 +40,7 @@ impl Folder {
     /// Creates the folder, or reuses the folder of an earlier run and removes its scenarios.
     ///
     /// # Errors
-    /// The folder belongs to something else, is in use, or cannot be created.
+    /// Fails if the folder belongs to something else, is in use, or cannot be created.
     pub(super) fn take(path: &Path) -> Result<Self, DriveError> {
         let failed = |error: io::Error| DriveError::output(path, error);
         fs::create_dir_all(path).map_err(failed)?;
@@ -66,7 +66,7 @@ impl Folder {
     /// earlier attempt.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn scenario(
         &self,
         name: &str,

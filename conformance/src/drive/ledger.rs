@@ -25,7 +25,7 @@ pub(super) type Start = (usize, u32);
 /// The sender's answer to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// No answer yet.
+    /// The message has not been answered yet.
     Asked,
     /// The message was accepted.
     Taken,

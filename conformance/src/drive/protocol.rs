@@ -162,7 +162,7 @@ impl Notice {
     /// Reads a line.
     ///
     /// # Errors
-    /// The problem with the line.
+    /// Fails with the problem of the line.
     pub(super) fn read(line: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(line)
             .map_err(|error| format!("not valid UTF-8 at byte {}", error.valid_up_to()))?;

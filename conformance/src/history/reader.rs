@@ -62,7 +62,7 @@ impl<R: BufRead> Reader<R> {
     /// skipped.
     ///
     /// # Errors
-    /// The problem with the line. Reading may continue with the next line, except after
+    /// Fails with the problem of the line. Reading may continue with the next line, except after
     /// [`Trouble::TooLong`] and [`Trouble::Read`].
     pub fn next_event(&mut self) -> Result<Option<(u64, Event<'_>)>, HistoryError> {
         if !self.next_line()? {

@@ -83,8 +83,8 @@ impl Lines {
         Some(Self { stream, buffer: Vec::new(), text: String::new(), number: 0 })
     }
 
-    /// Returns the next line with its number, from 1, or nothing at the end or if the file is not a
-    /// history.
+    /// Returns the next line with its number, counted from 1, or `None` at the end or if the file
+    /// is not a history.
     pub(super) fn next_line(&mut self) -> Option<(u64, &str)> {
         self.buffer.clear();
         let mut limited = (&mut self.stream).take(LINE_BYTES_MAX as u64 + 1);

@@ -212,7 +212,7 @@ impl Inode {
 }
 
 impl Tree {
-    /// An empty folder.
+    /// Creates an empty folder.
     pub(super) fn new() -> Self {
         let root = Inode::folder(0o755, (0, 0));
         Self { inodes: BTreeMap::from([(ROOT, root)]), blocks: 0 }

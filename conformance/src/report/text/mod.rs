@@ -36,7 +36,7 @@ const STRONG: Style = Style::new().bold();
 /// Writes the report.
 ///
 /// # Errors
-/// The error of the stream.
+/// Fails with the error of the stream.
 pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
     implementation(run, out)?;
     summary(run, out)?;
