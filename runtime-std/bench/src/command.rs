@@ -95,7 +95,7 @@ pub struct Multicast {
     /// processes
     #[arg(long)]
     pub probe: bool,
-    /// Let the operating system place the processesinstead of pinning each to a processor
+    /// Let the operating system place the processes instead of pinning each to a processor
     #[arg(long)]
     pub unpinned: bool,
     /// The device that carries the writes.

@@ -55,9 +55,9 @@ impl Rows {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rows {
-    /// The title of the file's part of a page.
+    /// The title of the file's section of a page.
     pub(super) title: String,
-    /// A description of the runs, for the file's part of a page.
+    /// A description of the runs, for the file's section of a page.
     #[serde(default)]
     pub(super) about: String,
     /// Values of fields by name.

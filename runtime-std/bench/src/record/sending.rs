@@ -21,11 +21,11 @@ pub(super) enum Variant {
     Baseline,
     /// The baseline with batched receives.
     Receive,
-    /// Receive with batched sends: all of Spindle's batching.
+    /// `Receive` with batched sends: all of Spindle's batching.
     Batching,
-    /// Batching with nulls.
+    /// `Batching` with nulls.
     Nulls,
-    /// Nulls with posts outside the lock: all of Spindle.
+    /// `Nulls` with posts outside the lock: all of Spindle.
     Spindle,
 }
 

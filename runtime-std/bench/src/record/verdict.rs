@@ -75,7 +75,7 @@ fn is_near(value: f64, measured: f64) -> bool {
 }
 
 /// Returns the measured number divided by the stated one. For a range, it is divided by the nearer
-/// end; within the range, the ratio is one.
+/// bound; within the range, the ratio is one.
 pub(super) fn ratio(stated: Stated, measured: f64) -> Option<f64> {
     match stated {
         Stated::Number(value) => Some(measured / value),

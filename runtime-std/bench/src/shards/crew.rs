@@ -42,7 +42,7 @@ pub(super) struct Replicas<'i> {
 }
 
 impl<'i> Replicas<'i> {
-    /// Starts all replicas, and waits until they count.
+    /// Starts all replicas, and waits until they count in quorums.
     pub(super) fn start(
         overlay: &Description,
         places: &Places,

@@ -33,7 +33,7 @@ struct Told {
 pub(super) struct Application {
     group: String,
     state: State,
-    /// Whether nothing was delivered, and no state was restored.
+    /// Whether the replica is new: it has delivered nothing, and restored no state.
     is_new: bool,
 }
 
