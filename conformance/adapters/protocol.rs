@@ -136,8 +136,7 @@ pub fn tell(line: &Line<'_>) -> io::Result<()> {
     write(&mut io::stdout().lock(), line)
 }
 
-/// Writes a line. If the driver is gone, ends the process, which then has no group to be a member
-/// of.
+/// Writes a line. If the driver is gone, ends the process, because it then has no group any longer.
 pub fn say(line: &Line<'_>) {
     if tell(line).is_err() {
         std::process::exit(1);

@@ -89,14 +89,15 @@ pub struct ClientLife {
 /// which implies nothing about other members' disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Level {
-    /// Delivered at the client's member, which implies that every surviving member has the message.
+    /// The client's member has delivered the message, which implies that every surviving member has
+    /// it.
     #[default]
     Delivered,
-    /// On the disk of the client's member.
+    /// The message is on the disk of the client's member.
     DurableHere,
-    /// On the disks of a majority of the subgroup's members.
+    /// The message is on the disks of a majority of the subgroup's members.
     DurableMajority,
-    /// On the disks of all of the subgroup's members.
+    /// The message is on the disks of all of the subgroup's members.
     DurableEverywhere,
 }
 

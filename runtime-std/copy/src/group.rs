@@ -63,7 +63,7 @@ const HEARTBEAT_MS: u64 = 200;
 /// others.
 const HEARTBEAT_MS_PER_MEMBER: u64 = 4;
 
-/// A member's part in a copy.
+/// A member's task in a copy.
 pub(super) struct Job {
     /// The name, fabric, nodes and trust of the group. All other settings are the same in every
     /// copy.
@@ -211,7 +211,7 @@ impl Job {
 
 #[cfg(test)]
 impl Job {
-    /// Returns one member's part in a copy from node 0 to `receivers` receivers. All members are
+    /// Returns one member's task in a copy from node 0 to `receivers` receivers. All members are
     /// threads that meet over shared memory in a folder.
     pub(super) fn of_threads(folder: &std::path::Path, receivers: u32, own: u32) -> Self {
         use tramontane_runtime::blocks::GroupOptions;

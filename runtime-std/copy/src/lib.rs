@@ -256,7 +256,7 @@ fn run(arguments: &CopyCommand) -> Result<(), Failure> {
     report.print(arguments.json)
 }
 
-/// Runs one node's part in a copy between the nodes of a group file.
+/// Runs one node of a copy between the nodes of a group file.
 fn hosts(
     arguments: &CopyCommand,
     description: &Description,

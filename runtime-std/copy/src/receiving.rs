@@ -1,5 +1,5 @@
-//! A receiver's part: it unpacks next to the destination, reports that it is ready, and moves the
-//! entries to the destination when the commit is delivered.
+//! The work of a receiver: it unpacks next to the destination, reports that it is ready, and moves
+//! the entries to the destination when the commit is delivered.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

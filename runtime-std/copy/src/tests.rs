@@ -41,18 +41,18 @@ impl Copy {
         Job::of_threads(self.folder.path(), self.receivers, own)
     }
 
-    /// Runs the sender's part to its end.
+    /// Runs the sender to its end.
     fn send(&self) -> Result<(), CopyError> {
         let files = [self.folder.path().join("file")];
         send(&mut self.job(0), &files, &AtomicBool::new(false), &|| Ok(())).map(drop)
     }
 
-    /// Runs a receiver's part to its end.
+    /// Runs a receiver to its end.
     fn receive(&self, own: u32) -> Result<(), Failure> {
         receive(&mut self.job(own), &self.to(own), &AtomicBool::new(false)).map(drop)
     }
 
-    /// Runs a receiver's part up to the end of `script`, then leaves without a notice.
+    /// Runs a receiver up to the end of `script`, after which it leaves without a notice.
     fn receive_until<T>(
         &self,
         own: u32,

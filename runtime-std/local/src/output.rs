@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::print::print;
 
-/// Prints the only result of a commandas a line of JSON or as text.
+/// Prints the only result of a command as a line of JSON or as text.
 pub fn print_result<R: Serialize>(
     json: bool,
     result: &R,
@@ -108,7 +108,7 @@ impl Shared {
     }
 }
 
-/// The end of the output that the command holds.
+/// A command's handle to its output.
 #[derive(Clone)]
 pub struct Output(Arc<Shared>);
 

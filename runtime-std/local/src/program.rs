@@ -1,5 +1,5 @@
-//! The common frame of all programs: reads the command line, sets up logging, and ends with an exit
-//! status and, after a failure, one line.
+//! The main function of all programs: it reads the command line, sets up logging, and ends with an
+//! exit status and, after a failure, one line.
 //!
 //! Results go to standard output, and errors to standard error, as one line each. Logs, if
 //! requested, also go to standard error.

@@ -1,4 +1,4 @@
-//! The same test with two processes, one of which is killed.
+//! The restart test with two real processes, one of which is killed.
 
 #![allow(clippy::unwrap_used)]
 
