@@ -368,7 +368,7 @@ impl Stage<'_> {
         }
         Ending::Broken {
             what,
-            log: self.log_end(origin.node).map(|end| format!("the log of {name} ends: {end}")),
+            log: self.log_end(origin.node).map(|end| format!("the log of {name} ends with: {end}")),
         }
     }
 }

@@ -39,7 +39,7 @@ struct Receiver {
 #[derive(Debug)]
 pub(super) struct Ledger {
     sender: u32,
-    /// Time without a heartbeat after which a member is lost.
+    /// Time without a heartbeat after which a member counts as lost.
     silence: Duration,
     receivers: BTreeMap<u32, Receiver>,
     names: Vec<String>,
@@ -169,7 +169,7 @@ impl Ledger {
     /// Returns how a member's own failure refers to that member.
     fn called(&self, node: u32) -> String {
         if node == self.sender {
-            format!("the node that copies, node {node}")
+            format!("the sending node, node {node}")
         } else {
             format!("node {node}")
         }
@@ -322,7 +322,7 @@ mod tests {
 
         let mut ledger = ready();
         ledger.apply(0, failed("a file changed"));
-        assert_eq!(off(&ledger), "the node that copies, node 0: a file changed");
+        assert_eq!(off(&ledger), "the sending node, node 0: a file changed");
     }
 
     #[test]

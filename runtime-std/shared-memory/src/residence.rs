@@ -231,8 +231,8 @@ impl Residence {
     fn take_received(&self, received: &mut Received) -> bool {
         let Some(message) = received.message else {
             tracing::warn!(
-                "ignored a message about memory, because this program does not \
-                            understand it"
+                "ignored a malformed memory announcement; check that all members run the same \
+                 version"
             );
             return true;
         };

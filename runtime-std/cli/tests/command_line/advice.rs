@@ -73,7 +73,7 @@ fn timed_out_node_advises_restart_with_less() {
     let last = durable_node(&group, 2, &[]);
     let mut new = durable_node(&group, 0, &["--time-limit", "3"]);
     let (code, errors) = new.ended();
-    assert!(code == Some(5) && errors.contains("node 2 restarts the group"), "{errors}");
+    assert!(code == Some(5) && errors.contains("node 2 is restarting the group"), "{errors}");
     last.kill();
     let mut last = durable_node(&group, 2, &["--time-limit", "3"]);
     let (code, errors) = last.ended();

@@ -121,15 +121,15 @@ fn group_waits_for_logs_lost_at_majority() {
         lose(&group, 1);
         let mut nodes = start(&group, &[0, 1]);
         for (id, node) in nodes.iter().enumerate() {
-            node.await_errors("waiting for 2: most of its members are needed");
-            node.await_errors("node 0 does not count: its log of \"lines\" ");
-            node.await_errors("node 1 does not count: its log of \"lines\" ");
+            node.await_errors("waiting for 2: a majority of its members is needed");
+            node.await_errors("node 0 is not counted towards the majority, because its log of ");
+            node.await_errors("node 1 is not counted towards the majority, because its log of ");
             assert_eq!(group.log_bytes(id) as usize, all.len(), "{what}: nothing is cut");
         }
         // The third node has everything, but a majority of the logs is lost, so an operator must
         // decide.
         let third = durable_node(&group, 2, &[]);
-        third.await_errors("restarting; most of its members are needed; node 0 does not count");
+        third.await_errors("restarting; a majority of its members is needed; node 0 is not");
         third.kill();
         nodes.push(durable_node(&group, 2, &["--restart-with-less"]));
         assert_whole(&group, nodes, &all, what);
@@ -237,7 +237,7 @@ fn damaged_last_batch_is_not_treated_as_torn() {
         // If all three logs are damaged at once, no node has the lost content.
         (0..3).for_each(|id| damage_last_batch(&group, id, &all, is_random));
         let nodes = start(&group, &[0, 1, 2]);
-        let why = if is_random { "does not count" } else { "is damaged at every node that has it" };
+        let why = if is_random { "is not counted" } else { "is damaged at every node that has it" };
         nodes[0].await_errors(why);
         kill_all(nodes);
         let mut nodes = start(&group, &[1, 2]);
@@ -286,7 +286,7 @@ fn older_backup_of_node_does_not_count() {
     std::fs::remove_dir_all(&data).expect("a folder");
     std::fs::rename(&backup, &data).expect("a folder");
     let mut nodes = start(&group, &[0, 1]);
-    nodes[1].await_errors("node 0 does not count: it has less than others have seen of it");
+    nodes[1].await_errors("because its log is shorter than others have seen");
     nodes.extend(start(&group, &[2]));
     assert_whole(&group, nodes, &all, "two are as they were");
 }

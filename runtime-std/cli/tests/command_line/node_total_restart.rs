@@ -237,7 +237,7 @@ fn restart_with_less_continues_without_missing_nodes() {
     write_under_load(&mut nodes, 0);
     kill_all(nodes);
     let alone = durable_node(&group, 1, &[]);
-    alone.await_errors("waiting for 0, 2: most of its members are needed");
+    alone.await_errors("waiting for 0, 2: a majority of its members is needed");
     alone.kill();
     let mut nodes = vec![(1, durable_node(&group, 1, &["--restart-with-less"]))];
     group.await_members(&[1]);

@@ -132,7 +132,7 @@ fn changed_source_file_fails_copy_everywhere() {
         for (receiver, to) in receivers.into_iter().zip(&to) {
             receiver
                 .wait()
-                .failed(3, &["the node that copies", "large changed while it was copied"]);
+                .failed(3, &["the sending node", "large changed while it was copied"]);
             assert_eq!(content(to).len(), 1, "nobody has it");
         }
     }
@@ -178,7 +178,7 @@ fn source_with_unpacked_files_is_refused() {
     node("0", &[&source.display().to_string()])
         .wait()
         .failed(3, &[".tramontane-copy", "is running"]);
-    receiver.wait().failed(3, &["the node that copies", ".tramontane-copy"]);
+    receiver.wait().failed(3, &["the sending node", ".tramontane-copy"]);
     assert_eq!(content(&source).len(), 2, "nothing came");
 }
 

@@ -126,7 +126,7 @@ impl fmt::Display for Waiting {
                 write!(out, "waiting for {node}: the process at {answer}")
             }
             Self::Others { node } => {
-                write!(out, "waiting for {node}, which restarts from its log; {}", others(*node))
+                write!(out, "waiting for {node}, which is restarting the group from its log; {}", others(*node))
             }
         }
     }

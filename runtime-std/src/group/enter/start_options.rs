@@ -182,7 +182,7 @@ pub enum StartError {
     #[error("the group was not restarted: {0}")]
     NotRestarted(RestartWaiting),
     /// Another node is restarting the group from its log, but this node has no data of the group.
-    #[error("node {node} restarts the group from its log, and waits for others; {}", others(*node))]
+    #[error("node {node} is restarting the group from its log, and is waiting for other nodes; {}", others(*node))]
     NothingOfGroup {
         /// That node.
         node: u32,
