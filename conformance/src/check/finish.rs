@@ -103,8 +103,9 @@ impl Judge {
             take(&mut integrity.once).outcome("nothing was delivered to an addressee"),
             take(&mut integrity.sent).outcome("nothing was delivered"),
             take(&mut integrity.addressee).outcome("no sent message was delivered"),
-            take(&mut integrity.bytes)
-                .outcome("no delivery and its multicast both give the size or the digest"),
+            take(&mut integrity.bytes).outcome(
+                "no message has its size or digest both in its multicast and in a delivery",
+            ),
             take(&mut integrity.nulls).outcome("nothing was delivered"),
             who.validity.outcome("no correct node sent a message that a correct node must deliver"),
             who.agreement.outcome("no node delivered a message that it must deliver"),

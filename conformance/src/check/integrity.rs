@@ -102,7 +102,7 @@ impl Integrity {
         self.addressee.cases(1);
         self.addressee.breach(1, delivery.line, || {
             let what = format!(
-                "{} delivered {}, which is addressed to {}, but is not a member there",
+                "{} delivered {}, which is addressed to {}, but is not one of the addressees",
                 naming.roster.called(delivery.start),
                 naming.names.text(message.name),
                 naming.set(sent.groups)
@@ -180,7 +180,7 @@ impl Integrity {
                     (naming.roster.called(delivery.start), naming.names.text(message.name));
                 let end = start.end.map_or(0, |end| end.line);
                 finding(
-                    format!("{node} delivered {name} after its own end"),
+                    format!("{node} delivered {name} after it had ended"),
                     [shows(end, "the end"), blames(line, "delivered after it")],
                 )
             });

@@ -175,7 +175,8 @@ impl PrefixOrder<'_> {
             example.map_or_else(|| "a message".to_owned(), |example| example.shown(self.names))
         };
         let what = format!(
-            "{} delivered {} but not {}, while {} delivered the latter first or alone",
+            "{} delivered {} but not {}, whereas {} delivered the latter first, or did not deliver \
+             the former",
             self.roster.nodes[node.index()].name,
             name(later),
             name(missed),

@@ -54,7 +54,7 @@ impl Form {
             Self::Junit => report::junit(run).map_err(|error| {
                 Failure::new(
                     Status::Broken,
-                    format_args!("cannot make the JUnit report: {error}"),
+                    format_args!("cannot create the JUnit report: {error}"),
                     "please report this",
                 )
             }),

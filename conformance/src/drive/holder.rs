@@ -91,5 +91,9 @@ pub(super) fn spawn(words: &[String]) -> Result<Child, String> {
 
 /// Returns the first line of a command's output, for people.
 pub(super) fn first_line(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).lines().next().unwrap_or("it ended without a word").to_owned()
+    String::from_utf8_lossy(bytes)
+        .lines()
+        .next()
+        .unwrap_or("it exited without an error message")
+        .to_owned()
 }

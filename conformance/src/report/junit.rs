@@ -113,7 +113,7 @@ fn checked(judgement: &Judgement, quotes: &Quotes) -> TestCaseStatus {
             let text = details(check, *times, finding, quotes);
             let what = shown(&finding.what);
             if check.strength == Strength::Should {
-                let mut status = skipped(format!("broken, but only recommended: {what}"));
+                let mut status = skipped(format!("a recommended promise is broken: {what}"));
                 status.set_description(text);
                 return status;
             }

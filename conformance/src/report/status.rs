@@ -35,7 +35,7 @@ impl CaseStatus {
         }
         if !musts().any(|one| matches!(one.outcome, Outcome::Held { .. })) {
             return Self::Inconclusive(
-                "the history gave no check of a must anything to judge".to_owned(),
+                "the history contains nothing that a required check could judge".to_owned(),
             );
         }
         Self::Passed

@@ -239,7 +239,9 @@ fn user_check_program_is_run() {
     let line = r#"{"what":"the bank lost money","lines":[2]}"#;
     let broken = own_check(&format!("echo '{line}'; echo '{line}'"));
     assert_eq!(broken.status, Some(1), "{}{}", broken.out, broken.error);
-    for part in ["(own) is broken 2 times", "the bank lost money", "line 2: named by the program"] {
+    for part in
+        ["(user check) is broken 2 times", "the bank lost money", "line 2: named by the program"]
+    {
         assert!(broken.out.contains(part), "{part}: {}", broken.out);
     }
 
@@ -337,7 +339,7 @@ fn unwritable_report_is_reported_without_hiding_verdict() {
     let full = Path::new("/dev/full");
     for (target, part) in [
         (full, "free some space"),
-        (&*nowhere, "make the folder first"),
+        (&*nowhere, "create the folder first"),
         (folder.path(), "name a file"),
     ] {
         for (name, status) in [(GOOD, 3), (BAD, 1)] {
@@ -369,7 +371,10 @@ fn missing_report_folder_fails_before_the_run() {
     command.arg("--html").arg(folder.path().join("no/such/folder.html"));
     let told = Told::from(command.output().expect("the program starts"));
     assert_eq!(told.status, Some(3));
-    assert_one_line(&told.error, &["cannot write", "no/such/folder.html", "make the folder first"]);
+    assert_one_line(
+        &told.error,
+        &["cannot write", "no/such/folder.html", "create the folder first"],
+    );
 }
 
 #[test]

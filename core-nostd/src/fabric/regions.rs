@@ -21,7 +21,7 @@ impl core::fmt::Display for TooManyRegions {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(
             out,
-            "this member already has {REGIONS_MAX} block memories; drop one before making another"
+            "this member already has {REGIONS_MAX} block memories; drop one before creating another"
         )
     }
 }

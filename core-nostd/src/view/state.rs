@@ -77,14 +77,15 @@ pub enum Halt {
 impl core::fmt::Display for Halt {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this one"),
+            Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this member"),
             Self::NoMajority => {
                 out.write_str("the remaining members are not a majority of the view")
             }
             Self::ChangedBy(rank) => {
                 write!(
                     out,
-                    "member {rank} changed what it had published, so this one cannot continue"
+                    "member {rank} changed data that it had already published, so this member \
+                     cannot continue"
                 )
             }
         }

@@ -73,9 +73,9 @@ impl CheckConnection {
     pub(super) fn new(site: &Site) -> Result<Self, JoinError> {
         let failed = |action| move |source| site.failed(action, source);
         let domain =
-            ProtectionDomain::new(site.context()).map_err(failed("make a protection domain"))?;
+            ProtectionDomain::new(site.context()).map_err(failed("create a protection domain"))?;
         let completions = CompletionQueue::new(site.context(), DEPTH)
-            .map_err(failed("make a completion queue"))?;
+            .map_err(failed("create a completion queue"))?;
         let pages = Pages::new(MEMORY_BYTES).map(Arc::new).map_err(failed("take memory"))?;
         let own = Pages::new(MEMORY_BYTES).map(Arc::new).map_err(failed("take memory"))?;
         let register = |pages: &Arc<Pages>, access| {
@@ -86,7 +86,7 @@ impl CheckConnection {
         let source = register(&own, Access::empty())?;
         let limits = QueuePairLimits { sends_max: DEPTH, receives_max: 1, inline_bytes_max: 0 };
         let pair =
-            QueuePair::new(&domain, &completions, limits).map_err(failed("make a queue pair"))?;
+            QueuePair::new(&domain, &completions, limits).map_err(failed("create a queue pair"))?;
         let link = CardLink {
             number: pair.number(),
             first_packet: 1,

@@ -61,7 +61,7 @@ impl Check {
             Self::WriteOrder => "order between writes",
             Self::ByteOrder => "order within a write",
             Self::Visibility => "visible upon completion",
-            Self::EndedKey => "denial by an ended key",
+            Self::EndedKey => "denial by a revoked key",
             Self::AccessFlags => "denial by access flags",
             Self::Reset => "denial by reset",
             Self::Loss => "loss of a peer",

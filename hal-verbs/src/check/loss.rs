@@ -34,7 +34,7 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
     let stated = format!("the stated range is {least:.1?} to {longest:.1?}");
     Ok(match ended {
         Ended::With(WorkStatus::Success) => {
-            (Verdict::Failed, "a write to an end that is gone was acknowledged".to_owned())
+            (Verdict::Failed, "a write to a peer that has exited was acknowledged".to_owned())
         }
         Ended::NotYet => (
             Verdict::Failed,

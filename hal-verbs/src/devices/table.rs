@@ -19,8 +19,8 @@ impl fmt::Display for Devices {
 impl fmt::Display for Device {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            DeviceKind::SoftRoce => "RoCE in software",
-            DeviceKind::SoftIwarp => "iWARP in software",
+            DeviceKind::SoftRoce => "software RoCE",
+            DeviceKind::SoftIwarp => "software iWARP",
             DeviceKind::Adapter => "adapter",
         };
         let yes = |promise| if promise { "yes" } else { "not promised" };

@@ -160,7 +160,7 @@ impl Permissions for Verbs {
     fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         let index = self.region_of(view, peer, region)?;
         if let Err(error) = self.take_key(index) {
-            tracing::warn!(%peer, region = region.0, %error, "a key cannot be ended");
+            tracing::warn!(%peer, region = region.0, %error, "a key cannot be revoked");
             self.cut_peer(view, peer);
             return Err(ErrorKind::Other);
         }

@@ -56,7 +56,7 @@ impl Verbs {
     pub(super) fn take_keys(&mut self, peer: Rank) {
         for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
             if let Some(Err(error)) = region.key.take().map(MemoryRegion::end) {
-                tracing::warn!(%peer, %error, "a key cannot be ended");
+                tracing::warn!(%peer, %error, "a key cannot be revoked");
             }
         }
     }

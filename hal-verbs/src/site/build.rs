@@ -166,7 +166,7 @@ impl Builder {
     pub(crate) fn start(&self) -> Result<Shared, JoinError> {
         let (entries, vector) = (self.completions_max, self.completion_vector);
         let completions = CompletionQueue::on_vector(&self.context, entries, vector)
-            .map_err(|source| self.failed("make a completion queue", source))?;
+            .map_err(|source| self.failed("create a completion queue", source))?;
         let own = self.rows.pages(self.rows.own());
         let rows = self.domain(self.new_domain()?, own, Access::empty())?;
         let regions = self.regions.iter().map(|region| self.region_domain(*region));
@@ -226,7 +226,7 @@ impl Builder {
             }
             Purpose::Blocks => (shared.blocks.as_ref().ok_or(MISSING)?, CardLink::default()),
         };
-        let failed = |source| self.failed("make a queue pair", source);
+        let failed = |source| self.failed("create a queue pair", source);
         let limits = QueuePairLimits {
             sends_max: self.limits.depth,
             receives_max: shape.receives,
@@ -296,7 +296,7 @@ impl Builder {
 
     fn new_domain(&self) -> Result<ProtectionDomain, JoinError> {
         let domain = ProtectionDomain::new(&self.context);
-        domain.map_err(|source| self.failed("make a protection domain", source))
+        domain.map_err(|source| self.failed("create a protection domain", source))
     }
 
     fn domain(

@@ -174,7 +174,7 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
              the switch and the network interface (ip link)"
         ),
         AsyncEvent::PortActive(port) if port == choice.port => {
-            tracing::info!(device, port, "the port has its link back");
+            tracing::info!(device, port, "the port's link is up again");
         }
         event => tracing::debug!(device, ?event, "device event"),
     }

@@ -22,7 +22,9 @@ impl Site {
     pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
         self.check_region_order()?;
         if region == Region::ROW {
-            return Err(JoinError::BadOptions("give a region another number than the rows have"));
+            return Err(JoinError::BadOptions(
+                "give the region a number that differs from the number of the rows",
+            ));
         }
         let bytes = bytes.max(1).checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
         let pages = Pages::sized(bytes, self.page_size());
@@ -64,14 +66,14 @@ impl Site {
         }
         let device = self.device().name.as_str();
         let tried = try_denial(self.context(), self.choice());
-        match tried.map_err(|source| self.failed("try whether a write is denied", source))? {
+        match tried.map_err(|source| self.failed("test whether a write is denied", source))? {
             Verdict::Denied => {}
             Verdict::LetThrough => return Err(JoinError::NotDenied { device: device.to_owned() }),
             // Some NICs have no loopback.
             Verdict::Untried(why) => tracing::warn!(
                 device,
                 why,
-                "this device cannot be tried for denial of writes without the right"
+                "cannot test whether this device denies writes without permission"
             ),
         }
         self.denial.get_or_init(|| ());

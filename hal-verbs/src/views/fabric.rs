@@ -230,9 +230,9 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             device: report.choice.name,
             peer: node.unwrap_or_default(),
             own: report.choice.gid.address,
-            why: self
-                .loss_of(view, peer)
-                .map_or("no answer in time".into(), |loss| format!("{loss}{}", loss.advice())),
+            why: self.loss_of(view, peer).map_or("no answer arrived in time".into(), |loss| {
+                format!("{loss}{}", loss.advice())
+            }),
         }
     }
 

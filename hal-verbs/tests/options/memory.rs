@@ -114,7 +114,7 @@ fn lock_failure_at_any_step_names_the_limit() {
         assert!(text.contains("may lock") && text.contains("ulimit -l"), "{text}");
         locked += 1024;
     }
-    let all = ["make a completion queue", "make a queue pair", "register memory"];
+    let all = ["create a completion queue", "create a queue pair", "register memory"];
     assert_eq!(actions.into_iter().collect::<Vec<_>>(), all);
 }
 

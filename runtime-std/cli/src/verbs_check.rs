@@ -11,8 +11,7 @@ use tramontane_verbs::check::{self, CheckError, End, Finding, Options, TcpTalk, 
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::output::print_result;
 
-pub(super) const EXAMPLES: &str =
-    "  tramontane verbs check --listen 10.9.0.1:7009     on the one host
+pub(super) const EXAMPLES: &str = "  tramontane verbs check --listen 10.9.0.1:7009     on one host
   tramontane verbs check 10.9.0.1:7009              on the other
       both print the same verdicts, for both directions
   tramontane verbs check --loopback
@@ -79,7 +78,11 @@ pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!("{failed} of {} checks failed", report.findings.len());
-    Err(Failure::new(Status::Device, what, "follow the advice in their lines, and check again"))
+    Err(Failure::new(
+        Status::Device,
+        what,
+        "follow the advice printed with each of them, and run the check again",
+    ))
 }
 
 /// Opens the connection between the two sides.
@@ -108,7 +111,7 @@ fn make(
     stream: TcpStream,
     json: bool,
 ) -> Result<Vec<Finding>, Failure> {
-    let failed = |error| Failure::system("cannot talk to the other end", &error);
+    let failed = |error| Failure::system("cannot communicate with the other end", &error);
     let mut talk = TcpTalk::new(stream).map_err(failed)?;
     let mut written = Ok(());
     let findings = check::run(options, end, &mut talk, |found| {

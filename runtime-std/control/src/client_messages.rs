@@ -416,30 +416,33 @@ pub enum ClientRefusal {
     /// Another client uses the id.
     #[error(
         "another client already uses this id; choose a different id, or wait until that client's \
-         lease has ended"
+         lease has expired"
     )]
     IdTaken,
     /// The group has forgotten the client.
     #[error(
-        "the lease has ended, so the group has forgotten this client, and unacknowledged lines \
+        "the lease has expired, so the group has forgotten this client, and unacknowledged lines \
          may have been delivered; check which were, and publish the rest as a new client"
     )]
     LeaseOver,
     /// The group remembers too many publishing clients, or too many from the client's source.
     #[error(
-        "the group remembers at most 4096 clients, and from one address or user only as many as \
-         leave room for others; close clients properly, so that they are forgotten at once, or \
-         wait until leases have ended (client_lease_ms)"
+        "the group remembers at most 4096 clients, and fewer from a single address or user; close \
+         clients properly, so that they are forgotten at once, or wait until leases have expired \
+         (client_lease_ms)"
     )]
     TooMany,
     /// The member has too many clients, or too many from the client's source.
     #[error(
-        "the member serves at most 1024 clients, and from one address or user only as many as \
-         leave room for others; give the addresses of more members, or end some clients"
+        "the member serves at most 1024 clients, and fewer from a single address or user; give the \
+         addresses of more members, or stop some clients"
     )]
     MemberFull,
     /// The requested level needs a log.
-    #[error("the subgroup has no log, so nothing becomes durable; ask for the level delivered")]
+    #[error(
+        "the subgroup has no log, so its messages do not become durable; request the level \
+         delivered"
+    )]
     NotLogged,
     /// The client received nothing for too long, or lagged by more messages than the member keeps.
     #[error(

@@ -176,7 +176,7 @@ impl<'p> Receivers<'p> {
                 self.running -= 1;
                 if is_first {
                     let what = format!("the process for {place} {end}");
-                    let advice = "find out why it ended, and copy again";
+                    let advice = "check its output and the system log, and copy again";
                     self.failed(Rank::Killed, Failure::peer_lost(what, advice));
                 }
             }

@@ -181,16 +181,16 @@ impl Job {
                 if source.kind() == std::io::ErrorKind::AddrInUse =>
             {
                 let what = format_args!(
-                    "{address} is in use, perhaps by this node of the group, whose address the \
-                     copy needs"
+                    "{address} is in use, perhaps by this node of the group; the copy needs that \
+                     address"
                 );
-                let advice = "stop the node during the copy, or give 'copy' a group file with \
-                              other ports, at all nodes";
+                let advice = "stop the node during the copy, or use a group file with other ports \
+                              on all nodes";
                 Failure::group(what, advice)
             }
             StartError::OtherConfiguration { node, .. } => {
                 let what = format_args!(
-                    "node {node} does not copy from node {}, or has another group file or \
+                    "node {node} does not copy from node {}, or has a different group file or \
                      --stall-timeout",
                     self.sender
                 );

@@ -252,7 +252,7 @@ impl Ledger {
 }
 
 fn lost(why: impl std::fmt::Display) -> Failure {
-    Failure::peer_lost(why, "find out why it ended, and copy again")
+    Failure::peer_lost(why, "check its output and the system log, and copy again")
 }
 
 fn unexpected() -> Failure {

@@ -128,9 +128,11 @@ const EXAMPLES: &str = "  tramontane-copy data.bin --to /mnt/a,/mnt/b,/mnt/c
       a file into three directories of this machine, by a process each
   tramontane-copy --config group.toml --id 1 --to /srv/data
   tramontane-copy --config group.toml --id 0 model/ index.db
-      on the hosts of a group file: node 1 takes what node 0 copies; every node of the file takes part
+      on the hosts of a group file: node 1 receives what node 0 copies; every node in the file \
+takes part
   tramontane-copy --config group.toml --id 0 --fabric verbs --allow-clear data.bin
-      the same over RDMA, in clear, from hosts that meet over TCP; give these options at all of them";
+      the same over RDMA, unencrypted, for hosts that meet over TCP; give these options on all of \
+them";
 
 /// Copy files and directories to several places at once.
 ///
@@ -300,8 +302,11 @@ fn hosts(
     };
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {
-            let what = format_args!("node {own} is the one that copies to the others");
-            return Err(Failure::usage(what, "give it files, and no --to; or give --from"));
+            let what = format_args!("node {own} is the sender of this copy");
+            return Err(Failure::usage(
+                what,
+                "give it files and no --to, or choose a different sender with --from",
+            ));
         }
         let sent = sending::send(&mut job, &arguments.files, interrupts.flag(), &|| {
             Ok(interrupts.check()?)
@@ -309,8 +314,11 @@ fn hosts(
         return Ok(Some(sent?));
     }
     let (true, [to]) = (arguments.files.is_empty(), arguments.to.as_slice()) else {
-        let what = format_args!("node {own} receives what node {from} copies");
-        return Err(Failure::usage(what, "give it one --to, and no files; or give --from"));
+        let what = format_args!("node {own} is a receiver of the copy from node {from}");
+        return Err(Failure::usage(
+            what,
+            "give it one --to and no files, or choose a different sender with --from",
+        ));
     };
     let received = receiving::receive(&mut job, to, interrupts.flag()).map_err(|failure| {
         // The receiver knows that it was interrupted, but not by which signal.
@@ -333,11 +341,8 @@ fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> 
         Some(Carrier::Verbs) if usual == Carrier::Tcp => Ok(Carrier::Verbs),
         Some(wanted) if wanted == usual => Ok(usual),
         Some(_) => {
-            let what = "the nodes of the group file meet in another way";
-            Err(Failure::usage(
-                what,
-                "leave --fabric out, or give 'verbs' where the file has 'tcp'",
-            ))
+            let what = "the group file uses a different fabric";
+            Err(Failure::usage(what, "omit --fabric, or use 'verbs' with a group file for 'tcp'"))
         }
     }
 }

@@ -184,7 +184,7 @@ impl CopyMember {
         let Stopped::Halted { by, .. } = stopped else { return stopped.clone().into() };
         if let Some(node) = by {
             let what =
-                format_args!("node {node} considered this node dead, and continued without it");
+                format_args!("node {node} declared this node dead, and continued without it");
             let advice = "check whether this node or its network was stopped, and copy again";
             return Failure::peer_lost(what, advice);
         }

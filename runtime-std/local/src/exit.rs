@@ -54,13 +54,14 @@ pub enum Status {
 impl Status {
     /// All statuses, for the help texts and for interpreting a worker's status.
     const ALL: [(Self, &'static str); 14] = [
-        (Self::Other, "the operating system refused something, or a bug"),
+        (Self::Other, "an operating system error, or a bug"),
         (Self::Usage, "wrong arguments or configuration"),
         (Self::Input, "input unreadable or empty, or a record too large"),
         (Self::Resources, "not enough shared memory, disk, or another resource"),
         (
             Self::Group,
-            "a member is missing, runs twice or has another configuration; or the group may not form",
+            "a member is missing, runs twice or has a different configuration; or the group may \
+             not form",
         ),
         (Self::PeerLost, "a member was lost or stalled during the run"),
         (Self::Disagreement, "members delivered different messages, or not all of them"),

@@ -143,7 +143,8 @@ impl Output {
         for item in items {
             waiting = self.0.wait_for_room(waiting).unwrap_or_else(|mut waiting| {
                 waiting.discard = true;
-                let what = "its reader took nothing for too long, and the other members do not wait longer";
+                let what = "its reader read nothing for too long, and the other members do not \
+                            wait any longer";
                 self.0.fail(io::Error::new(io::ErrorKind::TimedOut, what));
                 waiting
             });

@@ -43,7 +43,7 @@ impl LogOptions {
             _ => "trace".to_owned(),
         };
         let filter: Targets = wanted.parse().map_err(|error| {
-            let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
+            let what = format_args!("{LOG_VARIABLE}={wanted} is invalid: {error}");
             Failure::usage(what, "set it to a level such as info, or unset it")
         })?;
         let format = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);

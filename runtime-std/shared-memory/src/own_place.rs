@@ -139,7 +139,7 @@ impl OwnPlace {
                 tracing::warn!(
                     folder = %self.path.display(),
                     "this group's files in shared memory were removed while it runs; they are \
-                     made again, and no member is lost; keep cleaners away from that folder"
+                     re-created, and no member is lost; keep cleaners away from that folder"
                 );
                 LOOK_PAUSE
             }

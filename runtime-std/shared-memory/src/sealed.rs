@@ -129,9 +129,9 @@ pub(super) enum Unusable {
     NotAllocated,
     #[error("it does not have the agreed length")]
     Length,
-    #[error("it was made by another process, or for another purpose")]
+    #[error("it was created by another process, or for another purpose")]
     Owner,
-    #[error("the message that announces it is not understood")]
+    #[error("the message that announces it is malformed")]
     Message,
     #[error("the peer has sent too many descriptors")]
     TooMany,

@@ -45,8 +45,8 @@ pub enum ClientError {
     /// The groups have closed the client's place, because it was disconnected for longer than its
     /// lease.
     #[error(
-        "the groups have closed this client's place, because it was away for too long; connect \
-         again"
+        "the groups have given up this client's place, because it was disconnected for too long; \
+         connect again"
     )]
     Closed,
     /// Another client has taken this client's place.

@@ -86,7 +86,7 @@ impl Service {
             (Purpose::Meet | Purpose::Client | Purpose::Restart, _) => Ok(()),
         };
         if let Err(error) = served {
-            tracing::debug!(%node, %error, "a client of the control server went away");
+            tracing::debug!(%node, %error, "a client of the control server disconnected");
         }
     }
 

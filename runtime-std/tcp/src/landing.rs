@@ -25,7 +25,7 @@ use super::stream_end::End;
 const AHEAD_MAX: usize = 512;
 
 /// The connection's end if one end opens a view anew after the view was used.
-const ANEW: End = End::Malformed("a view opened anew after it was used");
+const ANEW: End = End::Malformed("a view reopened after use");
 
 /// The connection's end if its peer writes out of range.
 const OUTSIDE: End = End::Malformed("a write outside its row");
@@ -70,7 +70,7 @@ impl Landing {
             return Ok(None);
         }
         let is_as_long = u64::try_from(rows.row_bytes(*rank)) == Ok(theirs.row_bytes);
-        if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of another length")) }
+        if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of the wrong length")) }
     }
 
     /// Returns whether the peer may have the view open.
@@ -268,7 +268,7 @@ mod tests {
         assert!(views.is_ready(VIEW) && lands(&mut views, VIEW));
         assert!(matches!(views.take_open(NEXT, 1, LAYOUT), Ok(None)));
         let short = views.open(NEXT, &rows(LAYOUT), Rank(1));
-        assert!(matches!(short, Err(End::Malformed("a row of another length"))), "{short:?}");
+        assert!(matches!(short, Err(End::Malformed("a row of the wrong length"))), "{short:?}");
     }
 
     #[test]

@@ -186,9 +186,7 @@ fn appearance(outcome: &Outcome, strength: Strength) -> Appearance {
     let (class, symbol, word) = match (outcome, strength) {
         (Outcome::Held { .. }, _) => ("passed", "✓", "holds"),
         (Outcome::Broken { .. }, Strength::Must) => ("failed", "✗", "broken"),
-        (Outcome::Broken { .. }, Strength::Should) => {
-            ("should", "!", "broken, but only recommended")
-        }
+        (Outcome::Broken { .. }, Strength::Should) => ("should", "!", "broken, but not required"),
         (Outcome::Inconclusive(_), _) => ("inconclusive", "?", "inconclusive"),
         (Outcome::NotJudged(_), _) => ("not-judged", "·", "not judged"),
     };

@@ -255,7 +255,7 @@ fn own_check(own: &OwnCheck, quotes: &Quotes, out: &mut impl Write) -> io::Resul
         }
         OwnOutcome::Broken { times, finding } => {
             let times = words::times(*times);
-            writeln!(out, "  {BAD}✗ {command}{BAD:#} (own) is broken {times}")?;
+            writeln!(out, "  {BAD}✗ {command}{BAD:#} (user check) is broken {times}")?;
             finding::happened(finding, BAD, quotes, out)
         }
     }

@@ -34,7 +34,7 @@ impl core::fmt::Display for Failure {
         out.write_str(": ")?;
         match self.cause {
             Cause::Lost(cause) => core::fmt::Display::fmt(&cause, out),
-            Cause::NoMemory => out.write_str("it had no memory for a message"),
+            Cause::NoMemory => out.write_str("it did not have enough memory for a message"),
             Cause::Fabric => out.write_str("its fabric refused a post"),
         }
     }

@@ -72,7 +72,7 @@ impl core::fmt::Display for SendError {
             Self::NotRoot => out
                 .write_str("only the first member of a group can send; open one group per sender"),
             Self::Busy => {
-                out.write_str("the previous message is not completed; send again once it is")
+                out.write_str("the previous message has not completed; send again once it has")
             }
             Self::Ended => {
                 out.write_str("the group has ended; open another one among the remaining members")

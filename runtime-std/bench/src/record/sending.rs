@@ -237,9 +237,7 @@ impl Sending {
         let outcome = world::run(&plan).map_err(|error| BenchError::Setup(error.to_string()))?;
         if outcome.ending != Ending::Calm || !outcome.complaints.is_empty() {
             let ending = outcome.ending;
-            return Err(BenchError::Setup(format!(
-                "the simulated run did not come to rest: {ending:?}"
-            )));
+            return Err(BenchError::Setup(format!("the simulated run did not finish: {ending:?}")));
         }
         Ok(Figures::from([
             ("gb_per_s", outcome.gigabytes_per_second()),

@@ -62,7 +62,7 @@ impl InputWriter {
         let file = nameless(folder).map_err(|errno| match errno {
             Errno::NOENT | Errno::ACCESS | Errno::ROFS | Errno::NOTDIR => {
                 let reason =
-                    "no file can be made there; set TRAMONTANE_SHM_DIR to a folder of your own";
+                    "no file can be created there; set TRAMONTANE_SHM_DIR to a folder of your own";
                 Failure::from(Error::NotPermitted { path: folder.to_path_buf(), reason })
             }
             errno => refused(folder, errno.into()),

@@ -201,8 +201,10 @@ impl<'p> Supervisor<'p> {
                 Phase::Died(end) => {
                     let what =
                         format!("member {rank} (process {}) {end} during the run", member.pid);
-                    let failure =
-                        Failure::peer_lost(what, "find out why it ended, and start again");
+                    let failure = Failure::peer_lost(
+                        what,
+                        "check its output and the system log, and start again",
+                    );
                     Some((0, failure))
                 }
                 Phase::Failed(failure) => match failure.status {

@@ -170,7 +170,7 @@ fn text(report: &LogReport) -> String {
     }
     if report.torn {
         let known = match report.noted {
-            Some(_) => "its node did not note that it was durable",
+            Some(_) => "its node did not record that it was durable",
             None => {
                 "it was never durable, or it is damaged; only its node's --state folder can tell"
             }

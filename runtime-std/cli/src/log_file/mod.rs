@@ -43,8 +43,10 @@ fn read_kind(state: &mut dyn Read, has_file: bool) -> io::Result<Option<[u8; 1]>
     }
     let is_file = [WHOLE, ROTATED].contains(&kind);
     let what = match (has_file, is_file) {
-        (true, false) => "the members have no --log; start all with --log, or this one without it",
-        (false, true) => "the members have a --log; start this one with a --log too",
+        (true, false) => {
+            "the members were started without --log; start all with --log, or this one without it"
+        }
+        (false, true) => "the members were started with --log; start this one with --log too",
         _ => return Ok(Some(kind)),
     };
     Err(io::Error::new(ErrorKind::InvalidData, what))

@@ -105,8 +105,8 @@ fn exposition(
         "Time from reading a line of the input to its delivery here, sampled one line at a time";
     text.histogram("delivery_latency_seconds", latency, &meter.latencies());
     let uptime = Duration::from_millis(status.uptime_ms).as_secs_f64();
-    text.gauge("uptime_seconds", "Since this process became a member", uptime);
-    let joining = "Nodes that are taking over state from this one";
+    text.gauge("uptime_seconds", "Time since this process became a member", uptime);
+    let joining = "Nodes that are receiving state from this node";
     for (name, help, value) in [
         ("view", "The view that is installed", status.view),
         ("view_members", "Members of the view", count(&status.members)),

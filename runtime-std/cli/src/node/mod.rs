@@ -69,13 +69,13 @@ pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.tom
 
 The log:
   The logs of all members are identical: 'tail -F log-0 log-1 log-2' follows them. A joining node \
-takes the log over from a member, or from its durable log. FILE must be a regular file, which is \
-replaced once the node is a member. If the group is formed anew, the old log is kept as FILE.1, \
-FILE.2, and so on. If there are several subgroups, each has its own log: FILE.NAME.
+receives the log from a member, or restores it from its durable log. FILE must be a regular file, \
+which is replaced once the node is a member. If the group is formed anew, the old log is kept as \
+FILE.1, FILE.2, and so on. If there are several subgroups, each has its own log: FILE.NAME.
   In a subgroup that is not logged, give --log to all nodes or to none: a node that differs is \
 refused. Without --log, a node keeps the last 1000 lines, at most 16 MB, and passes them on to \
 joining nodes.
-  SIGHUP makes a node reopen FILE, for logrotate. A node that joins later takes over the lines \
+  SIGHUP makes a node reopen FILE, for logrotate. A node that joins later receives only the lines \
 since then, unless the subgroup is logged.
 
 Durable logs:
@@ -84,17 +84,17 @@ logs: --data DIR, else FILE.data next to --log FILE, else group.data-K next to g
 --json, it prints how much is durable whenever that changes: \
 {\"durable\":{\"here\":N,\"majority\":M,\"all\":K}} counts the lines since the group began that \
 are on the disk of this node, of a majority, and of all members.
-  A node whose disk fails or is full ends with status 4, and durable messages stay. 'tramontane \
-log DIR/NAME' prints, checks and measures such a log.
+  A node whose disk fails or is full exits with status 4, and durable messages are kept. \
+'tramontane log DIR/NAME' prints, checks and measures such a log.
   If all nodes ended, start them again in any order, with the same commands. The group continues \
-once most of its last members are there, with everything that was durable at a majority; the other \
-members may come later. Each node reports which nodes it is waiting for. --restart-with-less at \
-one node continues without them.
+once a majority of its last members is running, with everything that was durable at a majority; \
+the other members may return later. Each node reports which nodes it is waiting for. \
+--restart-with-less at one node continues without them.
 
 Forming the group:
   The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have \
 ended, the group is formed anew only if every initial node is started with --new-group. Otherwise \
-the nodes exit with status 5, and their logs stay as they are.
+the nodes exit with status 5, and their logs are left unchanged.
 
 The end:
   SIGINT and SIGTERM make the node leave. It exits with 0 when the others continue without it. A \

@@ -222,7 +222,7 @@ fn write_rest(
         }
         if let Some(patience) = patience.filter(|patience| last.1.elapsed() >= *patience) {
             let what = format_args!(
-                "the output was not read for {} s, and its end is lost",
+                "the output was not read for {} s, and the rest of it is lost",
                 patience.as_secs()
             );
             return Err(Failure::new(

@@ -106,7 +106,7 @@ fn damaged_record_is_named_but_not_printed() {
 fn unusable_log_is_reported_in_one_line() {
     let place = Place::new();
     run(&place, Path::new("/nowhere"), &[]).failed(3, &["/nowhere"]);
-    run(&place, place.path(), &["--check"]).failed(3, &["has no log"]);
+    run(&place, place.path(), &["--check"]).failed(3, &["does not contain a log"]);
     let folder = filled(&place, 3);
     let log = open(&folder);
     run(&place, &folder, &[]).failed(5, &["another process uses the log"]);

@@ -67,7 +67,7 @@ fn replaced_log_tail_is_set_aside_and_named() {
         log.commit(&mut batch).expect("room");
         drop(log);
         let two = durable_node(&group, 2, &[]);
-        two.await_errors("the group went on without 3 records of this node; they are kept in ");
+        two.await_errors("the group continued without 3 records of this node; they are kept in ");
         let errors = two.errors();
         let kept = errors.split("kept in ").nth(1).and_then(|rest| rest.lines().next());
         let name = kept.and_then(|kept| kept.rsplit('/').next()).expect("a path").to_owned();
@@ -99,7 +99,9 @@ fn damaged_records_are_repaired_from_a_member() {
     std::fs::write(&segment, bytes).expect("it can be written");
     let two = durable_node(&group, 2, &[]);
     for number in [3, 7] {
-        two.await_errors(&format!("records {number} to {number} were damaged, and are repaired"));
+        two.await_errors(&format!(
+            "records {number} to {number} were damaged, and have been repaired"
+        ));
     }
     assert_back(&group, nodes, two, 20);
     let checked = group.place.run(&["log", folder.to_str().expect("a path"), "--check"]);

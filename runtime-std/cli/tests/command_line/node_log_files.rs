@@ -105,7 +105,8 @@ fn nodes_that_differ_in_log_are_refused() {
         nodes.pop().expect("the last").kill();
         group.await_members(&[0, 1]);
         let refused = without(2);
-        refused.failed_at_last(5, &["the members have a --log", "start this one with a --log too"]);
+        refused
+            .failed_at_last(5, &["the members were started with --log", "this one with --log too"]);
         let _third = group.node(2, &[]);
         group.await_members(&[0, 1, 2]);
     }

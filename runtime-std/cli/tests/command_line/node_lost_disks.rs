@@ -153,7 +153,7 @@ fn one_damaged_state_copy_of_two_is_repaired() {
     }
     let nodes = start(&group, &[0, 1]);
     group.await_members(&[0, 1]);
-    nodes[0].await_errors("membership.json was damaged, and is written again from the other copy");
+    nodes[0].await_errors("membership.json was damaged, and has been restored from the other copy");
     nodes[1].await_errors("membership-2.json was damaged");
     // The advice of the third node works.
     let mut third = durable_node(&group, 2, &[]);

@@ -22,7 +22,7 @@ fn removed_folder_loses_no_member() {
     nodes.pop().expect("the last").kill();
     nodes[0].write(&lines(0, 0..20));
     group.await_same(&[0, 1, 2, 3], 20);
-    nodes[0].await_errors("they are made again");
+    nodes[0].await_errors("they are re-created");
     group.await_members(&[0, 1, 2, 3]);
     let status = String::from_utf8(group.run("status", &[]).output).expect("text");
     assert!(

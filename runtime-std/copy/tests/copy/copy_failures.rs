@@ -130,9 +130,7 @@ fn changed_source_file_fails_copy_everywhere() {
         receivers[0].signal(Signal::CONT);
         root.wait().failed(3, &["large changed while it was copied"]);
         for (receiver, to) in receivers.into_iter().zip(&to) {
-            receiver
-                .wait()
-                .failed(3, &["the sending node", "large changed while it was copied"]);
+            receiver.wait().failed(3, &["the sending node", "large changed while it was copied"]);
             assert_eq!(content(to).len(), 1, "nobody has it");
         }
     }

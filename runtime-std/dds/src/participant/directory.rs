@@ -45,7 +45,7 @@ pub(crate) enum Refusal {
          remove it from the description instead"
     )]
     Declared(String),
-    #[error("there is no topic \"{0}\"")]
+    #[error("there is no topic \"{0}\"; check the name")]
     Unknown(String),
 }
 

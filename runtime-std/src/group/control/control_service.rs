@@ -59,7 +59,7 @@ impl ControlService {
         match purpose {
             Purpose::Ask => {
                 if let Err(error) = operator::answer(&mut session, &self.board, self.requests()) {
-                    tracing::debug!(%error, "an operator went away");
+                    tracing::debug!(%error, "an operator disconnected");
                 }
             }
             Purpose::Join => {

@@ -40,8 +40,10 @@ impl Probed {
     /// running member, so no other advice is safe.
     pub(crate) fn stranger(&self) -> Option<Waiting> {
         let (node, why) = self.refused.as_ref()?;
-        Some(Waiting::Stranger { node: node.get(), answer: format!("its address cannot be used: \
-                                                                    {why}") })
+        Some(Waiting::Stranger {
+            node: node.get(),
+            answer: format!("its address cannot be used: {why}"),
+        })
     }
 
     /// Returns the reason why a node without a log waits while another node restarts.

@@ -113,7 +113,9 @@ impl StartingMember {
                     ) {
                         Ok(let_in) => (let_in.admission.clone(), Vec::new(), Some(let_in)),
                         Err(AttemptError::AllGone) => {
-                            tracing::info!("all members are gone; looking for the group again");
+                            tracing::info!(
+                                "all members have been lost; looking for the group again"
+                            );
                             is_again = true;
                             continue;
                         }

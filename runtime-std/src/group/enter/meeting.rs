@@ -444,7 +444,7 @@ impl MeetingHandler for FormingHandler<'_> {
 
     fn receive(&self, mut session: Session) {
         if let Err(error) = operator::answer_forming(&mut session, &self.waiting()) {
-            tracing::debug!(%error, "an operator went away");
+            tracing::debug!(%error, "an operator disconnected");
         }
     }
 }

@@ -244,7 +244,8 @@ impl Joiners {
             let Some(ready) = self.waiting.pop_front() else { return };
             match view.change(|node| node.request_join(ready.node)) {
                 Ok(()) => self.wished = Some(Wished::Node(ready)),
-                Err(error) => tracing::warn!(node = %ready.node, %error, "a node cannot be let in"),
+                Err(error) => tracing::warn!(node = %ready.node, %error, "a node cannot be \
+                                                                          admitted"),
             }
         }
     }

@@ -103,7 +103,7 @@ impl AskedReads {
     /// Adds a read whose range has been checked.
     pub(crate) fn add(&mut self, read: AskedRead) -> Result<(), End> {
         if self.0.len() >= READS_MAX {
-            return Err(End::Malformed("more reads than may wait"));
+            return Err(End::Malformed("more pending reads than are allowed"));
         }
         self.0.push_back(read);
         Ok(())

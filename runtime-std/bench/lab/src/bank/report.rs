@@ -128,7 +128,7 @@ impl Outcome {
             return Ok(());
         };
         let what = format_args!("{wrong}; the history is {kept}");
-        Err(Failure::new(Status::Disagreement, what, "please report this with it"))
+        Err(Failure::new(Status::Disagreement, what, "please report this, with the history"))
     }
 }
 

@@ -244,7 +244,10 @@ impl<'p> Supervisor<'p> {
             interrupts.check()?;
             if Instant::now() >= until {
                 let what = format_args!("{what} did not arrive within {limit:?}");
-                return Err(Failure::peer_lost(what, "run it with fewer other processes"));
+                return Err(Failure::peer_lost(
+                    what,
+                    "reduce the load of this machine, and start again",
+                ));
             }
             self.take_event(TICK)?;
         }
@@ -273,7 +276,10 @@ impl<'p> Supervisor<'p> {
             }
             CrewEvent::Ended(end) => {
                 let what = format_args!("{} {end} during the run", member.name);
-                return Err(Failure::peer_lost(what, "find out what ended it, and start again"));
+                return Err(Failure::peer_lost(
+                    what,
+                    "check its output and the system log, and start again",
+                ));
             }
         }
         Ok(())

@@ -168,14 +168,14 @@ impl Service {
         match why {
             Cut::Refused(refusal) => connection.refuse(*refusal),
             Cut::Ended | Cut::Gone(SessionError::Closed) => {
-                return tracing::debug!(client = name, %why, "a client is gone");
+                return tracing::debug!(client = name, %why, "a client disconnected");
             }
             Cut::Gone(_) | Cut::Malformed => {}
         }
         if matches!(why, Cut::Refused(refusal) if *refusal != ClientRefusal::TooSlow) {
             return tracing::info!(client = name, %why, "a client is refused");
         }
-        tracing::warn!(client = name, %why, "a client is cut off");
+        tracing::warn!(client = name, %why, "a client was disconnected");
         self.cut_total += 1;
         self.cut.truncate(CUT_MAX - 1);
         self.cut.push_front(CutClient { name, why: why.to_string() });
@@ -188,7 +188,7 @@ impl Service {
             let over = leases.look(&known, (own, &senders), is_here, now);
             let Some(outlet) = self.member.outlet(*subgroup) else { continue };
             for (life, attachments) in over {
-                tracing::info!(client = %life.id, "the lease of a client is over");
+                tracing::info!(client = %life.id, "the lease of a client has expired");
                 outlet.put_word(Origin::LeaseEnds { life, attachments });
             }
             outlet.ring();

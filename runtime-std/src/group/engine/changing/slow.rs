@@ -31,7 +31,7 @@ impl<R: Replica> Engine<R> {
         }
         for Slow { node, holds, lasts, .. } in slow.iter().filter(|slow| slow.lasts >= bound) {
             if let Some(rank) = view.rank_of(*node) {
-                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is given up");
+                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is evicted");
                 present.change(|node| node.peer_lost(rank));
             }
         }
