@@ -134,7 +134,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Holds => out.write_str("holds"),
-            Self::InPart(reason) => write!(out, "holds partly: {reason}"),
+            Self::InPart(reason) => write!(out, "partly holds: {reason}"),
             Self::NotApplicable(reason) => write!(out, "not applicable: {reason}"),
         }
     }

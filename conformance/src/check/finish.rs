@@ -203,14 +203,14 @@ fn doubt(ledger: &mut Ledger, order: &mut FinishOrder, bounds_known: bool) {
             all.into_iter().chain([&mut order.total, &mut order.acyclic, &mut order.prefix])
         {
             tally.doubt(line, || {
-                "a message was delivered again after the judge had forgotten it".to_owned()
+                "a message was redelivered after the judge had forgotten it".to_owned()
             });
         }
     }
     if let Some(line) = ledger.doubts.order {
         for tally in [&mut order.total, &mut order.acyclic, &mut order.prefix] {
             tally.doubt(line, || {
-                "messages were delivered again in another order, after so many that the judge had forgotten them"
+                "messages were redelivered in a different order, after the judge had forgotten them"
                     .to_owned()
             });
         }

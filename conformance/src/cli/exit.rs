@@ -115,7 +115,7 @@ impl Failure {
             NotFound => "create the folder first",
             IsADirectory => "name a file",
             PermissionDenied => "name a file that you may write",
-            _ => "name another file",
+            _ => "choose a different file",
         };
         Self::new(Status::Broken, format_args!("cannot write {name}: {error}"), advice)
     }

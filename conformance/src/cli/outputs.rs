@@ -20,7 +20,7 @@ pub(super) struct ReportOptions {
     /// Write one HTML page, with diagrams of broken promises
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Have a program judge each history too: it is started with the history's path, and writes a
+    /// Also let a program judge each history: it is started with the history's path, and writes a
     /// line for each violation, {"what": "a sentence", "lines": [12, 40]}
     #[arg(long = "check-program", value_name = "CMD")]
     check_programs: Vec<String>,

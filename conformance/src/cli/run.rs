@@ -58,7 +58,7 @@ pub struct RunArguments {
     /// Maximum number of rounds for scenarios that are played in rounds
     #[arg(long, value_name = "N", default_value_t = NODES_MAX)]
     rounds: usize,
-    /// Features that the implementation has to claim; if one is missing, the run is broken
+    /// Features that the implementation must claim; if one is missing, the run counts as broken
     #[arg(long, value_name = "FEATURES", value_delimiter = ',', value_parser = feature)]
     require: Vec<Feature>,
     /// The numbers of the faults in "random-faults" to inject, or "none"
@@ -185,7 +185,7 @@ fn failure(error: &DriveError) -> Failure {
             Failure::new(Status::Broken, error, "check the path of the adapter's program")
         }
         DriveError::NotOurs(_) | DriveError::InUse(_) => {
-            Failure::new(Status::Usage, error, "name another folder with --output")
+            Failure::new(Status::Usage, error, "choose a different folder with --output")
         }
         DriveError::Output { path, source } => Failure::output(path.display(), source),
         DriveError::System { .. } => {

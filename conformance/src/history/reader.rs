@@ -25,7 +25,7 @@ pub enum Trouble {
     #[error("longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// The history's last line is incomplete, because its writer was stopped.
-    #[error("the history is cut off in the middle of this line")]
+    #[error("the history ends in the middle of this line")]
     Cut,
     /// The stream failed.
     #[error("cannot be read: {0}")]

@@ -30,7 +30,7 @@ impl CaseStatus {
         }
         if let Some(cut) = &verdict.cut {
             return Self::Inconclusive(format!(
-                "judged up to the point where it is cut off: {cut}"
+                "judged up to the point where it is truncated: {cut}"
             ));
         }
         if !musts().any(|one| matches!(one.outcome, Outcome::Held { .. })) {

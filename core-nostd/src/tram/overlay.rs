@@ -150,8 +150,7 @@ impl core::fmt::Display for OverlayError {
             ),
             Self::Cycle(group) => write!(
                 out,
-                "group {group} is its own ancestor; make the groups \
-                                               a tree"
+                "group {group} is its own ancestor; change a parent so that the groups form a tree"
             ),
             Self::SecondRoot(group) => {
                 write!(out, "group {group} is a second root; give it a parent")

@@ -111,7 +111,7 @@ fn publish(
                 let _ = writeln!(
                     io::stderr(),
                     "line {number} was not published: it is longer than {limit} bytes; raise \
-                     message_max in the group file, at all members"
+                     message_max in the group file of all members"
                 );
             }
         }

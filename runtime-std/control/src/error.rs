@@ -36,7 +36,7 @@ pub enum MeshError {
     },
     /// Another process already listens at the local address.
     #[error(
-        "{address} is in use; stop this member if it is already running, or choose another port"
+        "{address} is in use; stop this member if it is already running, or choose a different port"
     )]
     AddressInUse {
         /// Local address.

@@ -182,7 +182,7 @@ pub struct CopyCommand {
     /// Id of this node in the group file
     #[arg(long, value_name = "ID", requires = "config")]
     id: Option<u32>,
-    /// Id of the node that copies to the others [default: the first in the group file]
+    /// Id of the sending node [default: the first in the group file]
     #[arg(long, value_name = "ID", requires = "config")]
     from: Option<u32>,
     /// Transport for the data [default: shared memory, or the fabric of the group file; nodes that
@@ -199,8 +199,9 @@ pub struct CopyCommand {
     blocks: BlockOptions,
     #[command(flatten)]
     join: JoinOption,
-    /// Give up a copy that makes no progress for this many seconds; a member that is stopped or cut
-    /// off counts as lost after half of that time. Must be the same on all nodes of a group file
+    /// Abandon a copy that makes no progress for this many seconds; a member that is stopped or
+    /// unreachable counts as lost after half of that time. Must be the same on all nodes of a group
+    /// file
     #[arg(long, value_name = "SECONDS", default_value = STALL_DEFAULT_S, value_parser = stall_time)]
     stall_timeout: Duration,
     /// Print the result as one JSON object

@@ -101,7 +101,7 @@ impl Replica for Deliveries {
             if let Ok(notice) = serde_json::from_slice(message.payload) {
                 self.watched.change(|ledger| ledger.apply(message.sender.get(), notice));
             } else {
-                tracing::warn!(node = %message.sender, "a notice that cannot be understood");
+                tracing::warn!(node = %message.sender, "a malformed notice");
             }
         }
     }

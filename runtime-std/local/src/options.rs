@@ -102,8 +102,8 @@ pub struct DeviceArguments {
     /// else the first of the port]
     #[arg(long, value_name = "KEY", help_heading = "RDMA")]
     pub pkey: Option<Pkey>,
-    /// Include the GID in packets on InfiniBand too, as routers between subnets require; if one of
-    /// two members sets this, both do it
+    /// Include the GID in packets on InfiniBand too, as routers between subnets require; if either
+    /// of two members sets this option, both use it
     #[arg(long, help_heading = "RDMA")]
     pub grh: bool,
     /// Use huge pages for rows and blocks, or normal pages if the system has none (sysctl

@@ -76,13 +76,13 @@ pub enum Stopped {
     #[error("{0}: {1}")]
     Refused(String, String),
     /// A replica cannot continue, because its log contradicts itself.
-    #[error("the replica is broken: {0}")]
+    #[error("an internal error stopped the replica: {0}")]
     Shard(tramontane_core::tram::Halt),
     /// The application refused another replica's state.
     #[error("the application refused the state of its group: {0}")]
     StateRefused(String),
     /// The node's state is damaged.
-    #[error("the node is broken: {0}")]
+    #[error("an internal error stopped the node: {0}")]
     Broken(StepError),
 }
 

@@ -45,7 +45,7 @@ pub enum ClientError {
     /// The groups have closed the client's place, because it was disconnected for longer than its
     /// lease.
     #[error(
-        "the groups have given up this client's place, because it was disconnected for too long; \
+        "the groups have freed this client's place, because it was disconnected for too long; \
          connect again"
     )]
     Closed,
@@ -64,7 +64,7 @@ pub enum ClientError {
     #[error("{0}")]
     NoMemory(String),
     /// The client is broken.
-    #[error("the client is broken: {0}")]
+    #[error("an internal error stopped the client: {0}")]
     Broken(tramontane_core::tram::Halt),
 }
 

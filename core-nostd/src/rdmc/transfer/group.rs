@@ -75,7 +75,7 @@ impl core::fmt::Display for SendError {
                 out.write_str("the previous message has not completed; send again once it has")
             }
             Self::Ended => {
-                out.write_str("the group has ended; open another one among the remaining members")
+                out.write_str("the group has ended; open a new group of the remaining members")
             }
             Self::TooLarge { blocks, blocks_max } => {
                 out.write_str("the message has ")?;

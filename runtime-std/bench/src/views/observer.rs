@@ -244,7 +244,8 @@ impl<'i> Observer<'i> {
             .map(|(node, running)| (*node, state_of(self.crew.pid(running.worker))))
             .collect();
         format!(
-            "{what} in {patience:?}; last view: {last:?}; running: {:?}; processes: {processes:?}; nodes: {statuses:?}",
+            "{what} within {patience:?}; last view: {last:?}; running: {:?}; processes: \
+             {processes:?}; nodes: {statuses:?}",
             self.running
         )
     }

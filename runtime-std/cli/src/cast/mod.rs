@@ -169,7 +169,7 @@ impl CastOptions {
             (Carrier::Tcp | Carrier::Verbs, Some(_)) => {
                 return wrong(
                     "--group applies only to shared memory",
-                    "leave it out; --addresses identifies the members",
+                    "omit it, because --addresses identifies the members",
                 );
             }
             (Carrier::SharedMemory | Carrier::Tcp, _) if self.device.given().is_some() => {
@@ -180,7 +180,7 @@ impl CastOptions {
                 let option = self.network.given().unwrap_or_default();
                 return wrong(
                     &format!("{option} applies only to members on a network"),
-                    "leave it out, or give --fabric tcp or --fabric verbs",
+                    "omit it, or give --fabric tcp or --fabric verbs",
                 );
             }
             (Carrier::SharedMemory, None) => {

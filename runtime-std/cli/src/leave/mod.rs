@@ -44,10 +44,7 @@ pub(super) fn run(arguments: &LeaveOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let until = Instant::now() + limit;
     let incarnation = visits.ask_to_leave(node, limit, interrupts.flag()).map_err(|error| {
-        Failure::with_text(
-            Status::Group,
-            format_args!("node {node} was not asked to leave: {error}"),
-        )
+        Failure::with_text(Status::Group, format_args!("cannot ask node {node} to leave: {error}"))
     })?;
     let mut out = None;
     loop {

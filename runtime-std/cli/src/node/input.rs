@@ -218,7 +218,7 @@ impl LineWay {
         let Line::Whole(line) = line else {
             let what = format_args!("it is longer than {} bytes", self.line_max);
             return refused(format!(
-                "{what}; raise message_max or large_max in the group file at all members"
+                "{what}; raise message_max or large_max in the group file of all members"
             ));
         };
         let number = self.handed_over + 1;

@@ -38,7 +38,7 @@ pub(super) fn serve(
         let what = format_args!("cannot serve metrics at {address}: {error}");
         Failure::usage(
             what,
-            "give --metrics another address, or stop the program that listens there",
+            "give --metrics a different address, or stop the program that is listening there",
         )
     };
     let found = address.resolve().map_err(|error| taken(&error))?;

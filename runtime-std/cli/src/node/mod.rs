@@ -191,7 +191,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     group_file::check_node(&description, node)?;
     if let (true, Some(option)) = (description.fabric != Carrier::Verbs, arguments.device.given()) {
         let what = format_args!("{option} applies only to RDMA devices");
-        let advice = "leave it out, or set fabric = \"verbs\" in the group file at all members";
+        let advice = "omit it, or set fabric = \"verbs\" in the group file of all members";
         return Err(Failure::usage(what, advice));
     }
     let input = arguments.input_subgroup(&description, node)?;
@@ -329,7 +329,7 @@ impl NodeOptions {
             if self.data.is_none() && self.data_keep_mb.is_some() {
                 let what =
                     format_args!("--data-keep-mb is given, but node {node} has no durable log");
-                let advice = "leave it out, or set logged = true in the group file at all members";
+                let advice = "omit it, or set logged = true in the group file of all members";
                 return Err(Failure::usage(what, advice));
             }
             return Ok(self.data.clone());
@@ -376,7 +376,7 @@ impl NodeOptions {
         };
         let Some(id) = description.subgroup(name) else {
             let what = format!("--subgroup {name} is not in the group file");
-            return wrong(&what, "give one of its subgroups");
+            return wrong(&what, "choose one of its subgroups");
         };
         let sends =
             description.subgroups.get(id.index()).is_some_and(|s| s.senders().contains(&node));
@@ -384,7 +384,7 @@ impl NodeOptions {
             let what = format!("node {node} does not send in subgroup {name}");
             return wrong(
                 &what,
-                "give another --subgroup, or add the node to the senders in the group file",
+                "choose a different --subgroup, or add the node to the senders in the group file",
             );
         }
         Ok(Some(id))
@@ -417,7 +417,7 @@ impl NodeOptions {
 fn log_of_subgroup(path: &Path, name: &str) -> Result<PathBuf, Failure> {
     if name.contains('/') || name.contains('\0') {
         let what = format_args!("the name of subgroup \"{name}\" cannot be part of a file name");
-        return Err(Failure::usage(what, "rename the subgroup, or leave out --log"));
+        return Err(Failure::usage(what, "rename the subgroup, or omit --log"));
     }
     Ok(with_ending(path, name))
 }

@@ -24,7 +24,7 @@ pub(super) struct ReplicaStatusOptions {
     #[arg(long, value_name = "SECONDS", default_value = "5", allow_negative_numbers = true,
           value_parser = seconds)]
     time_limit: Duration,
-    /// Exit with status 10 if a replica does not answer, or does not count in quorums
+    /// Exit with status 10 if a replica does not answer, or has no vote
     #[arg(long)]
     expect_all: bool,
     /// Print JSON, with everything that the replicas report

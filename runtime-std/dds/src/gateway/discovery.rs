@@ -168,7 +168,7 @@ fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<S
                     .to_owned(),
                 None,
             ),
-            other => (format!("its {other:?} is not the default; use the default"), None),
+            other => (format!("its policy {other:?} is not the default; use the default"), None),
         };
         why.push(reason);
         match alike {

@@ -84,7 +84,7 @@ pub enum StartError {
     /// The description does not contain this node.
     #[error(
         "node {node} is not in the group file, which lists {known:?}; use one of these, or add the \
-         node to the file at all members"
+         node to the group file of all members"
     )]
     UnknownNode {
         /// The node.

@@ -54,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A level's name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LevelName {
-    /// Handed over on receipt
+    /// Delivered on receipt
     Unordered,
     /// One order over all writers
     Atomic,
