@@ -108,7 +108,7 @@ impl Summary {
         let in_view = match self.in_view {
             0 => String::new(),
             in_view => format!(
-                "\nOf the {in_view} numbers in view when the parameters were chosen, {} hold; of the \
+                "\nOf the {in_view} numbers known when the parameters were chosen, {} hold; of the \
                  other {}, {}.",
                 self.in_view_held,
                 self.numbers - in_view,
