@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn payload_contains_the_message_name_unless_empty() {
+    fn non_empty_payload_contains_the_message_name() {
         assert_eq!(name(&payload("n1/1/0", 7)), Some("n1/1/0"));
         assert_eq!(name(&payload("n1/1/0", 0)), None);
     }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_passes_the_check_and_large_values_saturate() {
+    fn zero_passes_check_and_large_values_are_clamped() {
         assert_eq!(Checks::On.unseal(0), Some(0));
         assert_eq!(Checks::On.unseal(Checks::On.seal(u64::MAX)), Some(SEALED_MAX));
         assert_eq!(Checks::Off.unseal(Checks::Off.seal(u64::MAX)), Some(u64::MAX));

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_adapted_to_the_device() {
+    fn limits_are_clamped_to_device_capabilities() {
         let wild = Limits { depth: u32::MAX, signal_every: 0, ..Limits::default() };
         assert_eq!((wild.within(128).depth, wild.within(128).signal_every), (128, 1));
         let tiny = Limits { depth: 1, signal_every: 1000, ..Limits::default() };

@@ -55,7 +55,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     // The other members lose a member that leaves, so none leaves before all have delivered
     // everything.
     through.wait();
-    // From here on, it is no error if other members leave first, so the program does not ask
+    // From here on, it is not an error if other members leave first, so the program does not ask
     // `close` for the reason.
     drop(running);
     Ok(sequence)

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn members_reaching_the_same_view_deliver_the_same() {
+    fn members_in_same_next_view_deliver_same_messages() {
         let (play, last) = removal(false, true);
         assert_eq!(broken(&play.verdict()), [(CheckId::ViewSameSet, vec![8, 9, last])]);
         assert_eq!(broken(&removal(true, true).0.verdict()), []);

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_history_is_judged_up_to_its_end() {
+    fn truncated_history_is_judged_up_to_its_end() {
         let text = [GROUP, START, r#"{"ev":"deliv"#].concat();
         let verdict = judged_by(&text);
         assert_eq!((verdict.events, verdict.cut.map(|cut| cut.line)), (2, Some(3)));

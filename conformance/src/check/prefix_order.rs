@@ -226,14 +226,14 @@ mod tests {
     const ALL: &[&str] = &["a/1/0", "b/1/0", "a/1/1"];
 
     #[test]
-    fn crashed_node_may_stop_at_any_message() {
+    fn crashed_node_may_stop_delivering_at_any_message() {
         for end in 0..ALL.len() {
             assert_eq!(crash(ALL, &ALL[..end]), []);
         }
     }
 
     #[test]
-    fn gap_at_crashed_node_is_broken() {
+    fn gap_in_crashed_nodes_deliveries_is_a_violation() {
         // The lines are a group, two starts, three multicasts, and then the deliveries of a and b.
         assert_eq!(crash(ALL, &["a/1/0", "a/1/1"]), [(CheckId::PrefixOrder, vec![8, 9, 11])]);
     }

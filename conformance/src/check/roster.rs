@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn fault_ends_by_its_opposite_or_a_kill() {
+    fn counter_fault_or_kill_ends_a_fault() {
         let mut roster = Roster::default();
         roster.fault(1, "n0", FaultKind::Stop, 0).expect("a fault");
         roster.fault(1, "n1", FaultKind::Partition, 0).expect("a fault");

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_without_a_file_go_to_the_folder() {
+    fn report_without_a_path_goes_to_output_folder() {
         let outputs = options(None, Some("x.html")).outputs(Some(Path::new("out"))).expect("fine");
         let names: Vec<&str> = outputs.files.iter().filter_map(|(_, path)| path.to_str()).collect();
         assert_eq!(names, ["out/results.json", "out/junit.xml", "x.html"]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_output_accepts_one_report() {
+    fn standard_output_accepts_only_one_report() {
         assert!(!options(Some("-"), None).outputs(None).expect("fine").text);
         let failure = options(Some("-"), Some("-")).outputs(None).expect_err("two reports in one");
         assert_eq!(failure.status, Status::Usage);

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupting_signal_determines_the_status() {
+    fn interrupting_signal_determines_the_exit_status() {
         for (signal, status) in [(2, Status::Interrupted), (SIGTERM, Status::Terminated)] {
             assert_eq!(failure(&DriveError::Interrupted(signal)), Failure::silent(status));
         }

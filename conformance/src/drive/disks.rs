@@ -146,7 +146,7 @@ mod tests {
     use std::io::BufRead as _;
 
     #[test]
-    fn command_with_disk_keeps_the_working_folder() {
+    fn command_with_simulated_disk_keeps_working_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let disks = match Disks::mount(vec![folder.path().to_owned()], Trouble::Full) {
             Ok(disks) => disks,

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folder_of_other_program_is_left_unchanged() {
+    fn folder_of_another_program_is_left_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("thesis.txt"), "years of work").expect("written");
         assert!(matches!(Folder::take(folder.path()), Err(DriveError::NotOurs(_))));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_runs_folder_loses_only_its_scenarios() {
+    fn reused_output_folder_loses_only_old_scenarios() {
         let root = tempfile::tempdir().expect("a folder");
         let path = root.path().join("deep/results");
         let folder = Folder::take(&path).expect("a new one");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn uncreatable_folder_is_an_error() {
+    fn folder_that_cannot_be_created_is_an_error() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         assert!(matches!(Folder::take(&file.path().join("below")), Err(DriveError::Output { .. })));
     }

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn link_can_be_cut_in_one_direction() {
+    fn network_link_can_be_blocked_in_one_direction() {
         let Some(network) = built(Means::Privileged, 3) else { return };
         network.cut(0, 1).expect("neighbours can be told");
         // The answer to a datagram from the second node would have to use the cut direction.

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_line_does_not_hide_the_next() {
+    fn invalid_line_does_not_hide_the_next_line() {
         let text = [b"\xff\n" as &[u8], START, b"\n"].concat();
         assert_eq!(troubles(&text), [Err((1, Trouble::NotUtf8(0))), Ok(2)]);
     }

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoted_lines_have_the_readers_numbers() {
+    fn quoted_history_lines_have_matching_line_numbers() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history");
         std::fs::write(&path, "one\n\nthree\r\n\u{fffd}\nfive").expect("written");

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_broken_required_promise_fails() {
+    fn only_violating_a_required_promise_fails_case() {
         let broken = || finding("broken", &[1]);
         for id in CheckId::ALL {
             let status = CaseStatus::of(&verdict(&[(*id, broken())]));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn unproven_promise_does_not_pass() {
+    fn undecided_promise_makes_the_case_inconclusive() {
         let status = CaseStatus::of(&verdict(&[(CheckId::Validity, open("n1 is unfinished"))]));
         assert_eq!(status, CaseStatus::Inconclusive("validity: n1 is unfinished".to_owned()));
         let should = CaseStatus::of(&verdict(&[(CheckId::Quiescence, open("n1 is unfinished"))]));

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guard_needs_order_between_writes_or_completions() {
+    fn guard_requires_write_order_or_completion_visibility() {
         let with = |promises| Capabilities {
             promises,
             writes_max: 4,

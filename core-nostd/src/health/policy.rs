@@ -79,7 +79,7 @@ mod tests {
     /// Tries all combinations of discretes that are equal at both channels or missing at one of
     /// them.
     #[test]
-    fn both_channels_never_continue() {
+    fn policy_never_lets_both_channels_continue() {
         let (one, other) = (Rank(0), Rank(1));
         let named = [None, Some(one), Some(other)];
         for policy in [Policy::HaltBoth, Policy::Survivor(one), Policy::Exclusion, Policy::Witness]

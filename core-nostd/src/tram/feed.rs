@@ -272,7 +272,7 @@ mod tests {
     /// A message that has the name of a null but a destination or a payload is treated as a
     /// message.
     #[test]
-    fn null_has_neither_destinations_nor_payload() {
+    fn null_with_destinations_or_payload_is_a_message() {
         let timestamp = Timestamp::new(3, 1, Rank(2));
         let null = Fed::of(&Content::Null { timestamp }).expect("it takes a position");
         assert!(null.is_null() && !fed(1, 0).is_null());
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_slot_does_not_match_another_lap() {
+    fn slot_of_another_lap_is_not_read() {
         let shape = shape();
         let ring = Ring::of_client(&shape);
         let lines: std::vec::Vec<Line> =

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_complete_in_order_ignoring_late_ones() {
+    fn lists_complete_in_order_despite_late_completions() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let first = follow.took(3);
         let second = follow.took(5);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_stamp_list_stamps_the_log() {
+    fn log_is_synced_when_its_stamp_list_completes() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let lists = [1, 2, 3, 4].map(|tail| follow.took(tail));
         (follow.stamp_sent, follow.stamped_by) = (true, lists[3]);
@@ -253,7 +253,7 @@ mod tests {
     /// The very first list has number zero, which is also the value of `stamped_by` without a
     /// stamp.
     #[test]
-    fn unstamped_or_reassigned_log_does_not_count() {
+    fn unstamped_or_refused_log_is_not_counted() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let first = follow.took(3);
         follow.appended(first);
@@ -266,7 +266,7 @@ mod tests {
 
     /// Sequence numbers wrap around, even in the middle of this test.
     #[test]
-    fn carried_payloads_arrive_with_their_list() {
+    fn payloads_count_when_their_list_completes() {
         for from in [0, SEQUENCES - 2, SEQUENCES - 1] {
             let mut follow = Follow { posted: from, done: from, ..Follow::default() };
             let [before, carrying, behind] = [3, 4, 5].map(|tail| follow.took(tail));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_lists_still_hold_their_entries() {
+    fn entries_of_lists_in_flight_stay_reserved() {
         let mut follow =
             Follow { stage: FollowStage::Synced, acknowledged: 5, ..Follow::default() };
         follow.took(9);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_read_the_log_until_landing_or_grant() {
+    fn list_reads_the_log_until_it_lands() {
         let mut follow = Follow { stage: FollowStage::Synced, ..Follow::default() };
         assert!(!follow.reads_on());
         follow.flying = 1;
@@ -359,7 +359,7 @@ mod tests {
     /// If two lists in flight carried payloads, the index from which the first one reads would be
     /// forgotten.
     #[test]
-    fn one_list_at_a_time_carries_payloads() {
+    fn only_one_list_in_flight_carries_payloads() {
         let mut follow = Follow { carry: 2, carry_end: 5, ..Follow::default() };
         assert!(follow.carries());
         let list = follow.took(5);

@@ -317,7 +317,7 @@ mod tests {
     /// If the process existed, its link after the last of one kind would be the first of the next
     /// kind, which belongs to another process.
     #[test]
-    fn process_outside_the_overlay_has_no_link() {
+    fn nonexistent_process_has_no_link() {
         let limits = Limits {
             clients: 5,
             log_entries: 2,

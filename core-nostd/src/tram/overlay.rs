@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_changes_the_overlay_digest() {
+    fn any_changed_overlay_field_changes_the_digest() {
         let of = |parents: &[Option<u16>]| tree(parents).map(|overlay| overlay.digest());
         assert_ne!(of(&[None, Some(0), Some(0)]), of(&[None, Some(0), Some(1)]));
         assert_eq!(of(&[None, Some(0)]), of(&[None, Some(0)]));

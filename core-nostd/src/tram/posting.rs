@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_contents_are_joined() {
+    fn adjacent_contents_share_one_write() {
         let mut list = posting(8);
         assert!(list.content(at(64), at(64), 100));
         assert!(list.content(at(192), at(192), 64));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn region_list_is_bounded_in_bytes() {
+    fn region_list_never_exceeds_its_byte_limit() {
         let mut list = Posting::to_region(
             &Capabilities {
                 promises: Promises::all(),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_write_is_bounded_by_the_fabric() {
+    fn joined_write_never_exceeds_the_fabric_limit() {
         let mut list = posting(2);
         assert!(list.content(at(0), at(0), 1000));
         assert!(list.content(at(1000), at(1000), 24));
@@ -261,7 +261,7 @@ mod tests {
         /// everything that it has accepted, whole, from its source to its target. A guard follows
         /// everything that was added before it, and a header precedes the contents that follow it.
         #[test]
-        fn list_carries_all_accepted_data_within_limits(
+        fn list_carries_accepted_data_and_never_exceeds_limits(
             writes_max in 1..6_usize,
             room_bytes in 200..3000_usize,
             adds in proptest::collection::vec((0..5_u8, area(), area(), 0..300_usize), 1..24),

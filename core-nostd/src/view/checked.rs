@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn every_view_value_fits_a_checked_cell() {
+    fn largest_view_values_fit_in_checked_cells() {
         let last = Rank(u16::try_from(MEMBERS_MAX - 1).expect("small"));
         let accepted = Accepted { ballot: Ballot::of(last), count: u16::MAX };
         survives(ViewColumn::Stance, Stance { promise: last, accepted }.encode());

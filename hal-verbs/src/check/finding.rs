@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_round_trip_and_other_bytes_are_refused() {
+    fn findings_round_trip_and_invalid_bytes_are_refused() {
         for verdict in [Verdict::Passed, Verdict::Note, Verdict::Failed, Verdict::Skipped] {
             let finding = Finding {
                 check: Check::Loss,

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn address_is_found_at_another_index() {
+    fn device_address_is_found_at_new_index() {
         let choice = again(&Wanted::default(), |device| {
             // Another entry that is equally good has a lower index.
             device.ports[0].gids = vec![
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn meeting_address_is_preferred() {
+    fn address_used_by_the_meeting_is_preferred() {
         let mut device = rxe();
         let before = chosen(&device, &Wanted::default());
         device.ports[0].gids = vec![gid(0, V2, "::ffff:10.1.1.1"), gid(2, V2, "::ffff:10.9.0.7")];
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn renewed_choice_has_the_ports_lid_and_mtu() {
+    fn renewed_choice_uses_current_lid_and_mtu() {
         let infiniband = |lid| {
             move |device: &mut Device| {
                 let port = &mut device.ports[0];

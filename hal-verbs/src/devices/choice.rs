@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn working_address_is_chosen() {
+    fn routable_roce_v2_address_is_chosen() {
         let choice = one(rxe()).choose(&Wanted::default()).expect("a choice");
         assert_eq!((choice.port, choice.gid.index, choice.mtu_bytes), (1, 1, 1024));
         let gid = GidChoice::Address("10.9.0.1".parse().expect("an address"));
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_is_chosen_by_number_preferring_full_membership() {
+    fn partition_choice_prefers_full_membership() {
         let entry = |index, key| Partition { index, key: PartitionKey(key) };
         let mut device = rxe();
         device.ports[0].partitions = vec![entry(0, 0x7fff), entry(1, 0x0001), entry(3, 0x8001)];

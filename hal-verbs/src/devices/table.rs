@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_data_too() {
+    fn device_table_serializes_as_json() {
         let json = serde_json::to_value(Devices { devices: vec![samples::rxe()] }).expect("data");
         assert_eq!(json["devices"][0]["ports"][0]["gids"][1]["address"], "::ffff:10.9.0.1");
         assert_eq!(json["devices"][0]["kind"], "soft-roce");

@@ -172,7 +172,7 @@ mod tests {
     use crate::{Limits, Site, ViewOptions};
 
     #[test]
-    fn shared_key_of_region_is_read_only() {
+    fn key_shared_for_a_region_is_read_only() {
         let network = Network::new(1, Clock::Virtual);
         let device = network.add_device(Profile::strict());
         let site = Site::open(&device.wanted(), &Limits::default(), None).expect("it opens");

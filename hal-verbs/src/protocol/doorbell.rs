@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_arming_sends_one_notice() {
+    fn repeated_arming_sends_only_one_notice() {
         let mut bell = Doorbell::new();
         bell.arm();
         bell.sent(Due::ASLEEP);

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_number_exceeds_all_posted() {
+    fn stale_request_number_exceeds_all_posted_numbers() {
         assert!(Name::send(1, 5).number_from(6) > 1 << 40);
     }
 }

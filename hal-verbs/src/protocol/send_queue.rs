@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn full_queue_has_a_signalled_request() {
+    fn full_send_queue_contains_a_signalled_request() {
         for requests in 1..=4 {
             let mut queue = SendQueue::new(DEPTHS);
             while post(&mut queue, requests, None).is_some() {}

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_overlap_by_whole_groups() {
+    fn range_overlap_is_judged_by_eight_byte_groups() {
         let place = Place::of(100, 20);
         for (offset, length, meets) in
             [(120, 8, false), (119, 1, true), (88, 8, false), (96, 1, true), (0, 200, true)]
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn range_is_free_after_its_update() {
+    fn range_is_free_after_its_update_arrives() {
         let mut under_way = UnderWay::new();
         under_way.add(4, Place::of(0, 64));
         under_way.add(5, Place::of(64, 64));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_lists_guards_fit_in_an_update() {
+    fn guards_of_longest_list_fit_one_update() {
         let mut update = UpdateWriter::new(0, false);
         for at in 0..WRITES_MAX {
             assert!(update.record(at * 64, 64).is_some());

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_queues_are_reported_to_views() {
+    fn failed_queues_are_reported_once_to_views() {
         let mut events = DeviceEvents::default();
         let told = [
             AsyncEvent::CompletionQueueError(7),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_port_loses_no_peer_and_is_requeried() {
+    fn port_change_loses_no_peer_and_is_requeried() {
         let told = [
             AsyncEvent::PortError(1),
             AsyncEvent::PortActive(1),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn event_reads_are_bounded() {
+    fn event_reads_per_poll_are_bounded() {
         let mut events = DeviceEvents::default();
         let (news, left) = take(&mut events, &[AsyncEvent::QueuePairError(3); 100]);
         assert_eq!((news.queue_pairs().len(), left), (64, 36));

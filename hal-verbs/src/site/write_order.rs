@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn operator_overrides_the_order_promise() {
+    fn operator_setting_overrides_reported_write_order() {
         assert_eq!(decided(true, None), WriteOrder::ByDevice);
         assert_eq!(decided(false, None), WriteOrder::ByUpdates);
         assert_eq!(decided(true, Some(false)), WriteOrder::ByUpdates);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_promise_only_write_order() {
+    fn ordered_updates_promise_only_write_order() {
         let limits = Limits {
             write_order: Some(false),
             address_order: Some(true),

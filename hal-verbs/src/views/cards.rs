@@ -208,7 +208,7 @@ mod tests {
     use crate::REGIONS_MAX;
 
     #[test]
-    fn slot_fits_card_of_any_connection_count() {
+    fn card_slot_fits_any_number_of_connections() {
         for connections in 0..=REGIONS_MAX + 2 {
             assert!(place_bytes(connections) - CARD_OFFSET >= Card::bytes(connections));
             assert_eq!(place_bytes(connections) % 64, 0);

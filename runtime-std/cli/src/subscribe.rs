@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_position_is_a_number_or_now() {
+    fn first_position_must_be_number_or_now() {
         assert_eq!(first_place("now"), Ok(First::Now));
         assert_eq!(first_place("7"), Ok(First::Place(7)));
         assert!(first_place("-1").is_err() && first_place("then").is_err());

@@ -256,7 +256,7 @@ mod tests {
         /// If the member knows all positions of the history, the position found is the first that
         /// differs, whatever the orders are.
         #[test]
-        fn first_changed_place_is_exact(
+        fn first_changed_position_is_found_exactly(
             common in prop::collection::vec(any::<u8>(), 0..300),
             was in prop::collection::vec(0..9_u8, 0..300),
             is in prop::collection::vec(9..19_u8, 0..300),
@@ -292,7 +292,7 @@ mod tests {
     /// A subscriber that has not received anything yet connects to a re-formed group whose order is
     /// shorter.
     #[test]
-    fn shorter_order_is_distinguished_by_earlier_positions() {
+    fn shorter_order_is_recognised_by_earlier_positions() {
         let old = OrderModel::of(&[1; 50], 2, 0);
         let earlier = vec![old.positions[0], old.positions[2], old.positions[34]];
         let history = History::begin_at(old.end(), earlier, 2).expect("they rise");

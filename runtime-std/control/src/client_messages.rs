@@ -531,7 +531,7 @@ mod tests {
 
     /// Orders that differ in any message can be distinguished, wherever that message is.
     #[test]
-    fn position_differs_with_any_message_before_it() {
+    fn position_digest_covers_all_earlier_messages() {
         let message = |sender, client, payload| PublishedMessage {
             place: 0,
             view: 1,

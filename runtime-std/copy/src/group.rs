@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn largest_group_of_receivers_fits() {
+    fn largest_number_of_receivers_is_accepted() {
         for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
             for receivers in [1, 3, 511, 1023] {
                 let description = job(receivers, carrier).describe().expect("it is a group");

@@ -294,7 +294,7 @@ mod tests {
     /// Covers each row of the table of outcomes that one member can see: the event, and the
     /// decision.
     #[test]
-    fn first_outcome_notice_decides() {
+    fn first_outcome_notice_determines_the_decision() {
         let committed = Decision::Commit(sum());
         let mut ledger = ready();
         ledger.apply(0, Notice::Commit(sum()));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn commit_before_readiness_does_not_count() {
+    fn commit_before_all_are_ready_is_refused() {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Ready(sum()));
         ledger.apply(0, Notice::Commit(sum()));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn slowest_receiver_limits_taken_chunks() {
+    fn slowest_receiver_determines_number_of_taken_chunks() {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Taken { chunks: 3, bytes: 300 });
         assert_eq!(ledger.chunks_taken(), None, "one has not accepted the manifest");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_ends_with_every_receivers_result() {
+    fn copy_ends_after_every_receivers_result() {
         let mut ledger = ready();
         ledger.apply(0, Notice::Commit(sum()));
         ledger.apply(1, Notice::Placed { files: 5 });

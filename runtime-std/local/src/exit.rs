@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_have_distinct_codes() {
+    fn exit_statuses_have_distinct_codes() {
         for (index, (status, _)) in Status::ALL.iter().enumerate() {
             assert_eq!(Status::of(status.code()), *status);
             assert!(Status::ALL[..index].iter().all(|(other, _)| other.code() != status.code()));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn exhausted_resources_have_their_own_status() {
+    fn exhausted_resources_have_a_separate_exit_status() {
         let status =
             |code| Failure::system("cannot start", &io::Error::from_raw_os_error(code)).status;
         use rustix::io::Errno;

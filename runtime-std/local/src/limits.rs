@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_thread_reports_lack_of_resources() {
+    fn failure_to_start_thread_reports_lacking_resources() {
         let panic = std::panic::catch_unwind(|| {
             std::thread::scope(|scope| {
                 // No address space has room for this stack.

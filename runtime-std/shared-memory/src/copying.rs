@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_store_kinds_copy_exact_range() {
+    fn cached_and_streaming_copies_touch_exact_range() {
         let source: Vec<u8> = (0..5000_u32).map(|index| (index % 253) as u8).collect();
         for stores in [Stores::Cached, Stores::Streaming] {
             for from in [0, 1, 31, 64] {

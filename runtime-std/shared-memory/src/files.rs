@@ -235,7 +235,7 @@ mod tests {
     use crate::mounted::Mounted;
 
     #[test]
-    fn full_folder_is_an_error_without_remains() {
+    fn full_folder_is_an_error_leaving_no_files() {
         let Some(place) = Mounted::new("files") else {
             println!("skipped: this user may not mount a small file system");
             return;

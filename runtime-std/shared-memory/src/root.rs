@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn unique_names_differ() {
+    fn unique_group_names_differ() {
         let one = GroupName::unique("demo").expect("a name");
         assert_ne!(one, GroupName::unique("demo").expect("a name"));
         assert!(one.as_str().starts_with("demo-"));

@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn group_takes_whole_pages_and_bells() {
+    fn group_size_includes_whole_pages_and_doorbells() {
         assert_eq!(group_bytes([4096, 4097].into_iter()), 4096 + 8192 + 2 * 4096);
         assert_eq!(group_bytes([usize::MAX, usize::MAX].into_iter()), u64::MAX);
     }
 
     #[test]
-    fn held_memory_is_not_counted_as_missing() {
+    fn memory_already_held_is_not_required_again() {
         assert!(check_space(u64::MAX, || u64::MAX).is_ok());
         assert!(check_space(4096, || u64::MAX).is_ok());
         let error = check_space(u64::MAX, || 4096).expect_err("too much");

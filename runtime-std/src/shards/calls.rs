@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn given_up_two_member_view_is_renewed() {
+    fn request_for_new_view_gives_up_current_one() {
         let (called, caller) = two();
         caller.calls.call(NodeId(1));
         let mut views = Vec::new();

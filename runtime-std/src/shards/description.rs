@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_tree_is_refused_with_group_name() {
+    fn error_names_group_with_invalid_parent() {
         let group = |name: &str, parent: &str| {
             let parent =
                 if parent.is_empty() { String::new() } else { format!("parent = \"{parent}\"\n") };
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_times_are_checked() {
+    fn invalid_overlay_sizes_and_times_are_refused() {
         let with =
             |line: &str| groups(&format!("{line}\n[[groups]]\nname = \"a\"\nreplicas = 3\n"));
         assert!(matches!(with("clients_max = 0"), Err(DescriptionError::Clients(0))));

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn client_place_has_one_holder_at_a_time() {
+    fn client_place_has_only_one_holder() {
         let (lives, places) = (Lives::new(Duration::from_secs(60)), places());
         let node = places.client_node(ClientNumber(0));
         let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 2 });

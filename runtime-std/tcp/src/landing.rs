@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn view_is_ready_only_with_equal_layouts() {
+    fn view_is_ready_only_if_layouts_match() {
         let mut views = Landings::default();
         assert!(!opened(&mut views, VIEW, LAYOUT));
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_open_is_kept_across_local_reopen() {
+    fn peers_opened_view_is_remembered_across_local_reopen() {
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_and_future_views_accept_no_writes() {
+    fn ended_or_future_view_accepts_no_writes() {
         let mut views = Landings::default();
         opened(&mut views, NEXT, LAYOUT);
         assert!(views.take_open(NEXT, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn view_is_over_until_peer_reopens_it() {
+    fn closed_view_is_over_until_peer_reopens() {
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(views.take_close(VIEW).is_err(), "it did not open it");

@@ -1,4 +1,4 @@
-//! What the clauses about regions share: processes with their regions, views between two of them,
+//! Helpers of the clauses about regions: processes with their regions, views between two of them,
 //! and the usual steps.
 
 use std::collections::BTreeMap;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_lost_without_notifying_the_sender() {
+    fn injected_packet_loss_is_not_reported_to_sender() {
         let Some(network) = built(Means::Privileged, 2) else { return };
         if let Err(why) = network.lose(0, 30) {
             return eprintln!("skipped: {why}");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_packets_are_overtaken() {
+    fn delayed_packets_are_overtaken_by_later_ones() {
         let Some(network) = built(Means::Privileged, 2) else { return };
         let slowness = match network.slow(0, 20) {
             Ok(slowness) => slowness,

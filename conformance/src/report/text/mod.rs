@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_recommended_promise_passes_with_notice() {
+    fn violated_recommended_promise_passes_with_notice() {
         let only = verdict(&[(CheckId::Quiescence, finding("n0 posted", &[1]))]);
         let text = plain(&run(vec![case("quiet", None, verdict(&[])), case("chatty", None, only)]));
         assert!(text.contains("chatty: passed, but a recommended promise is broken"), "{text}");

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_encoded_failures_decode() {
+    fn only_valid_failure_encodings_decode() {
         let lost = [
             LossCause::Exited,
             LossCause::Left,

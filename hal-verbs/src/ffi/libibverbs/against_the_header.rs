@@ -109,7 +109,7 @@ fn structures_match_the_header() {
 
 #[test]
 #[ignore = "needs libibverbs-dev and a C compiler: .ci/full"]
-fn numbers_match_the_header() {
+fn constants_match_the_header() {
     let mut comparison = Comparison::default();
     for (name, value) in numbers::DECLARED {
         comparison.number(name, usize::try_from(*value).expect("32 bits"), name);

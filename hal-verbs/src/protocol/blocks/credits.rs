@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn credits_never_overrun_receives_or_deadlock(
+        fn credits_prevent_receive_overrun_and_deadlock(
             steps in prop::collection::vec((0..2_usize, 0..4_u8), 0..2000),
         ) {
             let mut ends = Ends::default();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn count_above_sent_messages_is_rejected() {
+    fn acknowledged_count_above_sent_messages_is_rejected() {
         let mut credits = Credits::default();
         assert!(!credits.take(1));
         credits.send();

@@ -81,7 +81,7 @@ fn excess_offers_lose_their_sender() {
 }
 
 #[test]
-fn channels_take_turns_by_blocks() {
+fn channels_take_turns_after_each_block() {
     let (mut exchange, mut events) = end();
     for channel in [1, 2, 3] {
         for serial in 0..8 {
@@ -102,7 +102,7 @@ fn channels_take_turns_by_blocks() {
 }
 
 #[test]
-fn writes_are_bounded_and_oversized_block_is_refused() {
+fn writes_in_flight_are_bounded_and_oversized_refused() {
     let (mut exchange, mut events) = end();
     for serial in 0..8 {
         let offer = (1, Message::Offer { serial, place: PLACE });

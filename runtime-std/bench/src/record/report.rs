@@ -216,7 +216,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn summary_counts_numbers_and_directions_separately() {
+    fn summary_counts_figures_and_trends_separately() {
         let rows = [
             row(Verdict::Held, false),
             row(Verdict::Held, false),
@@ -236,7 +236,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_in_view_are_counted_separately() {
+    fn figures_known_beforehand_are_counted_separately() {
         let in_view = |verdict| Row { is_in_view: true, ..row(verdict, false) };
         let rows = [
             in_view(Verdict::Held),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn spindle_and_rdmc_each_fit_one_number() {
+    fn spindle_and_rdmc_models_each_fit_one_figure() {
         let fitted = |paper| all().filter(|(of, claim)| *of == paper && claim.fitted).count();
         assert_eq!(Paper::ALL.map(fitted), [1, 1, 0, 0]);
     }

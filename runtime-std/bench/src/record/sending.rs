@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_systems_report_figures() {
+    fn core_and_derecho_models_report_figures() {
         for is_core in [false, true] {
             let case = Sending { bytes: 100, nodes: 3, is_core, ..Sending::default() };
             let figures = case.run(&Profile::default(), 1).expect("it ran");

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_frames_are_read_back() {
+    fn cast_frames_round_trip() {
         for frame in [
             Frame::Record(b""),
             Frame::Record(b"\x01"),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_frames_are_not_read() {
+    fn unknown_frames_are_refused() {
         for message in [&b""[..], b"\x01x", b"\x03", b"\xff"] {
             assert_eq!(Frame::read(message), None);
         }

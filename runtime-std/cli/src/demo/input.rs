@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn missing_folder_is_refused_with_advice() {
+    fn missing_input_folder_is_refused_with_advice() {
         let failure = InputWriter::new(Path::new("/nowhere/at/all")).expect_err("nowhere");
         assert_eq!(failure.status, tramontane_local::exit::Status::Resources);
         assert!(failure.text().contains("TRAMONTANE_SHM_DIR"), "{}", failure.text());
     }
 
     #[test]
-    fn input_of_wrong_length_is_not_mapped() {
+    fn input_file_of_wrong_length_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut writer = InputWriter::new(folder.path()).expect("an input");
         writer.push(b"abc").expect("room");

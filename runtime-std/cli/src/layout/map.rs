@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_senders_have_a_ring() {
+    fn layout_map_shows_rings_only_for_senders() {
         let map = map(Description::builder("g").nodes(3).senders(2));
         let ring = What::Ring { subgroup: 0, slots: 100, stride: 10_256, message_max: 10_240 };
         let control = What::Control { subgroup: 0, unordered: false };
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_fill_row_for_any_subgroups() {
+    fn row_parts_add_up_for_any_subgroups() {
         let subgroup = |name, members: &[u32], senders: &[u32], unordered| SubgroupDescription {
             members: Some(members.to_vec()),
             senders: Some(senders.to_vec()),

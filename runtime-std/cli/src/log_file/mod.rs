@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn old_log_is_kept_or_replaced_by_state() {
+    fn existing_log_is_kept_or_replaced_by_state() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn rotated_log_is_transferred_completely_or_fails() {
+    fn rotated_log_is_transferred_completely_if_possible() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         let log = open(&path);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn log_behind_link_is_replaced_and_link_stays() {
+    fn log_behind_symbolic_link_is_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, link) = (folder.path().join("log"), folder.path().join("link"));
         std::os::unix::fs::symlink(&path, &link).expect("a link");
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn link_at_joining_path_is_refused() {
+    fn symbolic_link_at_temporary_path_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("log"), folder.path().join("other"));
         std::fs::write(&other, "precious\n").expect("a file");
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn log_is_locked_by_one_process() {
+    fn log_can_be_opened_by_one_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         let _first = LogFile::open(&path).expect("it is free");

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_connections_keep_no_request_out() {
+    fn silent_connections_do_not_block_requests() {
         let address = serving();
         let connect = || TcpStream::connect(address).expect("it listens");
         let mut silent: Vec<TcpStream> = Vec::new();

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_text_follows_the_standard() {
+    fn metrics_text_follows_the_prometheus_format() {
         let subgroup =
             |name: &str| SubgroupStatus { name: name.into(), delivered: 7, ..Default::default() };
         let status = GroupStatus {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn promlint_faults_are_found() {
+    fn metrics_linter_detects_faults() {
         let text = "# HELP a_ms Some.\n# TYPE a_ms gauge\na_ms 1\n# TYPE b counter\nb_total 1\n";
         let faults = faults(text);
         assert_eq!(

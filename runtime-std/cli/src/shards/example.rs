@@ -43,7 +43,7 @@ mod tests {
     use tramontane_runtime::shards::Description;
 
     #[test]
-    fn example_overlays_match_defaults() {
+    fn example_overlay_files_match_the_defaults() {
         for tree in [Tree::Base, Tree::Breadth, Tree::Depth] {
             let text = file(tree);
             let parsed = Description::parse(Path::new("overlay.toml"), &text).expect("right");

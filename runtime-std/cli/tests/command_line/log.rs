@@ -40,7 +40,7 @@ fn run(place: &Place, folder: &Path, more: &[&str]) -> crate::support::Ended {
 }
 
 #[test]
-fn messages_are_printed_in_their_order() {
+fn log_messages_are_printed_in_order() {
     let place = Place::new();
     let folder = filled(&place, 100);
     let lines = run(&place, &folder, &[]).succeeded();
@@ -60,7 +60,7 @@ fn messages_are_printed_in_their_order() {
 }
 
 #[test]
-fn check_summarises_log() {
+fn log_check_prints_a_summary() {
     let place = Place::new();
     let folder = filled(&place, 105);
     let mut log = open(&folder);

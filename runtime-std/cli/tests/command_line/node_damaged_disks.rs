@@ -202,7 +202,7 @@ fn case(seed: u64) {
 }
 
 #[test]
-fn damaged_disks_lose_nothing_silently() {
+fn damaged_disks_never_lose_lines_unreported() {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let first = number("TRAMONTANE_SEED").unwrap_or(1);
     for seed in first..first + number("TRAMONTANE_SEEDS").unwrap_or(4) {

@@ -110,7 +110,7 @@ fn damaged_records_are_repaired_from_a_member() {
 
 /// The node lacks far more than fits in one message, or than a join could leave for its last step.
 #[test]
-fn late_node_fetches_log_while_group_continues() {
+fn late_node_fetches_missed_log_during_traffic() {
     let line = format!("{}\n", "y".repeat(8_000));
     let (group, mut nodes) = group_that_went_on(Carrier::TcpWithKey, &line.repeat(2_000));
     nodes.iter().for_each(|node| await_durable(node, 2_010));

@@ -70,7 +70,7 @@ fn node_that_left_rejoins_instead_of_forming() {
 
 /// On shared memory, a live member's lock is enough, although no node has stored anything.
 #[test]
-fn live_member_prevents_new_group() {
+fn live_member_prevents_re_forming_the_group() {
     let group = two_of_three(Carrier::SharedMemory);
     let last = until_the_last_is_alone(&group, |group, id| without_log(group, id, &[]));
     last.signal(Signal::STOP);
@@ -90,7 +90,7 @@ fn live_member_prevents_new_group() {
 /// All members have ended, or the majority has been lost. Each node has its log, but none continues
 /// without help.
 #[test]
-fn ended_group_reforms_with_new_group_everywhere() {
+fn ended_group_re_forms_with_new_group_option() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let start = |more: [&[&str]; 3]| -> Vec<Node> {
@@ -171,7 +171,7 @@ fn network_node_without_state_forms_no_group() {
 }
 
 #[test]
-fn foreign_and_damaged_states_are_reported() {
+fn foreign_or_damaged_state_is_reported() {
     let group = Group::of(Carrier::SharedMemory, 1);
     let mut node = group.node(0, &[]);
     node.await_errors("view 1: 0");
@@ -266,7 +266,7 @@ fn mismatched_heartbeat_is_reported_early() {
 
 /// Any process can listen at a port of this machine before the member does, but without the key.
 #[test]
-fn squatter_at_peer_port_does_not_end_node() {
+fn foreign_listener_at_peer_port_is_tolerated() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let text = group.text();
     let address =

@@ -144,7 +144,7 @@ fn flip(file: &Path, bit: usize) {
 }
 
 #[test]
-fn one_damaged_state_copy_of_two_is_repaired() {
+fn single_damaged_state_copy_is_repaired() {
     let (group, all) = killed_group(Carrier::SharedMemory, 60);
     flip(&state_folder(&group, 0).join(COPIES[0]), 8 * 70);
     std::fs::write(state_folder(&group, 1).join(COPIES[1]), "").expect("a file");
@@ -171,7 +171,7 @@ fn one_damaged_state_copy_of_two_is_repaired() {
 /// This was reported with one flipped bit in a file without a checksum: the log of a removed node
 /// was chosen.
 #[test]
-fn removed_node_with_later_view_does_not_win() {
+fn log_of_removed_node_is_not_chosen() {
     let group = logged_group(Carrier::TcpWithKey, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
@@ -268,7 +268,7 @@ pub fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn older_backup_of_node_does_not_count() {
+fn restored_older_backup_does_not_count() {
     let (group, _) = killed_group(Carrier::TcpWithKey, 30);
     let data = group.place.path().join("data-0");
     let backup = group.place.path().join("backup");

@@ -1,4 +1,4 @@
-//! What the tests of `tramontane-copy` share: sources, destinations, and nodes.
+//! Helpers of the tests of `tramontane-copy`: sources, destinations, and nodes.
 
 // Each test program uses only some of these functions.
 #![allow(dead_code)]

@@ -124,7 +124,7 @@ fn setuid_setgid_and_sticky_bits_are_removed() {
 }
 
 #[test]
-fn group_file_nodes_copy_between_hosts() {
+fn nodes_of_a_group_file_copy_files() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 3] = targets(&place);

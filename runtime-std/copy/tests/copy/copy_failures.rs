@@ -224,7 +224,7 @@ fn failed_move_is_reported_and_leaves_no_files() {
 }
 
 #[test]
-fn local_failed_move_is_reported() {
+fn local_copy_reports_failed_move() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);

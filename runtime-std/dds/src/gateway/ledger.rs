@@ -310,7 +310,7 @@ mod tests {
 
     /// Writers come and go, each with another GUID, and one of them writes all the time.
     #[test]
-    fn silent_writers_are_forgotten_beyond_bound() {
+    fn longest_silent_writers_are_forgotten_beyond_limit() {
         let writer = |number: usize| {
             let mut writer = [0; 16];
             writer[..8].copy_from_slice(&number.to_le_bytes());

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_of_a_library_thread_is_a_failure() {
+    fn panic_in_library_thread_fails_the_gateway() {
         let network = Some(std::net::Ipv4Addr::LOCALHOST.into());
         let options = GatewayOptions { network, rtps_domain: 87, gateways: vec![0] };
         let mut gateway = Gateway::open(options).expect("RTPS");

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_value_is_copied_once() {
+    fn kept_payload_is_copied_only_once() {
         let mut payloads = Payloads::default();
         let mut incoming = Incoming::new(&[5; 3], &mut payloads);
         let (one, other) = (incoming.keep(), incoming.keep());

@@ -72,7 +72,7 @@ fn differing<T: PartialEq + Clone>(one: &[T], other: &[T]) -> Option<(usize, T, 
 /// The reader begins in the middle while others write: each sample arrives once, up to the current
 /// one and beyond.
 #[test]
-fn readers_begin_anywhere_while_samples_are_written() {
+fn reader_can_begin_anywhere_during_writes() {
     const COUNT: u64 = 400;
     for (carrier, clients) in CARRIERS.into_iter().zip([false, true]) {
         let place = Place::new(2, [topic().clients(clients)]).over(carrier);
@@ -211,7 +211,7 @@ fn reader_without_a_log_is_refused() {
 /// The reader is deleted while it catches up: the writer learns of the deletion, and the reader's
 /// thread ends.
 #[test]
-fn reader_deleted_while_catching_up_is_gone() {
+fn reader_deleted_while_catching_up_is_unmatched() {
     let place = Place::new(1, [topic()]);
     let member = place.join(0);
     let mut writer = writer(&member);

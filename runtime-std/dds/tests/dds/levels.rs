@@ -272,7 +272,7 @@ fn full_keep_all_reader_delays_then_rejects() {
 }
 
 #[test]
-fn listeners_may_write_but_not_wait() {
+fn listener_may_write_but_not_wait() {
     let answers = TopicDescription::new("Answers", "Track").sample_max(256);
     let place = Place::new(1, [topic(Level::Atomic), answers]);
     let own = place.join(0);

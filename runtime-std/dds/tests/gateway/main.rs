@@ -252,7 +252,7 @@ fn rtps_readers_see_all_writers_in_one_sequence() {
 /// once, from their writer, and those from the group through the gateway.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn samples_from_rtps_do_not_go_back() {
+fn rtps_samples_are_not_echoed_to_rtps() {
     let world = World::new(82);
     let (_reader, order) = world.order_at(2);
     let _gateway = world.gateway(0, "Numbers");
@@ -304,7 +304,7 @@ const FAILED: i32 = 44;
 /// A gateway in a process of its own. When its input ends, a thread of the RTPS library panics;
 /// then it does what `tramontane-dds gateway` does.
 #[test]
-#[ignore = "the process of standby_takes_over_from_failed_process"]
+#[ignore = "the process of standby_gateway_takes_over_from_failed_process"]
 fn failing_gateway() {
     let Some(root) = std::env::var_os(ROLE) else { return };
     let own = join(root.as_ref(), 0);
@@ -324,7 +324,7 @@ fn failing_gateway() {
 /// the standby passes on the rest.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn standby_takes_over_from_failed_process() {
+fn standby_gateway_takes_over_from_failed_process() {
     let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let mut active = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "failing_gateway", "--ignored"])
@@ -353,7 +353,7 @@ fn standby_takes_over_from_failed_process() {
 /// Samples of every size enter the order, and are written to RTPS again.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn samples_of_every_size_pass_both_ways() {
+fn samples_of_every_size_cross_the_gateway() {
     let world = World::new(84);
     let own = &world.participants[2];
     let topic = own.topic::<Octets>("Octets").expect("a topic");
@@ -419,7 +419,7 @@ fn pattern(size: u32) -> Vec<u8> {
 /// Samples larger than the topic allows are dropped and counted, and the others pass.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn sample_above_the_limit_is_left_out() {
+fn oversized_rtps_sample_is_dropped_and_counted() {
     let world = World::new(85);
     let own = &world.participants[2];
     let topic = own.topic::<Octets>("Octets").expect("a topic");
@@ -444,7 +444,7 @@ fn sample_above_the_limit_is_left_out() {
 /// others are not delayed.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn gateway_names_mismatched_rtps_ends() {
+fn gateway_lists_mismatched_rtps_endpoints() {
     let world = World::new(86);
     let (_reader, order) = world.order_at(2);
     let gateway = world.gateway(0, "Numbers");

@@ -62,7 +62,7 @@ fn numbers(seed: u64) -> impl FnMut(u64) -> usize {
 /// Lists of all lengths and alignments, posted and taken at random, arrive as they were posted. The
 /// model is a queue of the lists and an array for the region.
 #[test]
-fn lists_arrive_whole_and_in_order() {
+fn write_lists_arrive_intact_and_in_order() {
     let mut ends = Ends::new();
     let mut random = numbers(7);
     let lines: Vec<Line> = (0..REGION_BYTES.div_ceil(64)).map(|_| Line::new()).collect();

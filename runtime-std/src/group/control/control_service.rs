@@ -186,7 +186,7 @@ mod tests {
     /// The caller joined in view 5 and calls the process of that view. By now, the node is a
     /// different process, which joined in view 7.
     #[test]
-    fn only_call_for_present_process_is_connected() {
+    fn only_call_for_current_process_is_accepted() {
         let member = Member::came(ViewId(7), &[1, 2]);
         let (_talk, heard) = member.called(5);
         assert_eq!(heard, PeerReply::Other);

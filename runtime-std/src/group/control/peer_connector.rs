@@ -274,7 +274,7 @@ mod tests {
     const X: NodeId = NodeId(3);
 
     #[test]
-    fn call_reaches_only_process_present_at_join() {
+    fn call_reaches_only_process_of_callers_view() {
         let calls = Calls::default();
         assert!(!calls.is_meant(ViewId(9)), "no member yet");
         calls.meets(ViewId(5), &[X, NodeId(4)]);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_end_when_either_end_leaves() {
+    fn calls_end_when_caller_or_called_leaves() {
         let calls = Calls::default();
         let (gone, other) =
             (calls.begin(X).expect("it runs"), calls.begin(NodeId(4)).expect("it runs"));

@@ -288,7 +288,7 @@ mod tests {
 
         /// Compares the result with a model that checks one record at a time.
         #[test]
-        fn common_part_of_logs_matches_model(
+        fn common_log_prefix_matches_the_model(
             prefix in steps(12),
             tail in prop::collection::vec(1_u64..4, 0..5),
             rest in steps(12),

@@ -74,7 +74,7 @@ impl<R> Parts<R> {
         self.overdue = overdue;
     }
 
-    /// Gives committed but undelivered messages back to the caller, because this member has ended
+    /// Returns committed but undelivered messages to the caller, because this member has ended
     /// (VIE-7). `large` provides the bytes of large messages.
     pub(crate) fn give_back(
         &mut self,

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn group_reforms_only_if_all_request_it() {
+    fn group_reforms_only_if_all_nodes_request_it() {
         use super::{Remembers::Fresh, Remembers::Nothing};
         assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, false)]), Ok(()));
         assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, true)]), Ok(()));

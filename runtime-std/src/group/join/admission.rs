@@ -84,7 +84,7 @@ mod tests {
     use crate::group::description::view::FIRST_VIEW;
 
     #[test]
-    fn supplied_state_is_complete_at_view_boundary() {
+    fn supplied_state_is_complete_at_end_of_view() {
         let first = View { id: FIRST_VIEW, members: vec![NodeId(0)], closed: Vec::new() };
         let view = View { id: FIRST_VIEW.next(), members: vec![NodeId(0), NodeId(1)], ..first };
         let ends = vec![
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn subgroup_is_needed_if_another_member_has_it() {
+    fn joiner_needs_subgroup_state_if_another_has_it() {
         let mut description = Description::local("needed", 4, 8, 16);
         let mut two = description.subgroups[0].clone();
         (two.members, two.senders) = (Some(vec![2, 3]), Some(vec![2, 3]));

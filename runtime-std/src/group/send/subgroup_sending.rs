@@ -186,7 +186,7 @@ impl SubgroupSending {
         self.ring.is_some() && !self.is_handed_out
     }
 
-    /// Gives committed but undelivered messages back to the caller, because the member has ended
+    /// Returns committed but undelivered messages to the caller, because the member has ended
     /// (VIE-7). A member that left knows where its last view ended, so no member delivers anything
     /// that this one did not deliver. A member that halted does not know that. Only the first call
     /// counts, because only then is it known which messages were sent. `large` provides the bytes

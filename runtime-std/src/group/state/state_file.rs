@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_state_format_is_not_reported_as_damage() {
+    fn newer_state_format_is_distinguished_from_damage() {
         let place = tempfile::tempdir().expect("a folder");
         let mut bytes = encode(3, &7_u64).expect("JSON");
         let text = String::from_utf8(bytes).expect("text").replace("\"format\":2", "\"format\":3");

@@ -194,7 +194,7 @@ mod tests {
     /// Nothing can be delivered, so all members have delivered the same. The slow member is the one
     /// that has not received anything.
     #[test]
-    fn only_member_that_receives_nothing_is_slow() {
+    fn member_that_receives_nothing_is_slow() {
         let stuck = |look: u64| vec![(10 * look, 0), (10 * look, 0), (0, 0)];
         assert_eq!(named(5, stuck), [(4, slow(2, &[0, 1], 3))]);
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn reaching_previous_mark_restarts_lag() {
+    fn catching_up_with_earlier_mark_restarts_lag() {
         let late = |look: u64| {
             let first = 10 * look;
             vec![(100, first), (100, if look < 3 { 0 } else { first.min(30) })]

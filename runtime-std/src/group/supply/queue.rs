@@ -259,7 +259,7 @@ mod tests {
     use crate::group::large::limits::LARGE_MAX;
 
     #[test]
-    fn joiner_queue_is_bounded_and_shares_messages() {
+    fn joiner_queue_is_bounded_without_copying_messages() {
         let one = message(&[7; 1000]);
         let cost = 1000 + MESSAGE_COST;
         let queues: Vec<_> = (0..2).map(|_| Sink::new()).collect();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn lagging_joiner_holds_member_back() {
+    fn lagging_joiner_slows_down_its_supplier() {
         let megabyte = message(&vec![7; 1 << 20]);
         let (sink, queue) = Sink::new();
         let put = |count: usize| (0..count).for_each(|_| assert!(sink.put_message(&megabyte)));
@@ -304,7 +304,7 @@ mod tests {
     /// Even if all large messages that can be in flight are delivered at once, the joining node
     /// does not count as too slow.
     #[test]
-    fn large_messages_have_separate_queue_room() {
+    fn large_messages_use_separate_queue_space() {
         let mut description = Description::local("large", 3, 8, 16);
         let (sink, _) = Sink::new();
         let small = sink.clone().with_large(description.large_pool_bytes()).backlog_max;

@@ -303,7 +303,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(120);
 
     #[test]
-    fn silent_joiner_loses_its_slot() {
+    fn silent_joiner_frees_its_slot() {
         let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
         let listener =
             Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");

@@ -44,7 +44,7 @@ mod tests {
     use crate::group::description::view::FIRST_VIEW;
 
     #[test]
-    fn joiner_matches_view_of_reached_members() {
+    fn joiner_matches_only_views_it_has_reached() {
         let description = Description::local("ready", 4, 8, 16);
         let view = |members: &[u32]| View {
             id: FIRST_VIEW,

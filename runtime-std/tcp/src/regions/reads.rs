@@ -147,7 +147,7 @@ mod tests {
     const LOG: Region = Region(1);
 
     #[test]
-    fn answer_pieces_fit_their_read() {
+    fn read_answer_pieces_never_exceed_the_read() {
         let bytes = 2 * PIECE_MAX + 100;
         let memory = OwnRegions::default().make(LOG, 4 * PIECE_MAX).expect("memory");
         let (mut asked, mut posted) = (AskedReads::default(), PostedReads::default());

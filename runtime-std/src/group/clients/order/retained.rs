@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_read_is_bounded_but_not_empty() {
+    fn partial_read_is_bounded_but_never_empty() {
         let mut retained = Retained::default();
         for place in 0..5 {
             add(&mut retained, message(place, 100));
@@ -247,7 +247,7 @@ mod tests {
     /// A position is known as long as its message is kept. Of earlier positions only some are
     /// known, and each of the others follows a known one.
     #[test]
-    fn every_position_is_known_or_follows_mark() {
+    fn every_position_is_known_or_follows_a_mark() {
         let mut retained = Retained::default();
         let begin = Position { place: 3, digest: 9 };
         retained.begin_at(begin);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_bounded_and_first_is_kept() {
+    fn number_of_position_marks_is_bounded() {
         let mut retained = Retained::default();
         for place in 1..=3 * MARKS_MAX as u64 {
             retained.begin = Position { place, digest: place };

@@ -297,7 +297,7 @@ mod tests {
     /// The control message may arrive twice, and may name an attachment that is no longer the
     /// latest.
     #[test]
-    fn client_is_forgotten_once_between_two_messages() {
+    fn client_removal_is_ordered_exactly_once() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };
         let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
         let end = |attachments| Origin::LeaseEnds { life, attachments };

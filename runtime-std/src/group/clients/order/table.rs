@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_client_and_taken_id_are_refused() {
+    fn expired_client_or_used_id_is_refused() {
         let mut table = ClientTable::default();
         assert_eq!(attach(&mut table, life(1, 1), false, 0), Err(ClientRefusal::LeaseOver));
         assert_eq!(attach(&mut table, life(1, 1), true, 0), Ok(0));
@@ -328,7 +328,7 @@ mod tests {
         /// Clients publish through members that deliver late, and move to other members with their
         /// unacknowledged messages. Every message is delivered once, in each client's order.
         #[test]
-        fn moving_client_has_each_message_delivered_once(
+        fn messages_of_moving_client_are_delivered_once(
             deeds in prop::collection::vec((0..3_usize, 0..4_u8, 0..3_usize), 0..200),
         ) {
             let mut table = ClientTable::default();

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_become_durable_with_their_records() {
+    fn client_lines_become_durable_with_their_records() {
         let life = ClientLife::default();
         let mut publisher = Publisher::new(life, Level::DurableMajority);
         publisher.attach(Attachment { next: 2, number: 1, records: 10 });

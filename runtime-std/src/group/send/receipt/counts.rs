@@ -208,7 +208,7 @@ mod tests {
         /// once after it began to wait if its message has reached its level, and is otherwise never
         /// called.
         #[test]
-        fn waiters_wake_once_when_level_is_reached(
+        fn receipt_waiters_wake_once_at_their_level(
             deeds in prop::collection::vec(deed(), 0..80),
         ) {
             let counts = Counts::default();

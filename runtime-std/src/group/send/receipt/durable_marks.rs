@@ -74,7 +74,7 @@ mod tests {
         /// messages. No message is durable too early, and all messages of a step are durable once
         /// the log has that step.
         #[test]
-        fn own_messages_become_durable_with_log(
+        fn local_messages_become_durable_with_the_log(
             steps in steps(),
             raises in prop::collection::vec((0_usize..40, 0_u64..60, 0_u64..60, 0_u64..60), 0..60),
         ) {

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn overlay_is_the_same_at_all_nodes() {
+    fn all_nodes_derive_the_same_overlay() {
         let all = ["n5", "n0", "n2", "n7", "n1", "n3", "n4", "n6"];
         let runs: Vec<Run> = all
             .iter()
