@@ -136,8 +136,7 @@ pub fn tell(line: &Line<'_>) -> io::Result<()> {
     write(&mut io::stdout().lock(), line)
 }
 
-/// Writes a line. If the driver is gone, ends the process, which then has no group to be a member
-/// of.
+/// Writes a line. If the driver is gone, ends the process, because it then has no group any longer.
 pub fn say(line: &Line<'_>) {
     if tell(line).is_err() {
         std::process::exit(1);
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn payload_contains_the_message_name_unless_empty() {
+    fn non_empty_payload_contains_the_message_name() {
         assert_eq!(name(&payload("n1/1/0", 7)), Some("n1/1/0"));
         assert_eq!(name(&payload("n1/1/0", 0)), None);
     }

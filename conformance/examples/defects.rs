@@ -200,7 +200,7 @@ fn suite(programs: &Path, output: &Path, (nodes, seed): (usize, u64), mutant: &s
 }
 
 /// Returns the node with the defect: a member of the group or a node that lives to the end, in the
-/// scenario meant for the defect. The seed decides which node that is. Returns nothing if that
+/// scenario meant for the defect. The seed decides which node that is. Returns `None` if that
 /// scenario needs more nodes.
 fn meant_node(programs: &Path, (defect, nodes, seed): &Job<'_>) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");

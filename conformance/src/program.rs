@@ -41,7 +41,7 @@ struct Violation {
 /// fails a case in the same way as a broken required promise.
 ///
 /// # Errors
-/// The command that cannot be parsed.
+/// Fails with the command that cannot be parsed.
 pub fn judge(run: &mut Run, commands: &[String]) -> Result<(), String> {
     for command in commands {
         let words = shell_words::split(command).map_err(|error| format!("{command}: {error}"))?;

@@ -130,7 +130,7 @@ const fn take_in(check: u64, group: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns small, large and intermediate values.
+    /// Returns test values: small, large and intermediate ones.
     fn values() -> impl Iterator<Item = u64> {
         let spread = (0..40_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16);
         (0..40).chain(spread).chain([SEALED_MAX, SEALED_MAX - 1, 1 << 47])
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_passes_the_check_and_large_values_saturate() {
+    fn zero_passes_check_and_large_values_are_clamped() {
         assert_eq!(Checks::On.unseal(0), Some(0));
         assert_eq!(Checks::On.unseal(Checks::On.seal(u64::MAX)), Some(SEALED_MAX));
         assert_eq!(Checks::Off.unseal(Checks::Off.seal(u64::MAX)), Some(u64::MAX));

@@ -135,8 +135,8 @@
 //! for several threads that drive one node.
 //!
 //! # Features
-//! No feature is on by default. A partition with a fixed membership needs none, so the code that
-//! they add is neither built nor reviewed for it.
+//! No feature is on by default. A partition with a fixed membership needs none, so the code of the
+//! features is neither built nor reviewed for it.
 //!
 //! | feature | adds |
 //! |---|---|

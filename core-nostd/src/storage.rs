@@ -135,7 +135,7 @@ macro_rules! node_storage {
     };
 }
 
-/// The parts lent from a [`NodeStorage`]: private state, and the cells shared with application
+/// The memory lent from a [`NodeStorage`]: private state, and the cells shared with application
 /// threads. [`NodeMemory::new`](crate::memory::NodeMemory::new) takes those cells, together with
 /// rows.
 #[derive(Debug)]
@@ -255,7 +255,7 @@ mod tests {
         StateSizes { subgroups: 2, senders: 3, members: 4, links: 2, handoffs: 2, ready: 7 };
 
     #[test]
-    fn storage_lends_requested_sizes_up_to_its_own() {
+    fn storage_lends_requested_sizes_up_to_capacity() {
         let mut storage = <node_storage!(SIZES)>::new();
         let lent = storage.lend(&SIZES).expect("these sizes");
         assert_eq!((lent.state.senders.len(), lent.ready.len(), lent.cells.len()), (3, 7, 2));
@@ -278,7 +278,7 @@ mod tests {
     /// refused.
     #[cfg(feature = "views")]
     #[test]
-    fn view_storage_lends_fresh_state_within_its_size() {
+    fn view_storage_lends_fresh_state_up_to_capacity() {
         let row = RowStorage::<4>::default();
         let mut views = ViewStorage::<3, 5>::default();
         let mut storage = <node_storage!(SIZES)>::default();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn cleared_row_is_zero() {
+    fn clearing_a_row_zeroes_all_its_bytes() {
         let row = RowStorage::<2>::new();
         assert!(row.writer().apply(0, &[9; 128]).is_ok());
         row.clear();

@@ -12,8 +12,8 @@ pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(tramontane_interleave)]
 pub(crate) use interleave::between_accesses;
 
-/// Marks the point before a load of a row's cell or a store to one. The call does nothing unless
-/// interleavings of whole groups are searched.
+/// Marks the point before each access to a cell of a row. The call does nothing except in searches
+/// of the interleavings of whole groups.
 #[cfg(not(tramontane_interleave))]
 #[inline(always)]
 pub(crate) const fn between_accesses() {}

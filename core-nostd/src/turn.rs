@@ -7,7 +7,7 @@
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
-/// A value that one thread at a time may use and that no thread waits for.
+/// A value that one thread at a time may use, and that no thread ever waits for.
 #[derive(Debug)]
 pub struct Turn<T>(SpinMutex<T>);
 

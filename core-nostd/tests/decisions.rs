@@ -110,7 +110,7 @@ fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn each_condition_in_core_has_one_predecessor() {
+fn core_source_has_no_condition_with_several_predecessors() {
     let mut all = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
     assert!(all.len() > 100, "{} files", all.len());
@@ -123,7 +123,7 @@ fn each_condition_in_core_has_one_predecessor() {
 }
 
 #[test]
-fn only_conditions_with_several_predecessors_are_found() {
+fn checker_finds_conditions_with_several_predecessors() {
     let decision = |condition: &str| found(&format!("fn f() {{\n  if {condition} {{ }}\n}}"));
     for right in [
         "a",

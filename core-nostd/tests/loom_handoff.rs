@@ -292,14 +292,14 @@ fn check(taken: &[(u64, Outcome)], first: &[u64], second: &[u64]) {
 }
 
 #[test]
-fn two_threads_use_one_slot_each() {
+fn two_threads_send_through_separate_slots() {
     let explored = explore(one_each(2), Real::new);
     println!("two threads with a slot each: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
-fn two_threads_share_and_reuse_one_slot() {
+fn two_threads_send_through_one_shared_slot() {
     let explored = explore(one_each(1), Real::new);
     println!("two threads share one slot: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
@@ -307,7 +307,7 @@ fn two_threads_share_and_reuse_one_slot() {
 
 /// The ring wraps while both threads send. There are too many interleavings to explore them all.
 #[test]
-fn two_threads_wrap_a_ring_of_two() {
+fn two_threads_send_beyond_the_rings_end() {
     let load = Load { window: 2, counts: [2, 1], most: 1, preemptions: Some(3) };
     let explored = explore(load, Real::new);
     println!("two threads go round a ring: {explored} interleavings");
@@ -316,7 +316,7 @@ fn two_threads_wrap_a_ring_of_two() {
 
 /// One sender takes two slots at once if both are free, or otherwise one.
 #[test]
-fn several_slots_are_reserved_at_once() {
+fn one_thread_reserves_several_slots_at_once() {
     let load = Load { window: 2, counts: [2, 1], most: 2, preemptions: Some(3) };
     let explored = explore(load, Real::new);
     println!("several slots at once: {explored} interleavings");
@@ -325,32 +325,32 @@ fn several_slots_are_reserved_at_once() {
 
 /// The copy without a bug is correct, so the failures below come from the planted bugs.
 #[test]
-fn copy_without_a_bug_is_sound() {
+fn handoff_copy_without_a_bug_passes() {
     let explored = explore(one_each(1), |window| Copied::new(window, Bug::None));
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn unpublished_payload_is_found() {
+fn relaxed_ready_flag_is_detected() {
     explore(one_each(2), |window| Copied::new(window, Bug::RelaxedFlag));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn limit_that_does_not_order_reuse_is_found() {
+fn relaxed_limit_store_is_detected() {
     explore(one_each(1), |window| Copied::new(window, Bug::RelaxedLimit));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn early_limit_is_found() {
+fn limit_raised_too_early_is_detected() {
     explore(one_each(1), |window| Copied::new(window, Bug::EarlyLimit));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn position_reserved_twice_is_found() {
+fn position_reserved_twice_is_detected() {
     explore(one_each(2), |window| Copied::new(window, Bug::LoadThenStore));
 }
 

@@ -115,7 +115,7 @@ fn unordered_multicast_allocates_nothing_after_open() {
 
 /// A count of zero means something only if the counter works.
 #[test]
-fn counter_sees_an_allocation() {
+fn allocation_counter_counts_an_allocation() {
     let count = allocations(|| drop(std::hint::black_box(Box::new(7_u64))));
     assert_eq!(count, 1);
 }

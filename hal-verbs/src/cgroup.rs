@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn exhausted_limit_is_found() {
+    fn exhausted_cgroup_limit_is_detected() {
         let root = tempfile::tempdir().expect("a folder");
         let root = root.path();
         let free = "mlx5_0 hca_handle=1 hca_object=20\nrxe0 hca_handle=1 hca_object=7\n";

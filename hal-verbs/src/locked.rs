@@ -1,5 +1,5 @@
-//! The limit on memory that this process may lock, which registration needs, and its form in
-//! messages.
+//! The limit on the memory that this process may lock, which registration requires, and the limit's
+//! form in messages.
 
 use rustix::process::{Resource, getrlimit};
 

@@ -4,39 +4,41 @@ use std::time::Duration;
 
 use tramontane_core::ids::{NodeId, ViewId};
 
-/// Limits and promises. The device decides those that are `None`.
+/// Limits and promises. If one is `None`, the device decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests in flight to one peer.
+    /// Maximum number of requests in flight to one peer.
     pub depth: u32,
-    /// The largest number of requests from one signalled request to the next; at most half of the
-    /// depth less [`RESERVE`].
+    /// Maximum number of requests from one signalled request to the next; at most half of the depth
+    /// less [`RESERVE`].
     pub signal_every: u32,
-    /// Bytes to send inline, limited by the device; [`INLINE_BYTES_USUAL`] by default.
+    /// Maximum number of bytes to send inline, limited by the device; [`INLINE_BYTES_USUAL`] by
+    /// default.
     pub inline_bytes_max: Option<u32>,
-    /// Whether writes to one peer become visible in the order in which they were posted. `None`
-    /// takes the device's answer, see [`DeviceKind::order`]. An operator sets `false` if switches
-    /// or NICs reorder packets, and `true` if they are known not to. All members must agree.
+    /// Whether writes to one peer become visible in the order in which they were posted. If `None`,
+    /// the device's answer is used: see [`DeviceKind::order`]. An operator sets this to `false` if
+    /// switches or NICs reorder packets, and to `true` if they are known not to do so. All members
+    /// must agree.
     ///
     /// [`DeviceKind::order`]: crate::devices::DeviceKind::order
     pub write_order: Option<bool>,
     /// Whether the fabric keeps that order itself if devices do not ([`WriteOrder::ByUpdates`]). If
-    /// false, such a device is refused.
+    /// false, a device that does not keep the order is refused.
     pub allow_updates: bool,
-    /// Whether the bytes of one write become visible in the order of their addresses. No device
-    /// says so about its peers. By default it is not promised, and a message and its counter travel
-    /// as two writes. Never promised with [`WriteOrder::ByUpdates`].
+    /// Whether the bytes of one write become visible in the order of their addresses. No device can
+    /// say this of its peers' devices. By default it is not promised, and a message and its counter
+    /// are sent as two writes. It is never promised with [`WriteOrder::ByUpdates`].
     pub address_order: Option<bool>,
     /// Whether a completed write is visible at the other end. An acknowledgement says that the
-    /// remote NIC has the write, not that the write has crossed the bus there. By default only
-    /// known software devices promise it. Never promised with [`WriteOrder::ByUpdates`].
+    /// remote NIC has the write, not that the write has crossed the bus there. By default, only
+    /// known software devices promise this. It is never promised with [`WriteOrder::ByUpdates`].
     pub completion_visible: Option<bool>,
-    /// How long a peer may leave writes unanswered.
+    /// Time for which a peer may leave writes unanswered.
     pub loss_time: Duration,
     /// The lowest timeout exponent that the NIC's firmware uses, if it is known; the firmware
-    /// raises smaller ones to it. The default is a cautious value: see [`crate::timing`].
+    /// raises smaller exponents to it. The default is a cautious value: see [`crate::timing`].
     pub timeout_exponent_floor: Option<u8>,
-    /// Whether rows, regions and block memory use huge pages, as far as the system has them: a NIC
+    /// Whether rows, regions and block memory use huge pages, as far as the system has any: a NIC
     /// can then cache more of its tables.
     pub huge_pages: bool,
     /// The completion vector of all views, which decides the processor that wakes a sleeping
@@ -57,12 +59,12 @@ pub enum WriteOrder {
     ByUpdates,
 }
 
-/// Requests that each connection reserves for rings and similar messages.
+/// Number of requests that each connection reserves for rings and similar messages.
 pub const RESERVE: u32 = 8;
 
-/// The default for bytes that go inline. Guards and short messages fit. A longer write is cheaper
-/// by reference, and every request of a queue takes room for this many bytes. With this value a
-/// request fills 256 bytes of a NIC's ring.
+/// The default for the number of bytes to send inline. Guards and short messages fit. A longer
+/// write is cheaper by reference, and every request of a queue takes room for this many bytes. With
+/// this value, a request fills 256 bytes of a NIC's ring.
 pub const INLINE_BYTES_USUAL: u32 = 220;
 
 impl Default for Limits {
@@ -84,13 +86,13 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns how many bytes go inline on a device that takes at most `device_max`.
+    /// Returns the number of bytes to send inline on a device that supports at most `device_max`.
     #[must_use]
     pub fn inline_bytes_within(&self, device_max: u32) -> u32 {
         self.inline_bytes_max.unwrap_or(INLINE_BYTES_USUAL).min(device_max)
     }
 
-    /// Returns the completion vector of a member's view on a device with `vectors` of them.
+    /// Returns the completion vector for a member's view on a device with `vectors` vectors.
     #[must_use]
     pub fn vector_of(&self, member: NodeId, view: ViewId, vectors: u32) -> u32 {
         // Members on one host have distinct ids, and views have consecutive numbers.
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_adapted_to_the_device() {
+    fn limits_are_clamped_to_device_capabilities() {
         let wild = Limits { depth: u32::MAX, signal_every: 0, ..Limits::default() };
         assert_eq!((wild.within(128).depth, wild.within(128).signal_every), (128, 1));
         let tiny = Limits { depth: 1, signal_every: 1000, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! The results of a work request.
+//! The statuses with which work requests complete.
 //!
 //! No status says that a peer has cut this member off. The kernel destroys the objects of a killed
 //! process one by one, beginning with the newest. Its memory may have been released while its queue
@@ -77,8 +77,9 @@ impl fmt::Display for WorkStatus {
             Self::RemoteInvalidRequest => out.write_str(
                 "the peer's connection refused the request, or the peer is terminating (status 9)",
             ),
-            Self::RemoteAccess => out
-                .write_str("the peer's memory does not permit the request, or is gone (status 10)"),
+            Self::RemoteAccess => out.write_str(
+                "the peer's memory does not permit the request, or no longer exists (status 10)",
+            ),
             Self::RemoteOperation => {
                 out.write_str("the peer failed to carry out the request (status 11)")
             }

@@ -17,7 +17,7 @@ use crate::devices::DeviceKind;
 /// devices do not retransmit at all.
 const EXPONENT_MIN: u8 = 8;
 
-/// The exponent has five bits.
+/// The exponent is encoded in five bits.
 pub const EXPONENT_MAX: u8 = 31;
 
 /// Maximum number of retries of soft-RoCE. Seven means "forever" in a neighbouring field, and
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_is_rounded_up_closely() {
+    fn loss_time_is_rounded_up_closely() {
         for milliseconds in [1, 10, 66, 400, 1000, 5000, 60_000] {
             let wanted = Duration::from_millis(milliseconds);
             for (kind, factor) in KINDS.into_iter().zip([3, 4]) {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_time_includes_floor_and_stretch() {
+    fn longest_loss_time_includes_floor_and_stretch() {
         let short = at_least(10, DeviceKind::Adapter);
         assert_eq!(short.first_retry(), Duration::from_nanos(4096 << 9));
         assert_eq!(short.longest(), Duration::from_nanos(4096 << 16) * 8 * 4);

@@ -107,7 +107,7 @@ fn reordered_writes_fail_if_order_is_promised() {
 }
 
 #[test]
-fn reordered_bytes_are_a_note_unless_promised() {
+fn reordered_bytes_are_only_noted_unless_promised() {
     let profile = Profile {
         placement: Placement::BytesReordered,
         placement_delay_ns: 20_000_000,
@@ -121,7 +121,7 @@ fn reordered_bytes_are_a_note_unless_promised() {
 }
 
 #[test]
-fn early_completion_is_a_note_unless_promised() {
+fn early_completion_is_only_noted_unless_promised() {
     let profile = Profile {
         completes_before_visible: true,
         placement_delay_ns: 20_000_000,
@@ -135,7 +135,7 @@ fn early_completion_is_a_note_unless_promised() {
 }
 
 #[test]
-fn ineffective_access_flags_and_resets_are_notes() {
+fn ineffective_access_flags_and_resets_are_noted() {
     let profile = Profile {
         ignores_access_flags: true,
         reset: ResetMeans::NothingRevoked,
@@ -150,7 +150,7 @@ fn ineffective_access_flags_and_resets_are_notes() {
 }
 
 #[test]
-fn path_that_drops_full_packets_fails() {
+fn path_dropping_full_packets_fails_the_check() {
     let link = Link { mtu_bytes: 1024, ..Link::default() };
     let findings = check(&Profile::strict(), &quick(), |network, [one, other]| {
         for (from, to) in [(one, other), (other, one)] {
@@ -177,7 +177,7 @@ fn unreachable_network_skips_other_checks() {
 }
 
 #[test]
-fn slow_firmware_timeout_is_a_note() {
+fn slow_firmware_timeout_is_noted() {
     let profile = Profile { timeout_exponent_min: 16, ..Profile::strict() };
     let limits = Limits { timeout_exponent_floor: Some(8), ..quick() };
     let findings = check(&profile, &limits, |_, _| {});
@@ -186,7 +186,7 @@ fn slow_firmware_timeout_is_a_note() {
 }
 
 #[test]
-fn early_firmware_timeout_fails() {
+fn early_firmware_timeout_fails_the_check() {
     let profile = Profile { retries_max: 2, ..Profile::strict() };
     let findings = check(&profile, &quick(), |_, _| {});
     let text = assert_verdicts(&findings, Check::Loss, Verdict::Failed);
@@ -209,7 +209,7 @@ fn check_refuses_mismatched_round_counts() {
 
 /// A host has several networks, only one of which reaches the other host.
 #[test]
-fn checks_use_the_meeting_address() {
+fn checks_use_the_address_of_the_meeting() {
     let network = Network::new(7, Clock::Real);
     let port = |last: u8| {
         let gid = |address: [u8; 4], is_routed| GidEntry {

@@ -296,7 +296,7 @@ fn verbs_keep_the_contract_with_short_queues() {
 }
 
 #[test]
-fn verbs_keep_the_contract_with_nothing_inline() {
+fn verbs_keep_the_contract_without_inline_data() {
     let limits = Limits { inline_bytes_max: Some(0), ..Limits::default() };
     assert_kept("nothing inline", limits, 200, &SILENT);
 }

@@ -110,7 +110,7 @@ fn devices_are_listed() {
 }
 
 #[test]
-fn report_states_the_choice() {
+fn join_report_names_the_chosen_settings() {
     let joined = group::join_all(&Shape { members: 2, ..Shape::default() });
     println!("{:?}", joined[0].report);
     let report = &joined[0].report;

@@ -111,7 +111,7 @@ fn slow_path_lookups_delay_no_other_member() {
 }
 
 #[test]
-fn kill_during_view_change_is_only_a_loss() {
+fn kill_during_view_change_loses_only_that_peer() {
     let (all, survivors) = ([0, 1, 2, 3], [0, 1, 2]);
     for after in 0..100 {
         let mut group = Group::new(4, &Limits::default(), |_| slow_commands());
@@ -165,7 +165,7 @@ fn device_failure_during_setup_loses_peers_once() {
 }
 
 #[test]
-fn device_limit_loses_only_the_affected_peers() {
+fn exceeding_device_limit_loses_only_affected_peers() {
     let all = [0, 1, 2, 3];
     // This member's row, the messages about blocks, and three copies.
     for (regions, lost) in [(0, 3), (1, 3), (2, 3), (3, 2), (4, 1), (5, 0)] {
@@ -192,7 +192,7 @@ fn device_limit_loses_only_the_affected_peers() {
 
 /// A list of members that is replaced with another under the same view.
 #[test]
-fn abandoned_view_is_remade_with_other_members() {
+fn abandoned_view_is_rebuilt_with_other_members() {
     let (all, others) = ([0, 1, 2, 3], [0, 1, 2]);
     let mut usual = Group::new(4, &Limits::default(), |_| slow_commands());
     usual.prepare(1, &others);
@@ -216,7 +216,7 @@ fn abandoned_view_is_remade_with_other_members() {
 }
 
 #[test]
-fn peer_cut_while_connecting_writes_nothing() {
+fn peer_disconnected_during_setup_writes_nothing() {
     let all = [0, 1, 2];
     for after in 0..80 {
         let mut group = Group::new(3, &Limits::default(), |_| slow_commands());
@@ -240,7 +240,7 @@ fn peer_cut_while_connecting_writes_nothing() {
 
 /// Other connections wait their turn, but the cut peer's does not.
 #[test]
-fn cut_peer_cannot_write_while_workers_are_busy() {
+fn disconnected_peer_cannot_write_while_workers_are_busy() {
     let all = [0, 1, 2];
     for reset in [ResetMeans::Reset, ResetMeans::NothingRevoked, ResetMeans::Error] {
         let profile = |_| Profile { reset, ..slow_commands() };
@@ -266,7 +266,7 @@ fn cut_peer_cannot_write_while_workers_are_busy() {
 /// Its connection for blocks ends separately: until then, the memory for its writes must stay
 /// valid.
 #[test]
-fn late_block_of_cut_peer_still_finds_memory() {
+fn late_block_of_disconnected_peer_finds_valid_memory() {
     let all = [0, 1, 2];
     let way = |peer| Way { view: ViewId(1), channel: Channel(0), peer: Rank(peer) };
     let mut group = Group::new(3, &Limits::default(), |_| slow_commands());
@@ -289,7 +289,7 @@ fn late_block_of_cut_peer_still_finds_memory() {
 }
 
 #[test]
-fn simultaneous_losses_are_sealed_one_per_step() {
+fn each_step_seals_one_of_several_losses() {
     let (all, survivors) = ([0, 1, 2, 3, 4], [0, 1, 2]);
     let mut group = Group::new(5, &Limits::default(), |_| slow_commands());
     group.prepare(1, &all);
@@ -309,7 +309,7 @@ fn simultaneous_losses_are_sealed_one_per_step() {
 }
 
 #[test]
-fn staging_is_registered_once_per_domain() {
+fn staging_memory_is_registered_once_per_domain() {
     let registered = |limits: &Limits| {
         let all: Vec<usize> = (0..5).collect();
         let mut group = Group::new(5, limits, |_| slow_commands());

@@ -25,7 +25,7 @@ const COUNTER: SubgroupId = SubgroupId(0);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The sum of all numbers that were sent, at one member.
+/// One member's sum of all numbers that were sent.
 struct Counter(Arc<AtomicU64>);
 
 impl Replica for Counter {
@@ -49,7 +49,7 @@ impl Replica for Counter {
         let mut bytes = Vec::new();
         state.read_to_end(&mut bytes)?;
         let sum = match bytes.as_slice() {
-            // The initial state.
+            // An empty state is the initial one.
             [] => 0,
             bytes => u64::from_le_bytes(bytes.try_into().map_err(std::io::Error::other)?),
         };
@@ -93,7 +93,7 @@ fn await_sum(sum: &AtomicU64, wanted: u64) -> Result<(), Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    // A unique name keeps other runs apart; a real group has its own.
+    // A unique name separates this run from others; a real group would have a fixed name.
     let group = Description::local(GroupName::unique("counter")?.as_str(), 3, 8, 8);
     let (first, second, third) = std::thread::scope(|scope| {
         let [first, second, third] = [0, 1, 2].map(|node| {
@@ -110,11 +110,11 @@ fn main() -> Result<(), Failure> {
     add(&first, 1)?;
     add(&third, 10)?;
     await_sum(&first_sum, 11)?;
-    // It goes without notice: the others find out, and continue.
+    // The member ends without notice; the others detect this, and continue.
     drop(third);
     add(&second, 100)?;
     await_sum(&first_sum, 111)?;
-    // It returns as a new process, with the state.
+    // The member returns as a new process, and receives the state.
     let (third, third_sum) = join(&group, 2)?;
     add(&third, 1000)?;
     for sum in [&first_sum, &second_sum, &third_sum] {

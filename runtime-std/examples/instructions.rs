@@ -8,10 +8,11 @@
 //!     target/release/examples/instructions fixed 2 1 run 1000
 //! ```
 //!
-//! counts 1000 messages of 1 byte from each of 2 members of a group with fixed membership. Count
-//! another number of messages too; the difference is the cost of the messages. `changing` instead
-//! of `fixed` is the other kind of group. `run` sends as many messages at once as there are slots,
-//! `each` takes slot by slot, `one` sends one message and waits until it is everywhere.
+//! counts the instructions of 1000 messages of 1 byte from each of 2 members of a group with fixed
+//! membership. Repeat the count with another number of messages: the difference is the cost of the
+//! messages alone. `changing` instead of `fixed` selects a group whose membership may change. `run`
+//! sends as many messages at once as there are free slots, `each` takes one slot at a time, and
+//! `one` sends one message and waits until all members have delivered it.
 
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut group = Description::builder(&format!("instructions-{}", std::process::id()))
         .nodes(nodes)
         .message_max(slot_bytes)
-        // So rare that none is counted, however slow the counting is.
+        // Heartbeats are so rare that none is sent during a count, however slow the counting is.
         .heartbeat_ms(600_000, 3_600_000)
         .build()?;
     if membership == "fixed" {
@@ -72,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Sends and delivers everything: the counted instructions.
+/// Sends and delivers all messages. The instructions of this function are counted.
 #[inline(never)]
 fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn std::error::Error>> {
     let count = members.len() as u64;
@@ -101,7 +102,7 @@ fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn st
                         sent[index] += 1;
                     }
                 }
-                // One message of each member at a time.
+                // Each member sends one message at a time.
                 "one" if left > 0 && delivered >= sent[0] * count * count => {
                     sender.send_with(plan.bytes, Duration::ZERO, |payload| payload.fill(7))?;
                     sent[index] += 1;
@@ -112,7 +113,7 @@ fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn st
         }
     }
     let sum = members.iter_mut().map(|member| member.replica().sum).sum();
-    // Their end is not counted.
+    // Dropping them would add instructions to the count.
     std::mem::forget((members, senders));
     Ok(sum)
 }

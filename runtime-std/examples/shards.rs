@@ -16,7 +16,7 @@ use tramontane_runtime::shards::{
     Answers, Client, Delivered, Description, Places, SendError, StartOptions, start,
 };
 
-/// How long an answer may take.
+/// Maximum time until a message has been answered.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// Runs until it is killed, or its group is lost.
+/// Runs a replica until it is killed, or its group is lost.
 fn run_replica(
     description: &Description,
     places: &Places,
@@ -57,7 +57,8 @@ fn run_replica(
     }
 }
 
-/// Sends as much as there is room for, and collects answers, until everything is answered.
+/// Sends as many messages as there is room for, and collects answers, until all messages have been
+/// answered.
 fn run_client(
     description: &Description,
     places: &Places,

@@ -26,13 +26,14 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
         Description::builder(name).nodes(MEMBERS).window(8).message_max(64).fixed().build()?;
     let options = StartOptions { time_limit: TIMEOUT, ..StartOptions::new(node) };
 
-    // Deliveries come in batches, in the polling thread; payloads are lent, so what is kept is
-    // copied.
+    // Deliveries come in batches, on the polling thread. Payloads are only lent, so the program
+    // copies what it keeps.
     let (deliver, delivered) = mpsc::channel();
     let replica = move |messages: &mut Messages<'_, '_>| {
         for message in messages {
             let text = String::from_utf8_lossy(message.payload).into_owned();
-            // Once everything has arrived, the other end is gone.
+            // This fails once everything has arrived, because the receiver has been dropped by
+            // then.
             let _ = deliver.send(format!("{:>2} from {}: {text}", message.place, message.sender));
         }
     };
@@ -41,7 +42,8 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     let mut sender = running.sender_of(SubgroupId::ZERO).ok_or("this member does not send")?;
     for number in 0..MESSAGES {
         let text = format!("message {number} of member {node}");
-        // Built in place: a slot of the local ring, which is sent as it is. `send` copies instead.
+        // The message is built in place, in a slot of the local ring, which is sent as it is.
+        // `send` copies the message instead.
         let mut slot = sender.reserve(text.len(), TIMEOUT)?;
         slot.payload().copy_from_slice(text.as_bytes());
         slot.commit();
@@ -50,10 +52,11 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     let all = MEMBERS as usize * MESSAGES;
     let sequence =
         (0..all).map(|_| delivered.recv_timeout(TIMEOUT)).collect::<Result<Vec<_>, _>>()?;
-    // A member that leaves is lost to the others, so none leaves before all have everything.
+    // The other members lose a member that leaves, so none leaves before all have delivered
+    // everything.
     through.wait();
-    // It is no longer an error if other members left first, so this does not ask `close` for the
-    // reason.
+    // From here on, it is not an error if other members leave first, so the program does not ask
+    // `close` for the reason.
     drop(running);
     Ok(sequence)
 }

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn command_line_options_override_file() {
+    fn command_line_options_override_group_file() {
         let given = DeviceOptions { mtu: Some(512), ..DeviceOptions::default() };
         let together = given.or(&all());
         assert_eq!(together, DeviceOptions { mtu: Some(512), ..all() });
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn file_names_every_rdma_option() {
+    fn group_file_accepts_every_rdma_option() {
         let text = r#"
             device = "mlx5_1"
             port = 2
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_reaches_the_fabric() {
+    fn every_rdma_option_reaches_the_fabric() {
         let (wanted, limits) = (all().wanted(), all().limits());
         assert_eq!((wanted.mtu_bytes, wanted.port), (Some(1024), Some(2)));
         assert_eq!(wanted.partition.map(|key| key.0), Some(0x8001));

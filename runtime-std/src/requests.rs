@@ -6,7 +6,7 @@ use tramontane_core::fabric::LocalBell as _;
 
 use crate::fabric::AnyBell;
 
-/// The sending end of a request queue. Each request wakes the thread that handles it.
+/// The sending side of a request queue. Each request wakes the thread that handles it.
 pub(crate) struct Requests<R> {
     sender: Sender<R>,
     bell: AnyBell,
@@ -19,7 +19,7 @@ impl<R> Clone for Requests<R> {
 }
 
 impl<R> Requests<R> {
-    /// Creates both ends.
+    /// Creates both sides of a queue.
     pub(crate) fn new(bell: AnyBell) -> (Self, Receiver<R>) {
         let (sender, receiver) = channel();
         (Self { sender, bell }, receiver)

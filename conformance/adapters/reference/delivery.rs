@@ -14,7 +14,7 @@ use crate::step::Step;
 use crate::storage::{Kept, Log};
 use crate::wire::Entry;
 
-/// Limit of deliveries not yet reported durable.
+/// Maximum number of deliveries that have not been reported durable.
 const UNTOLD_MAX: u64 = 16;
 
 /// The application side of a member.

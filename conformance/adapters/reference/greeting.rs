@@ -43,11 +43,11 @@ const FEATURES_OF_SHARDS: &[&str] = &[
 /// The time at which a member reports to the driver that it accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
-    /// At once: a client has nothing to wait for.
+    /// The member reports at once, because a client has nothing to wait for.
     AtOnce,
-    /// After its first view.
+    /// The member reports after its first view.
     WithFirstStep,
-    /// After taking over the state of its groups, which have no views.
+    /// The member reports after taking over the state of its groups, which have no views.
     WhenCurrent,
 }
 

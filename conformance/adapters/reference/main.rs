@@ -41,19 +41,19 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The defect to have
+    /// The defect to inject
     #[arg(long, value_name = "NAME")]
     mutant: Option<mutants::Mutant>,
-    /// The node with the defect, for mutants that are wrong at one node [default: the last]
+    /// The node with the defect, for mutants that affect only one node [default: the last]
     #[arg(long, value_name = "NODE", requires = "mutant")]
     at: Option<String>,
-    /// List the mutants: name, the check that must name it, a scenario that shows it with 4 nodes
-    /// (for shards: with --shards and 11 nodes), the node that must be wrong there, and what is
-    /// wrong
+    /// List the mutants: name, the check that must detect it, a scenario that exposes it with 4
+    /// nodes (for shards: with --shards and 11 nodes), the node that must have the defect there,
+    /// and a description
     #[arg(long)]
     list_mutants: bool,
-    /// Have no views: members are replicas of disjoint groups without storage, and other nodes are
-    /// clients
+    /// Run without views: members are replicas of disjoint groups without storage, and other nodes
+    /// are clients
     #[arg(long)]
     shards: bool,
     /// Serve the working folder of this process

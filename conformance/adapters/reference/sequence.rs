@@ -1,4 +1,4 @@
-//! The common part of sequencers, independent of the order.
+//! The interface of all sequencers, independent of the order that they decide.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;

@@ -66,7 +66,7 @@ pub fn line(frame: &impl Serialize) -> String {
     text
 }
 
-/// Returns the next frame, or nothing at the end of the stream, after a broken connection or after
+/// Returns the next frame, or `None` at the end of the stream, after a broken connection or after
 /// an invalid frame.
 pub fn next<T: for<'a> Deserialize<'a>>(stream: &mut impl BufRead) -> Option<T> {
     let mut text = String::new();

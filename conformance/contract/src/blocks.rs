@@ -24,7 +24,7 @@ pub trait BlockBench: Bench<Fabric: Blocks> {
     /// Fills a range of a member's own block memory.
     fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]);
 
-    /// Returns the current contents of a member's own block memory.
+    /// Returns the current contents of a range of a member's own block memory.
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8>;
 }
 
@@ -72,7 +72,7 @@ const ONE_CHANNEL: Finding = Finding::NotApplicable("the fabric has one channel"
 /// A second channel, if the fabric has one.
 const OTHER: Channel = Channel(1);
 
-/// Returns the first channel with a peer.
+/// Returns the way to a peer on the first channel.
 const fn way(peer: Rank) -> Way {
     on(Channel(0), peer)
 }

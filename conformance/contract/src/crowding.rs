@@ -46,7 +46,7 @@ fn see(bench: &impl Bench, holder: Rank, owner: Rank) -> [u64; 3] {
 }
 
 /// Posts lists from A to B, each with the next number, until the queue is full. Returns the number
-/// that was refused, which A's row then contains, or nothing if the queue never fills.
+/// that was refused, which A's row then contains, or `None` if the queue never fills.
 fn crowd<T: Bench>(bench: &mut T) -> Result<Option<u64>, Breach> {
     for value in 1..=LISTS_MAX {
         set(bench, A, value);

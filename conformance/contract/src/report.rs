@@ -123,7 +123,7 @@ impl Report {
     /// Asserts, in tests, that no clause is violated.
     ///
     /// # Panics
-    /// A clause is violated; the message has the whole list.
+    /// Panics if a clause is violated; the message contains the whole list.
     #[track_caller]
     pub fn assert_kept(&self) {
         assert!(self.broken().next().is_none(), "the contract is broken:\n{self}");
@@ -134,7 +134,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Holds => out.write_str("holds"),
-            Self::InPart(reason) => write!(out, "holds partly: {reason}"),
+            Self::InPart(reason) => write!(out, "partly holds: {reason}"),
             Self::NotApplicable(reason) => write!(out, "not applicable: {reason}"),
         }
     }

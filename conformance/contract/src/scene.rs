@@ -1,4 +1,4 @@
-//! Shared parts of the clauses: named members, byte patterns, and the usual first steps.
+//! Helpers of all clauses: named members, byte patterns, and the usual first steps.
 
 use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, FabricError, Kind, Promises, Token, Write,

@@ -40,7 +40,7 @@ pub trait Bench {
     /// Opens [`VIEW`] at a member, with that member's memory.
     ///
     /// # Errors
-    /// The error of the fabric.
+    /// Fails with the error of the fabric.
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind>;
 
     /// Returns a member's own row.
@@ -64,7 +64,7 @@ pub trait Bench {
     /// Ends a member without notice. The member is not used afterwards.
     ///
     /// # Errors
-    /// The reason why this cannot be provoked.
+    /// Fails with the reason why this cannot be provoked.
     fn lose(&mut self, member: Rank) -> Result<(), &'static str>;
 
     /// Number of rounds of a search for rare interleavings, chosen so that the search takes about a
@@ -76,7 +76,7 @@ pub trait Bench {
     /// continues to do so.
     ///
     /// # Errors
-    /// The first breach found, or that the actors did not end.
+    /// Fails with the first breach found, or because the actors did not end.
     fn race(&mut self, actors: [(Rank, &mut dyn Actor<Self::Fabric>); 2]) -> Result<(), Breach>;
 }
 
@@ -94,7 +94,7 @@ pub trait Actor<F>: Send {
     /// Takes one turn. `slept` is the end of the sleep that the previous turn requested, if it did.
     ///
     /// # Errors
-    /// The breach that the actor found.
+    /// Fails with the breach that the actor found.
     fn turn(&mut self, seat: &mut Seat<'_, F>, slept: Option<Wake>) -> Result<Next, Breach>;
 }
 
@@ -103,13 +103,13 @@ pub trait Actor<F>: Send {
 pub enum Next {
     /// Another turn.
     Turn,
-    /// To sleep, after arming and checking.
+    /// The actor's member sleeps, after the actor has armed and checked.
     Sleep,
     /// Nothing more.
     Done,
 }
 
-/// The parts of its member that an actor can use during a turn.
+/// The fabric and the rows of an actor's member, which the actor can use during a turn.
 #[derive(Debug)]
 pub struct Seat<'s, F> {
     /// The member's fabric.

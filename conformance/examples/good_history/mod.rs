@@ -52,7 +52,7 @@ struct SimulatedMember<'a> {
 /// Writes a history of this shape.
 ///
 /// # Errors
-/// The error of the stream.
+/// Fails with the error of the stream.
 pub fn write(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
     let names =
         |nodes: u32| (0..nodes).map(|node| format!("\"n{node}\"")).collect::<Vec<_>>().join(",");

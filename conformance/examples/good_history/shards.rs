@@ -32,7 +32,7 @@ const STEP_NS: u64 = 1_000;
 /// Writes a history of this shape.
 ///
 /// # Errors
-/// The error of the stream.
+/// Fails with the error of the stream.
 pub fn write(shards: &Shards, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, r#"{{"ev":"run","version":1,"scenario":"made","seed":1}}"#)?;
     let clients: Vec<String> = (0..shards.clients).map(|client| format!("\"c{client}\"")).collect();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn cycle_across_groups_is_reported_completely() {
+    fn cycle_report_cites_every_delivery_involved() {
         let mut play = triangle();
         let lines = [
             play.deliver_in("a", &[("ca", "z"), ("ab", "x")]),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn consistent_orders_hold() {
+    fn consistent_orders_violate_no_check() {
         let mut play = triangle();
         play.deliver_in("a", &[("ab", "x"), ("ca", "z")]);
         play.deliver_in("b", &[("ab", "x"), ("bc", "y")]);

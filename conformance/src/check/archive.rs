@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_one_class_form_one_run() {
+    fn consecutive_messages_of_a_class_are_merged() {
         let mut archive = Archive::default();
         for number in [3, 1, 0, 2, 5, 4] {
             archive.add(name(number), ClassId(7), retained(number + 1));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_a_message_keeps_the_others() {
+    fn taking_one_message_keeps_the_others() {
         let mut archive = Archive::default();
         (0..5).for_each(|number| archive.add(name(number), ClassId(0), retained(number + 1)));
         assert_eq!(archive.take(name(2)), Some((ClassId(0), Some(retained(3)))));

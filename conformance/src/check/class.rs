@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn class_keeps_count_bounds_and_end_messages() {
+    fn class_keeps_count_range_and_outermost_messages() {
         let mut classes = Classes::default();
         let id = classes.add(&key(), 0, &example(5));
         (3..9).for_each(|number| assert_eq!(classes.add(&key(), 0, &example(number)), id));

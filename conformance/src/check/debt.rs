@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn debt_is_paid_by_identical_replays() {
+    fn identical_replay_settles_the_debt() {
         let mut debt = debt(&[1, 2, 3]);
         for (message, paid) in [(1, Paid::Short), (2, Paid::Short), (3, Paid::All), (9, Paid::All)]
         {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn debt_after_first_positions_is_compared_by_hash() {
+    fn long_replay_is_compared_by_hash() {
         let messages: Vec<u64> = (0..2 * PLACES_MAX as u64).collect();
         let mut debt = debt(&messages);
         messages.iter().for_each(|message| debt.replay(*message, 5));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn implied_debt_is_not_stored() {
+    fn debt_implied_by_another_is_not_stored() {
         let mut debts = Debts::default();
         for messages in [vec![1, 2], vec![1], vec![1, 2, 3], vec![1, 2, 3]] {
             debts.add(debt(&messages));

@@ -23,8 +23,8 @@ pub(super) struct Goer {
     pub(super) next: Option<(u64, u64)>,
 }
 
-/// The incarnations that must deliver a message in one of its groups with views, or in all of its
-/// groups without views.
+/// The incarnations that must deliver a message in one of its groups that has views, or in all of
+/// its groups that have none.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// The group, if it has views.
@@ -53,7 +53,7 @@ const ANSWERS_MAX: usize = 1024;
 
 type Asked = (GroupId, Option<u64>, World);
 
-/// Tells which incarnations must deliver.
+/// Answers which incarnations must deliver a message.
 pub(super) struct Due<'a> {
     roster: &'a Roster,
     groups: &'a Groups,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn members_reaching_the_same_view_deliver_the_same() {
+    fn members_in_same_next_view_deliver_same_messages() {
         let (play, last) = removal(false, true);
         assert_eq!(broken(&play.verdict()), [(CheckId::ViewSameSet, vec![8, 9, last])]);
         assert_eq!(broken(&removal(true, true).0.verdict()), []);

@@ -26,7 +26,7 @@ struct Seat {
     upto: Option<(u64, u64)>,
     /// The record with the highest durable count.
     durable_line: u64,
-    /// Whether something other than a replay was delivered.
+    /// Whether the incarnation delivered something other than a replay.
     went_on: bool,
 }
 
@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn complete_replay_of_durable_deliveries_holds() {
+    fn complete_replay_of_durable_deliveries_passes() {
         let verdict = judged_by(&[FIRST, &replay("a/1/0"), &replay("a/1/1"), END].concat());
         assert_eq!(broken(&verdict), []);
         assert!(held(&verdict, CheckId::DurableKept) && held(&verdict, CheckId::DurablePrefix));
     }
 
     #[test]
-    fn short_replay_breaks_only_when_due() {
+    fn incomplete_replay_is_a_violation_once_due() {
         let text = [FIRST, &replay("a/1/0")].concat();
         assert!(inconclusive(&judged_by(&text), CheckId::DurableKept));
         let killed = [&text, r#"{"ev":"fault","t_ns":9,"kind":"kill","nodes":["a"]}"#].concat();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn killed_incarnations_durable_deliveries_remain_owed() {
+    fn durable_deliveries_of_killed_incarnation_remain_due() {
         let again = r#"{"ev":"fault","t_ns":9,"kind":"kill","nodes":["a"]}
 {"ev":"start","t_ns":9,"node":"a","inc":3}
 {"ev":"end","t_ns":9,"node":"a","inc":3,"reason":"halted"}"#;
@@ -297,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn different_replay_is_reported_with_its_position() {
+    fn differing_replay_is_reported_with_its_position() {
         let found = broken(&judged_by(&[FIRST, &replay("a/1/0"), &replay("a/1/2"), END].concat()));
         assert!(found.contains(&(CheckId::DurableKept, vec![6, 7, 11])), "{found:?}");
     }
 
     #[test]
-    fn durable_positions_rise_up_to_delivered_ones() {
+    fn durable_position_never_falls_or_exceeds_deliveries() {
         let durable = |upto: u64| {
             format!(
                 r#"{{"ev":"durable","t_ns":3,"node":"a","inc":1,"group":"g","upto":{upto}}}

@@ -103,8 +103,9 @@ impl Judge {
             take(&mut integrity.once).outcome("nothing was delivered to an addressee"),
             take(&mut integrity.sent).outcome("nothing was delivered"),
             take(&mut integrity.addressee).outcome("no sent message was delivered"),
-            take(&mut integrity.bytes)
-                .outcome("no delivery and its multicast both give the size or the digest"),
+            take(&mut integrity.bytes).outcome(
+                "no message has its size or digest both in its multicast and in a delivery",
+            ),
             take(&mut integrity.nulls).outcome("nothing was delivered"),
             who.validity.outcome("no correct node sent a message that a correct node must deliver"),
             who.agreement.outcome("no node delivered a message that it must deliver"),
@@ -202,14 +203,14 @@ fn doubt(ledger: &mut Ledger, order: &mut FinishOrder, bounds_known: bool) {
             all.into_iter().chain([&mut order.total, &mut order.acyclic, &mut order.prefix])
         {
             tally.doubt(line, || {
-                "a message was delivered again after the judge had forgotten it".to_owned()
+                "a message was redelivered after the judge had forgotten it".to_owned()
             });
         }
     }
     if let Some(line) = ledger.doubts.order {
         for tally in [&mut order.total, &mut order.acyclic, &mut order.prefix] {
             tally.doubt(line, || {
-                "messages were delivered again in another order, after so many that the judge had forgotten them"
+                "messages were redelivered in a different order, after the judge had forgotten them"
                     .to_owned()
             });
         }

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn set_addresses_members_of_all_its_groups() {
+    fn message_addresses_members_of_all_its_groups() {
         let (mut groups, roster) = declared();
         let set = groups.set(&roster, NodeId(0), &["g0", "g1"]).expect("n0 may send");
         assert!((0..3).all(|node| groups.is_addressed(set, NodeId(node))));

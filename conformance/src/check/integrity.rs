@@ -102,7 +102,7 @@ impl Integrity {
         self.addressee.cases(1);
         self.addressee.breach(1, delivery.line, || {
             let what = format!(
-                "{} delivered {}, which is addressed to {}, but is not a member there",
+                "{} delivered {}, which is addressed to {}, but is not one of the addressees",
                 naming.roster.called(delivery.start),
                 naming.names.text(message.name),
                 naming.set(sent.groups)
@@ -180,7 +180,7 @@ impl Integrity {
                     (naming.roster.called(delivery.start), naming.names.text(message.name));
                 let end = start.end.map_or(0, |end| end.line);
                 finding(
-                    format!("{node} delivered {name} after its own end"),
+                    format!("{node} delivered {name} after it had ended"),
                     [shows(end, "the end"), blames(line, "delivered after it")],
                 )
             });
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn correct_delivery_holds_every_check() {
+    fn correct_delivery_passes_every_integrity_check() {
         let mut play = Play::new(&["a", "b"]);
         play.line(r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"x","groups":["g"],"bytes":3,"digest":"d"}"#);
         for node in ["a", "b"] {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn second_delivery_breaks_integrity_once() {
+    fn second_delivery_of_a_message_is_a_violation() {
         let mut play = Play::new(&["a"]);
         play.sends("a", 1);
         let lines = play.deliver("a", &["a/1/0", "a/1/0"]);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn delivery_outside_the_groups_is_broken() {
+    fn delivery_outside_addressed_groups_is_a_violation() {
         let mut play = Play::new(&["a"]);
         play.line(r#"{"ev":"start","t_ns":0,"node":"z","inc":1}"#);
         let sent = play.sends("a", 1);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn different_bytes_break_but_missing_ones_pass() {
+    fn altered_payload_is_a_violation() {
         let mut play = Play::new(&["a"]);
         let sent =
             play.line(r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"x","groups":["g"],"bytes":3,"digest":"d"}"#);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn delivery_without_message_breaks_nulls_invisible() {
+    fn delivery_without_message_is_a_violation() {
         let mut play = Play::new(&["a"]);
         let line =
             play.line(r#"{"ev":"deliver","t_ns":1,"node":"a","inc":1,"group":"g","msg":null}"#);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn delivery_outside_installed_view_is_broken() {
+    fn delivery_outside_installed_view_is_a_violation() {
         let mut play = Play::new(&["a", "b"]);
         play.sends("a", 1);
         play.line(

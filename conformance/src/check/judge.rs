@@ -87,8 +87,8 @@ impl Judge {
     /// Takes the next record.
     ///
     /// # Errors
-    /// [`Trouble::Contradiction`] if the record contradicts the records before it: any verdict
-    /// would then be meaningless.
+    /// Fails with [`Trouble::Contradiction`] if the record contradicts the records before it: any
+    /// verdict would then be meaningless.
     pub fn take(&mut self, line: u64, event: &Event<'_>) -> Result<(), HistoryError> {
         self.take_event(line, event).map_err(|trouble| HistoryError { line, trouble })?;
         self.events += 1;
@@ -296,7 +296,7 @@ impl Judge {
 /// Judges a whole history. If the last line is cut off, the history is judged up to that line.
 ///
 /// # Errors
-/// The first line that is not a record, or that contradicts the lines before it.
+/// Fails at the first line that is not a record, or that contradicts the lines before it.
 pub fn judge(reader: impl BufRead) -> Result<Verdict, HistoryError> {
     let mut judge = Judge::new();
     let mut reader = Reader::new(reader);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_history_is_judged_up_to_its_end() {
+    fn truncated_history_is_judged_up_to_its_end() {
         let text = [GROUP, START, r#"{"ev":"deliv"#].concat();
         let verdict = judged_by(&text);
         assert_eq!((verdict.events, verdict.cut.map(|cut| cut.line)), (2, Some(3)));

@@ -25,7 +25,7 @@ use crate::history::Trouble;
 /// Number of messages held before the first sweep.
 pub(super) const HELD_MIN: usize = 1 << 14;
 
-/// The lines that needed something that was forgotten.
+/// The lines at which the judge needed something that it had already forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
     /// The line on which an incarnation redelivered a message about which too little is known.
@@ -280,8 +280,8 @@ impl Ledger {
         let key = self.classes.get(class).key.clone();
         let slot = self.hold(name);
         let message = &mut self.slots[slot as usize];
-        // If positions have contradicted an incarnation's deliveries, they no longer show what the
-        // others did.
+        // If positions have contradicted an incarnation's deliveries, the positions no longer show
+        // what the other incarnations did.
         let is_placed = self.doubts.order.is_none();
         fill(message, &key, &retained, groups, is_placed);
         if is_placed {

@@ -1,4 +1,4 @@
-//! Whether nodes end as requested and groups stay live.
+//! Checks whether nodes end as requested and groups stay live.
 //!
 //! The delivery of messages is judged in `who_delivers`.
 
@@ -81,7 +81,7 @@ mod tests {
     use crate::check::testing::{Play, broken, held, outcome};
 
     #[test]
-    fn halt_without_faults_is_broken() {
+    fn halt_without_faults_is_a_violation() {
         let mut play = Play::new(&["a", "b", "c"]);
         let line = play.ended("a", "halted");
         let found = broken(&play.verdict());
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn leave_request_must_be_followed() {
+    fn member_must_leave_when_asked() {
         for (reason, fails) in [("left", false), ("done", true), ("halted", true)] {
             let mut play = Play::new(&["a", "b"]);
             let leave = play.line(r#"{"ev":"leave","t_ns":1,"node":"a","inc":1}"#);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn message_after_the_faults_must_be_delivered() {
+    fn message_sent_after_faults_must_be_delivered() {
         let mut play = Play::new(&["a", "b"]);
         play.fault("stop", "a");
         play.fault("continue", "a");

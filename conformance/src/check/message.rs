@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_delivery_is_found_among_few_and_many() {
+    fn first_delivery_is_found_among_any_number() {
         let mut message = Message::new(Name { prefix: 1, number: 0 }, 0);
         for line in 1..=3 * CROWD as u64 {
             // Each incarnation delivers twice in a row.

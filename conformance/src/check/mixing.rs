@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_text_has_a_different_hash() {
+    fn texts_of_different_length_hash_differently() {
         let mix = Mix::default();
         let texts = ["", "\0", "\0\0", "a", "a\0", "abcdefgh", "abcdefgh\0"];
         let hashes: HashSet<u64> = texts.iter().map(|text| mix.text(text)).collect();

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_distinct_and_return_their_text() {
+    fn message_names_are_distinct_and_keep_their_text() {
         let mut names = Names::default();
         let texts = [
             "n0/1/0",
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn name_is_recognised_after_forgetting_its_text() {
+    fn name_keeps_its_number_after_text_is_forgotten() {
         let mut names = Names::default();
         let name = names.name("hello");
         names.forget(name);

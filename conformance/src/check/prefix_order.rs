@@ -175,7 +175,8 @@ impl PrefixOrder<'_> {
             example.map_or_else(|| "a message".to_owned(), |example| example.shown(self.names))
         };
         let what = format!(
-            "{} delivered {} but not {}, while {} delivered the latter first or alone",
+            "{} delivered {} but not {}, whereas {} delivered the latter first, or did not deliver \
+             the former",
             self.roster.nodes[node.index()].name,
             name(later),
             name(missed),
@@ -225,14 +226,14 @@ mod tests {
     const ALL: &[&str] = &["a/1/0", "b/1/0", "a/1/1"];
 
     #[test]
-    fn crashed_node_may_stop_at_any_message() {
+    fn crashed_node_may_stop_delivering_at_any_message() {
         for end in 0..ALL.len() {
             assert_eq!(crash(ALL, &ALL[..end]), []);
         }
     }
 
     #[test]
-    fn gap_at_crashed_node_is_broken() {
+    fn gap_in_crashed_nodes_deliveries_is_a_violation() {
         // The lines are a group, two starts, three multicasts, and then the deliveries of a and b.
         assert_eq!(crash(ALL, &["a/1/0", "a/1/1"]), [(CheckId::PrefixOrder, vec![8, 9, 11])]);
     }

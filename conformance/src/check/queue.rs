@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn revived_messages_come_first_by_position() {
+    fn revived_messages_are_queued_first_by_position() {
         let mut queue = Queue::default();
         queue.push(entry(1));
         queue.push(entry(2));

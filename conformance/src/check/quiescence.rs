@@ -1,4 +1,4 @@
-//! Whether the protocol is quiet while no node sends.
+//! Checks whether the protocol is quiet while no node sends.
 //!
 //! Lines of different nodes arrive in any order, so the sequence of events is known only at the
 //! end. Activity times that are too close for a silence between them are stored as one span. The
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_includes_both_ends() {
+    fn quiet_interval_includes_both_ends() {
         const MS: u64 = 1_000_000;
         assert!(silent(&[0], 500 * MS + 1, 900 * MS));
         assert!(!silent(&[0], 500 * MS, 900 * MS));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_agree_with_individual_times() {
+    fn quiet_intervals_match_a_naive_search() {
         // A small generator is enough to spread times over a few seconds.
         let mut state = 7_u64;
         let mut next = |below: u64| {

@@ -94,7 +94,8 @@ checks! {
         "If any node delivers a message, even one that fails later, all correct addressees deliver it.",
         "TRAM 2.2, uniform agreement";
     SenderOrder, "sender-order", Must,
-        "Messages of one sender are delivered in the order in which it sent them, and none is left out.",
+        "Messages of one sender are delivered in the order in which it sent them, and none is \
+         skipped.",
         "Spindle II-B, FIFO of senders";
     TotalOrder, "total-order", Must,
         "Two members of a group deliver their common messages in the same order.",
@@ -115,7 +116,8 @@ checks! {
         "A node is a member of each view that it installs.",
         "virtual synchrony: Spindle II-A";
     ViewMajority, "view-majority", Should,
-        "A view and the members that left as planned have a majority of the view before it.",
+        "A view, together with the members that left as planned, has a majority of the previous \
+         view.",
         "Derecho's partition rule: Spindle II-A";
     ViewDelivery, "view-delivery", Must,
         "A message is delivered in one view, which is the deliverer's installed view.",
@@ -136,7 +138,8 @@ checks! {
         "After a restart, all durable deliveries are present, unchanged and in order.",
         "Derecho's persistence frontier: Spindle II-A";
     Liveness, "liveness", Must,
-        "Once faults end, multicast messages are delivered, and no node hangs or gives up without cause.",
+        "Once faults have ended, multicast messages are delivered, and no node hangs or gives up \
+         without cause.",
         "TRAM 2.1, the leader oracle; Spindle III-B, no stall";
 }
 

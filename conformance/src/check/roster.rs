@@ -34,20 +34,20 @@ impl StartId {
 /// The fate of an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Ended by itself.
+    /// The incarnation ended by itself.
     Ended(EndReason),
-    /// Killed by the driver.
+    /// The driver killed the incarnation.
     Killed,
-    /// Not recorded in the history.
+    /// The history does not record how the incarnation ended.
     Unfinished,
 }
 
 /// Whether unfinished incarnations are judged as they are, or as if they were done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum World {
-    /// Every fate as the history records it.
+    /// Every fate counts as the history records it.
     AsIs,
-    /// Every unfinished incarnation as if it were done.
+    /// Every unfinished incarnation counts as if it were done.
     AsIfDone,
 }
 
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn fault_ends_by_its_opposite_or_a_kill() {
+    fn counter_fault_or_kill_ends_a_fault() {
         let mut roster = Roster::default();
         roster.fault(1, "n0", FaultKind::Stop, 0).expect("a fault");
         roster.fault(1, "n1", FaultKind::Partition, 0).expect("a fault");

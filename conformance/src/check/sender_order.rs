@@ -131,7 +131,7 @@ mod tests {
     use crate::check::testing::{Play, broken, held};
 
     #[test]
-    fn deliveries_in_sender_order_hold() {
+    fn deliveries_in_sender_order_pass() {
         let mut play = Play::new(&["a", "b"]);
         play.sends("a", 3);
         play.deliver("a", &["a/1/0", "a/1/1", "a/1/2"]);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn swapped_order_is_reported_with_four_lines() {
+    fn swapped_deliveries_are_reported_with_four_lines() {
         let mut play = Play::new(&["a", "b"]);
         let sent = play.sends("a", 2);
         let mut lines = play.deliver("b", &["a/1/1", "a/1/0"]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_message_of_crashed_sender_is_broken() {
+    fn skipped_message_of_crashed_sender_is_a_violation() {
         let mut play = Play::new(&["a", "b"]);
         let sent = play.sends("a", 2);
         let delivered = play.deliver("b", &["a/1/1"]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn early_recorded_deliveries_are_ordered_too() {
+    fn sender_order_covers_deliveries_recorded_before_sends() {
         let mut play = Play::new(&["a", "b"]);
         play.deliver("b", &["a/1/1", "a/1/0"]);
         play.sends("a", 2);

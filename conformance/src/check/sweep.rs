@@ -357,21 +357,21 @@ mod tests {
     }
 
     #[test]
-    fn message_delivered_by_all_is_forgotten() {
+    fn message_is_forgotten_once_all_have_delivered() {
         let mut play = Play::new(&["a", "b", "c"]);
         rounds(&mut play, &["a", "b", "c"], "");
         assert!(held(&play) < 30, "{}", held(&play));
     }
 
     #[test]
-    fn message_awaited_by_a_running_node_is_held() {
+    fn message_is_kept_while_a_node_awaits_it() {
         let mut play = Play::new(&["a", "b", "c"]);
         rounds(&mut play, &["a", "b"], "");
         assert_eq!(held(&play), ROUNDS as usize);
     }
 
     #[test]
-    fn killed_or_skipping_node_holds_no_message() {
+    fn killed_or_skipping_node_does_not_retain_messages() {
         let mut play = Play::new(&["a", "b", "c"]);
         rounds(&mut play, &["a", "b", "c"], "");
         play.fault("kill", "c");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn member_outside_the_view_holds_no_message() {
+    fn member_outside_the_view_does_not_retain_messages() {
         let mut play = Play::of(
             r#"{"ev":"group","group":"g","members":["a","b","never"],"senders":["a"]}"#,
             &["a", "b"],

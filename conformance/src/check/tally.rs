@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_verdict_wins_and_names_lowest_line() {
+    fn violation_takes_precedence_and_names_lowest_line() {
         let mut tally = Tally::default();
         tally.cases(4);
         tally.doubt(1, || "undecided".to_owned());
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn held_requires_at_least_one_case() {
+    fn check_holds_only_if_something_was_judged() {
         assert_eq!(Tally::default().outcome("no views"), Outcome::NotJudged("no views".to_owned()));
         let mut tally = Tally::default();
         tally.cases(1);

@@ -125,7 +125,7 @@ mod tests {
     use crate::check::testing::{Play, broken, held};
 
     #[test]
-    fn same_order_with_gaps_holds_total_order() {
+    fn same_order_with_gaps_satisfies_total_order() {
         let mut play = Play::new(&["a", "b", "c"]);
         for sender in ["a", "b"] {
             play.sends(sender, 2);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn single_deviating_member_is_the_culprit() {
+    fn single_deviating_member_is_named_as_culprit() {
         for culprit in ["a", "b", "c"] {
             let mut play = Play::new(&["a", "b", "c"]);
             play.sends("a", 1);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn contradiction_far_into_the_log_is_found() {
+    fn contradiction_far_into_a_log_is_found() {
         let mut play = Play::new(&["a", "b"]);
         let far = 3000;
         play.sends("a", far);

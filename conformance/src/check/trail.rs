@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn late_durable_delivery_is_marked_lost() {
+    fn delivery_reported_durable_too_late_is_untracked() {
         let mut trail = Trail::default();
         (0..FAR).for_each(|message| trail.deliver(message, 1));
         assert!(!trail.lost);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn different_order_gives_a_different_hash() {
+    fn delivery_order_changes_the_hash() {
         let mut swapped = Chain::default();
         [1, 0].into_iter().for_each(|message| swapped.add(message));
         assert_ne!(swapped, chain(0, 2));

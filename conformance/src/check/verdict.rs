@@ -29,7 +29,7 @@ impl Verdict {
     /// Returns the judgement of a check.
     ///
     /// # Panics
-    /// Never, because there is a judgement for each check.
+    /// Never panics, because there is a judgement for each check.
     #[must_use]
     pub fn of(&self, id: CheckId) -> &Judgement {
         self.judgements

@@ -40,7 +40,7 @@ pub(super) struct Seat {
     pub(super) start: StartId,
     /// The group.
     pub(super) group: GroupId,
-    /// The views that it installed.
+    /// The views that the incarnation installed.
     pub(super) records: Vec<Installed>,
 }
 
@@ -317,7 +317,7 @@ mod tests {
     const ALL: &str = r#""a","b","c""#;
 
     #[test]
-    fn rising_consistent_views_hold() {
+    fn increasing_consistent_views_pass() {
         let text = [
             HEAD,
             &view("a", 1, ALL),
@@ -341,19 +341,19 @@ mod tests {
     }
 
     #[test]
-    fn repeated_view_id_is_broken() {
+    fn repeated_view_id_is_a_violation() {
         let text = [HEAD, &view("a", 2, ALL), &view("a", 2, ALL)].concat();
         assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewRising, vec![4, 5])]);
     }
 
     #[test]
-    fn view_without_its_installer_is_broken() {
+    fn view_excluding_its_installer_is_a_violation() {
         let text = [HEAD, &view("a", 2, r#""b""#)].concat();
         assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewSelf, vec![4])]);
     }
 
     #[test]
-    fn half_is_a_majority_only_after_a_leave() {
+    fn half_of_view_continues_only_after_a_leave() {
         let text = [HEAD, &view("a", 1, r#""a","b""#), &view("a", 2, r#""a""#)].concat();
         assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewMajority, vec![4, 5])]);
         let left = [

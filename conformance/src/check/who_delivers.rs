@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn delivery_by_all_correct_nodes_holds_every_check() {
+    fn delivery_by_all_correct_nodes_passes() {
         let mut play = sent();
         for node in ["a", "b", "c"] {
             play.deliver(node, &["a/1/0"]);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn undelivered_message_of_correct_node_is_broken() {
+    fn undelivered_message_of_correct_node_is_a_violation() {
         let mut play = sent();
         play.end("b");
         assert!(inconclusive(&play.verdict(), CheckId::Validity), "its sender may be correct");
@@ -446,14 +446,14 @@ mod tests {
     }
 
     #[test]
-    fn leaver_owes_its_accepted_messages() {
+    fn accepted_messages_of_leaver_must_be_delivered() {
         assert_eq!(broken(&left(true, false).verdict())[0].0, CheckId::Validity);
         assert_eq!(broken(&left(false, false).verdict()), []);
         assert_eq!(broken(&left(true, true).verdict()), [], "it had been removed before");
     }
 
     #[test]
-    fn delivered_message_without_answer_is_broken() {
+    fn delivered_multicast_must_be_answered() {
         for (version, answered, fails) in [(2, false, true), (2, true, false), (1, false, false)] {
             let mut play = Play::empty();
             play.line(&format!(r#"{{"ev":"run","version":{version}}}"#));
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn delivery_by_one_correct_node_binds_all() {
+    fn delivery_by_one_correct_node_obliges_all() {
         let mut play = sent();
         let delivered = play.deliver("b", &["a/1/0"]);
         play.fault("kill", "a");
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn delivery_by_killed_node_binds_correct_ones() {
+    fn delivery_by_killed_node_obliges_correct_nodes() {
         let mut play = sent();
         let delivered = play.deliver("a", &["a/1/0"]);
         let kill = play.fault("kill", "a");
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn sole_delivery_by_halted_member_is_broken() {
+    fn delivery_only_by_halted_member_is_a_violation() {
         let mut play = sent();
         play.fault("stop", "a");
         let delivered = play.deliver("a", &["a/1/0"]);

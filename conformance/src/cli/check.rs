@@ -9,7 +9,7 @@ use crate::check::judge;
 use crate::history::{HistoryError, Trouble};
 use crate::report::{Case, CaseStatus, Run};
 
-/// The end of the command's help.
+/// The examples at the end of the command's help.
 pub(super) const EXAMPLES: &str = "  tramontane-conformance check history.jsonl
   tramontane-conformance check --html report.html --junit junit.xml runs/*.jsonl
   tramontane-conformance check --json - history.jsonl

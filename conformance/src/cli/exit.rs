@@ -112,10 +112,10 @@ impl Failure {
         use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied, QuotaExceeded, StorageFull};
         let advice = match error.kind() {
             StorageFull | QuotaExceeded => "free some space and run it again",
-            NotFound => "make the folder first",
+            NotFound => "create the folder first",
             IsADirectory => "name a file",
             PermissionDenied => "name a file that you may write",
-            _ => "name another file",
+            _ => "choose a different file",
         };
         Self::new(Status::Broken, format_args!("cannot write {name}: {error}"), advice)
     }

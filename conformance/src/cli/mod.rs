@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn conformance_command_line_is_well_formed() {
         Cli::command().debug_assert();
     }
 

@@ -20,7 +20,7 @@ pub(super) struct ReportOptions {
     /// Write one HTML page, with diagrams of broken promises
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Have a program judge each history too: it is started with the history's path, and writes a
+    /// Also let a program judge each history: it is started with the history's path, and writes a
     /// line for each violation, {"what": "a sentence", "lines": [12, 40]}
     #[arg(long = "check-program", value_name = "CMD")]
     check_programs: Vec<String>,
@@ -54,7 +54,7 @@ impl Form {
             Self::Junit => report::junit(run).map_err(|error| {
                 Failure::new(
                     Status::Broken,
-                    format_args!("cannot make the JUnit report: {error}"),
+                    format_args!("cannot create the JUnit report: {error}"),
                     "please report this",
                 )
             }),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_without_a_file_go_to_the_folder() {
+    fn report_without_a_path_goes_to_output_folder() {
         let outputs = options(None, Some("x.html")).outputs(Some(Path::new("out"))).expect("fine");
         let names: Vec<&str> = outputs.files.iter().filter_map(|(_, path)| path.to_str()).collect();
         assert_eq!(names, ["out/results.json", "out/junit.xml", "x.html"]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_output_accepts_one_report() {
+    fn standard_output_accepts_only_one_report() {
         assert!(!options(Some("-"), None).outputs(None).expect("fine").text);
         let failure = options(Some("-"), Some("-")).outputs(None).expect_err("two reports in one");
         assert_eq!(failure.status, Status::Usage);

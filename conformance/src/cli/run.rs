@@ -14,7 +14,7 @@ use crate::drive::{
 };
 use crate::report::Run;
 
-/// The end of the command's help.
+/// The examples at the end of the command's help.
 pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter ./my-adapter --nodes 3
   tramontane-conformance run --adapter 'python3 my_adapter.py' --nodes 4 --scenario kill-sender --seed 7
   tramontane-conformance run --adapter 'ssh {host} ./my-adapter' --hosts alpha,beta,gamma --nodes 3
@@ -58,7 +58,7 @@ pub struct RunArguments {
     /// Maximum number of rounds for scenarios that are played in rounds
     #[arg(long, value_name = "N", default_value_t = NODES_MAX)]
     rounds: usize,
-    /// Features that the implementation has to claim; if one is missing, the run is broken
+    /// Features that the implementation must claim; if one is missing, the run counts as broken
     #[arg(long, value_name = "FEATURES", value_delimiter = ',', value_parser = feature)]
     require: Vec<Feature>,
     /// The numbers of the faults in "random-faults" to inject, or "none"
@@ -158,7 +158,7 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
 /// short, the cause is also returned, and the run contains the cases that ended before.
 ///
 /// # Errors
-/// The reason why the run could not start. Errors within a scenario are in its case.
+/// Fails with the reason why the run could not start. Errors within a scenario are in its case.
 pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Failure>), Failure> {
     let interrupts = Interrupts::watch().map_err(|error| {
         Failure::new(Status::Broken, format_args!("cannot watch for signals: {error}"), "try again")
@@ -185,7 +185,7 @@ fn failure(error: &DriveError) -> Failure {
             Failure::new(Status::Broken, error, "check the path of the adapter's program")
         }
         DriveError::NotOurs(_) | DriveError::InUse(_) => {
-            Failure::new(Status::Usage, error, "name another folder with --output")
+            Failure::new(Status::Usage, error, "choose a different folder with --output")
         }
         DriveError::Output { path, source } => Failure::output(path.display(), source),
         DriveError::System { .. } => {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupting_signal_determines_the_status() {
+    fn interrupting_signal_determines_the_exit_status() {
         for (signal, status) in [(2, Status::Interrupted), (SIGTERM, Status::Terminated)] {
             assert_eq!(failure(&DriveError::Interrupted(signal)), Failure::silent(status));
         }

@@ -48,7 +48,7 @@ impl Disks {
     /// Mounts a disk on each of these existing folders, for this kind of fault.
     ///
     /// # Errors
-    /// The reason why this system or user cannot mount them.
+    /// Fails with the reason why this system or user cannot mount them.
     pub(super) fn mount(folders: Vec<PathBuf>, trouble: Trouble) -> Result<Self, String> {
         let mount = |folder: PathBuf| {
             let path = folder.to_string_lossy().into_owned();
@@ -122,7 +122,7 @@ impl Disks {
     /// Makes room again.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn make_room(&self, node: usize) -> io::Result<()> {
         match self.nodes.get(node).map(|disk| std::fs::remove_file(disk.fill())) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -146,7 +146,7 @@ mod tests {
     use std::io::BufRead as _;
 
     #[test]
-    fn command_with_disk_keeps_the_working_folder() {
+    fn command_with_simulated_disk_keeps_working_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let disks = match Disks::mount(vec![folder.path().to_owned()], Trouble::Full) {
             Ok(disks) => disks,

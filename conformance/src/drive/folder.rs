@@ -40,7 +40,7 @@ impl Folder {
     /// Creates the folder, or reuses the folder of an earlier run and removes its scenarios.
     ///
     /// # Errors
-    /// The folder belongs to something else, is in use, or cannot be created.
+    /// Fails if the folder belongs to something else, is in use, or cannot be created.
     pub(super) fn take(path: &Path) -> Result<Self, DriveError> {
         let failed = |error: io::Error| DriveError::output(path, error);
         fs::create_dir_all(path).map_err(failed)?;
@@ -66,7 +66,7 @@ impl Folder {
     /// earlier attempt.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn scenario(
         &self,
         name: &str,
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folder_of_other_program_is_left_unchanged() {
+    fn folder_of_another_program_is_left_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("thesis.txt"), "years of work").expect("written");
         assert!(matches!(Folder::take(folder.path()), Err(DriveError::NotOurs(_))));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_runs_folder_loses_only_its_scenarios() {
+    fn reused_output_folder_loses_only_old_scenarios() {
         let root = tempfile::tempdir().expect("a folder");
         let path = root.path().join("deep/results");
         let folder = Folder::take(&path).expect("a new one");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn uncreatable_folder_is_an_error() {
+    fn folder_that_cannot_be_created_is_an_error() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         assert!(matches!(Folder::take(&file.path().join("below")), Err(DriveError::Output { .. })));
     }

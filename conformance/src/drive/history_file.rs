@@ -29,7 +29,7 @@ impl HistoryFile {
     /// Begins a history.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// Fails if the file cannot be created.
     pub(super) fn begin(path: &Path, clock: Clock, names: Vec<String>) -> Result<Self, DriveError> {
         let file = File::create(path).map_err(|error| DriveError::output(path, error))?;
         let writer = Writer::new(LineWriter::new(file));
@@ -40,7 +40,7 @@ impl HistoryFile {
     /// Writes a record unchanged.
     ///
     /// # Errors
-    /// The record cannot be written, usually because the disk is full.
+    /// Fails if the record cannot be written, usually because the disk is full.
     pub(super) fn write(&mut self, event: &Event<'_>) -> Result<(), DriveError> {
         self.writer.write(event).map_err(|error| DriveError::output(&self.path, error))
     }

@@ -26,7 +26,7 @@ impl Holder {
     /// Starts a holder in the namespaces that this command creates.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn start(mut command: Vec<String>) -> Result<Self, String> {
         command.extend(["sh", "-c", HOLD].map(str::to_owned));
         Self::spawn(&command)
@@ -36,7 +36,7 @@ impl Holder {
     /// and these are its arguments.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn start_after(
         mut command: Vec<String>,
         arguments: &[String],
@@ -91,5 +91,9 @@ pub(super) fn spawn(words: &[String]) -> Result<Child, String> {
 
 /// Returns the first line of a command's output, for people.
 pub(super) fn first_line(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).lines().next().unwrap_or("it ended without a word").to_owned()
+    String::from_utf8_lossy(bytes)
+        .lines()
+        .next()
+        .unwrap_or("it exited without an error message")
+        .to_owned()
 }

@@ -17,7 +17,7 @@ impl Interrupts {
     /// Starts to watch the two signals, which then only set the flag.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub fn watch() -> io::Result<Self> {
         let interrupts = Self::default();
         for signal in [SIGINT, SIGTERM] {

@@ -25,7 +25,7 @@ pub(super) type Start = (usize, u32);
 /// The sender's answer to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// No answer yet.
+    /// The message has not been answered yet.
     Asked,
     /// The message was accepted.
     Taken,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn node_above_the_limit_is_in_no_set() {
+    fn node_beyond_the_limit_has_an_empty_mask() {
         assert_eq!(only(NODES_MAX - 1).count_ones(), 1);
         assert_eq!(only(NODES_MAX), 0);
     }

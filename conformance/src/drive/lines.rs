@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_numbered_and_end_is_reported() {
+    fn lines_are_numbered_and_output_end_is_reported() {
         assert_eq!(
             received(b"a\n\nb\n"),
             expected(&[(1, "line a"), (2, "line "), (3, "line b"), (4, "end")])
@@ -138,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_line_is_not_a_line() {
+    fn incomplete_last_line_is_reported_separately() {
         assert_eq!(received(b"a\n{\"ty"), expected(&[(1, "line a"), (2, "cut {\"ty"), (2, "end")]));
     }
 
     #[test]
-    fn endless_line_is_abandoned() {
+    fn too_long_line_ends_reading() {
         assert_eq!(received(&vec![b'x'; LINE_BYTES_MAX * 2]), expected(&[(1, "too long 256")]));
         let mut just = vec![b'x'; LINE_BYTES_MAX];
         just.push(b'\n');

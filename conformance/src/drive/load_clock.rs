@@ -29,7 +29,7 @@ const AT_REST: f64 = 1.2;
 /// Members wait for each other, so load slows them down more than it slows a single thread.
 const MARGIN: f64 = 2.0;
 
-/// The clock. It stops when it is dropped.
+/// A clock that slows down with the machine's load, and stops when it is dropped.
 #[derive(Debug)]
 pub(super) struct LoadClock {
     granted_ns: Arc<AtomicU64>,

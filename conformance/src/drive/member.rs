@@ -12,11 +12,11 @@ pub(super) enum Phase {
     /// Never started.
     #[default]
     Absent,
-    /// Started, but has not answered `init`.
+    /// The member has started, but has not answered `init`.
     Starting,
     /// Accepts messages.
     Ready,
-    /// Has written its last line.
+    /// The member has written its last line.
     Ended,
     /// Was killed.
     Killed,
@@ -55,7 +55,7 @@ pub(super) struct Member {
     pub(super) joined: bool,
     /// Whether the member's output has ended.
     pub(super) silent: bool,
-    /// The time of its kill.
+    /// The time at which the driver killed the member.
     pub(super) killed_ns: Option<u64>,
     /// Commands that the driver has not sent yet, in order.
     pub(super) orders: VecDeque<MemberOrder>,

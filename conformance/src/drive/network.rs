@@ -40,7 +40,7 @@ impl Network {
     /// Builds networks for `nodes` nodes, all connected.
     ///
     /// # Errors
-    /// The reason why this system or user cannot create them.
+    /// Fails with the reason why this system or user cannot create them.
     pub(super) fn build(nodes: usize) -> Result<Self, String> {
         match Self::build_by(Means::Privileged, nodes) {
             Ok(network) => Ok(network),
@@ -112,7 +112,7 @@ impl Network {
     /// Cuts these nodes off from the others.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn part(&self, side: &[usize]) -> Result<(), String> {
         self.move_ports(side, "apart")
     }
@@ -120,7 +120,7 @@ impl Network {
     /// Reconnects these nodes.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn heal(&self, side: &[usize]) -> Result<(), String> {
         self.move_ports(side, "here")
     }
@@ -128,7 +128,7 @@ impl Network {
     /// Drops packets from one node to another. The opposite direction is unaffected.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn cut(&self, from: usize, to: usize) -> Result<(), String> {
         let Some(holder) = self.nodes.get(from) else { return Ok(()) };
         // Frames to an unused hardware address are dropped silently.
@@ -140,7 +140,7 @@ impl Network {
     /// Lets packets from one node to another through again.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn mend(&self, from: usize, to: usize) -> Result<(), String> {
         let Some(holder) = self.nodes.get(from) else { return Ok(()) };
         self.ip(holder, &format!("neigh del {} dev eth0\n", Self::address(to)))
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn link_can_be_cut_in_one_direction() {
+    fn network_link_can_be_blocked_in_one_direction() {
         let Some(network) = built(Means::Privileged, 3) else { return };
         network.cut(0, 1).expect("neighbours can be told");
         // The answer to a datagram from the second node would have to use the cut direction.

@@ -81,7 +81,7 @@ fn leave_open(verdict: &mut Verdict, why: &str) {
 /// Judges the history and returns the case.
 ///
 /// # Errors
-/// The driver could not continue, or cannot read the history that it wrote.
+/// Fails if the driver could not continue, or cannot read the history that it wrote.
 pub(super) fn conclude(played: Played<'_>) -> Result<Case, DriveError> {
     let mut case = unsupported(played.scenario, played.seed, String::new());
     case.name.clone_from(&played.name);

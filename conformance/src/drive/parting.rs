@@ -42,7 +42,7 @@ fn failed(what: String) -> DriveError {
 
 impl Stage<'_> {
     fn network(&self) -> Result<&Network, Ending> {
-        let missing = || Ending::Unsupported("nodes have no networks of their own".to_owned());
+        let missing = || Ending::Unsupported("the nodes do not have separate networks".to_owned());
         self.network.as_ref().ok_or_else(missing)
     }
 
@@ -133,7 +133,7 @@ impl Stage<'_> {
     /// Fills a node's disk.
     pub(super) fn fill(&mut self, node: usize) -> Result<(), Ending> {
         let Some(disks) = &self.disks else {
-            return Err(Ending::Unsupported("nodes have no disks of their own".to_owned()));
+            return Err(Ending::Unsupported("the nodes do not have separate disks".to_owned()));
         };
         disks.fill(node).map_err(|error| DriveError::system("cannot fill a disk", error))?;
         self.had_faults = true;
@@ -150,7 +150,9 @@ impl Stage<'_> {
         self.parting.full.retain(|full| *full != node);
         self.members[node].moved_on = false;
         self.history_file.fault(FaultKind::Room, &[node], self.clock.now_ns())?;
-        disks.make_room(node).map_err(|error| DriveError::system("cannot empty a disk", error))?;
+        disks
+            .make_room(node)
+            .map_err(|error| DriveError::system("cannot free space on a disk", error))?;
         Ok(())
     }
 

@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_message_has_no_digest() {
+    fn empty_message_has_no_digest() {
         assert_eq!(digest("n1/1/0", 0), None);
     }
 }

@@ -31,7 +31,7 @@ use super::lines::{self, Clock, Received};
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
 /// The last line of a log that reached its limit.
-const LOG_CUT: &[u8] = b"\n[the log goes on, and is not kept]\n";
+const LOG_CUT: &[u8] = b"\n[the rest of the log is not kept]\n";
 
 /// Time limit for a log to be completely written.
 const LOG_WAIT: Duration = Duration::from_millis(500);

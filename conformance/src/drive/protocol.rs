@@ -162,7 +162,7 @@ impl Notice {
     /// Reads a line.
     ///
     /// # Errors
-    /// The problem with the line.
+    /// Fails with the problem of the line.
     pub(super) fn read(line: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(line)
             .map_err(|error| format!("not valid UTF-8 at byte {}", error.valid_up_to()))?;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_lines_are_reported_not_guessed() {
+    fn invalid_protocol_lines_are_reported() {
         for line in [
             "",
             "hello",
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn refusal_without_definite_is_uncertain() {
+    fn refusal_without_definite_field_is_uncertain() {
         let notice = read(r#"{"type":"error","code":"full","message":"m"}"#);
         assert!(matches!(notice, Ok(Notice::Error { definite: false, .. })), "{notice:?}");
     }

@@ -422,7 +422,7 @@ impl fmt::Display for Reach {
                 )
             }
             Self::FollowerKilled { group } => {
-                write!(out, "a non-leading member of g{group} was killed under load")
+                write!(out, "a follower in g{group} was killed under load")
             }
             Self::LeaderPaused { group } => {
                 write!(
@@ -439,7 +439,7 @@ impl fmt::Display for Reach {
                 )
             }
             Self::CameBack { count } => {
-                write!(out, "at least {count} killed members came back and delivered new messages")
+                write!(out, "at least {count} killed members returned and delivered new messages")
             }
             Self::SentAgain { node } => {
                 write!(out, "all members delivered a message that n{node} sent after its restart")
@@ -458,7 +458,7 @@ impl fmt::Display for Reach {
                 write!(out, "each group continued without its members among {}", names(side))
             }
             Self::SentWhileParted { side } => {
-                write!(out, "both sides were asked to send while {} was cut off", names(side))
+                write!(out, "both sides were asked to send while {} was partitioned", names(side))
             }
         }
     }

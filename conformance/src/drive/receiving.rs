@@ -45,7 +45,7 @@ impl Stage<'_> {
         let t_ns = member.killed_ns.map_or(t_ns, |killed_ns| t_ns.min(killed_ns));
         let origin = Origin { node, inc, t_ns, line };
         if line > self.lines_max {
-            return Err(self.broken(origin, "it says more and more", &[]));
+            return Err(self.broken(origin, "it writes output without end", &[]));
         }
         match what {
             What::Line(text) => match Notice::read(&text) {
@@ -368,7 +368,7 @@ impl Stage<'_> {
         }
         Ending::Broken {
             what,
-            log: self.log_end(origin.node).map(|end| format!("the log of {name} ends: {end}")),
+            log: self.log_end(origin.node).map(|end| format!("the log of {name} ends with: {end}")),
         }
     }
 }

@@ -88,7 +88,7 @@ impl Recorded {
     /// Reads a history that this driver wrote.
     ///
     /// # Errors
-    /// The problem with the history.
+    /// Fails with the problem of the history.
     pub(super) fn read(history: impl BufRead) -> Result<Self, HistoryError> {
         let mut reader = Reader::new(history);
         let mut recorded = Self::default();

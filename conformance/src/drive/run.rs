@@ -20,7 +20,7 @@ use crate::report::{CutShort, Run};
 /// with it.
 ///
 /// # Errors
-/// Nothing could be run. Errors of the adapter are in the cases.
+/// Fails if nothing could be run. Errors of the adapter are in the cases.
 pub fn drive(
     options: &Options,
     interrupts: &Interrupts,

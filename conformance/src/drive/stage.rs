@@ -171,7 +171,7 @@ impl<'s> Stage<'s> {
     /// Creates a stage without members, and begins its history, which records the scenario's name.
     ///
     /// # Errors
-    /// The history cannot be written.
+    /// Fails if the history cannot be written.
     pub(super) fn set(
         setting: &'s Setting<'s>,
         scenario: &str,

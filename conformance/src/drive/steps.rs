@@ -226,7 +226,7 @@ impl Stage<'_> {
         );
         Ending::Broken {
             what,
-            log: self.log_end(node).map(|end| format!("the log of {name} ends: {end}")),
+            log: self.log_end(node).map(|end| format!("the log of {name} ends with: {end}")),
         }
     }
 
@@ -391,7 +391,7 @@ impl Stage<'_> {
     fn end_hung(&mut self, node: usize) -> Result<(), Ending> {
         let (inc, name) = (self.members[node].inc, self.members[node].name.clone());
         if let Some(end) = self.log_end(node) {
-            self.note(format!("{name} did not stop; its log ends: {end}"));
+            self.note(format!("{name} did not stop; its log ends with: {end}"));
         }
         let t_ns = self.clock.now_ns();
         self.members[node].killed_ns = Some(t_ns);

@@ -289,10 +289,10 @@ pub enum FaultKind {
 pub enum EndReason {
     /// The node stopped on request, after every message had had time to arrive.
     Done,
-    /// Left its groups on request.
+    /// The node left its groups on request.
     Left,
     /// The node gave up by itself and reported this.
     Halted,
-    /// Did not stop on request; the driver killed it.
+    /// The node did not stop on request, and the driver killed it.
     Hung,
 }

@@ -58,8 +58,8 @@ struct HistoryLine<'a> {
 /// Parses one line, without its line feed.
 ///
 /// # Errors
-/// [`Trouble::NotJson`] if the text is not a JSON object with an `ev`, or a field has the wrong
-/// type; [`Trouble::Lacks`] if a required field is missing.
+/// Fails with [`Trouble::NotJson`] if the text is not a JSON object with an `ev`, or a field has
+/// the wrong type, and with [`Trouble::Lacks`] if a required field is missing.
 pub fn parse(text: &str) -> Result<Event<'_>, Trouble> {
     let line: HistoryLine<'_> =
         serde_json::from_str(text).map_err(|error| Trouble::NotJson(error.to_string()))?;

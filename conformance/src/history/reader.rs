@@ -25,7 +25,7 @@ pub enum Trouble {
     #[error("longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// The history's last line is incomplete, because its writer was stopped.
-    #[error("the history is cut off in the middle of this line")]
+    #[error("the history ends in the middle of this line")]
     Cut,
     /// The stream failed.
     #[error("cannot be read: {0}")]
@@ -62,7 +62,7 @@ impl<R: BufRead> Reader<R> {
     /// skipped.
     ///
     /// # Errors
-    /// The problem with the line. Reading may continue with the next line, except after
+    /// Fails with the problem of the line. Reading may continue with the next line, except after
     /// [`Trouble::TooLong`] and [`Trouble::Read`].
     pub fn next_event(&mut self) -> Result<Option<(u64, Event<'_>)>, HistoryError> {
         if !self.next_line()? {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_line_does_not_hide_the_next() {
+    fn invalid_line_does_not_hide_the_next_line() {
         let text = [b"\xff\n" as &[u8], START, b"\n"].concat();
         assert_eq!(troubles(&text), [Err((1, Trouble::NotUtf8(0))), Ok(2)]);
     }

@@ -18,7 +18,7 @@ impl<W: Write> Writer<W> {
     /// Writes one record.
     ///
     /// # Errors
-    /// The error of the stream.
+    /// Fails with the error of the stream.
     pub fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
         serde_json::to_writer(&mut self.stream, event)?;
         self.stream.write_all(b"\n")
@@ -27,7 +27,7 @@ impl<W: Write> Writer<W> {
     /// Flushes everything and returns the stream.
     ///
     /// # Errors
-    /// The error of the stream.
+    /// Fails with the error of the stream.
     pub fn finish(mut self) -> io::Result<W> {
         self.stream.flush()?;
         Ok(self.stream)

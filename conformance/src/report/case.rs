@@ -16,7 +16,7 @@ pub struct Run {
     pub features: Vec<String>,
     /// One case per history, in order.
     pub cases: Vec<Case>,
-    /// The reason why the run did not complete, if so.
+    /// The reason why the run did not complete, or `None` if it completed.
     pub cut_short: Option<CutShort>,
 }
 
@@ -113,6 +113,6 @@ pub enum OwnOutcome {
         /// The first.
         finding: Finding,
     },
-    /// The program itself failed; with the problem.
+    /// The program itself failed; contains the problem.
     Failed(String),
 }

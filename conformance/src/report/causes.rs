@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn different_sentence_or_check_is_a_separate_cause() {
+    fn findings_with_different_sentences_are_separate_causes() {
         let order = verdict(&[(
             CheckId::TotalOrder,
             finding("n0 delivered n2/1/30, and n1 did not", &[1]),

@@ -27,7 +27,8 @@ pub(super) fn conclude(run: &Run) -> String {
         RunStatus::Broken => {
             let broken = count(|status| matches!(status, CaseStatus::Broken(_)));
             format!(
-                "{broken} of {} could not be judged, because something else is broken there",
+                "{broken} of {} could not be judged, because the harness, an adapter or a history \
+                 is broken",
                 counted(cases, "case")
             )
         }

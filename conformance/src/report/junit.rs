@@ -26,7 +26,7 @@ const TEXT_CHARACTERS_MAX: usize = 2000;
 /// Returns the XML text.
 ///
 /// # Errors
-/// The error of the XML writer; none is known.
+/// Fails with the error of the XML writer, although no such error is known.
 pub fn render(run: &Run) -> Result<String, SerializeError> {
     let mut report = Report::new(shown(run.implementation.as_deref().unwrap_or("histories")));
     report.set_time(run.cases.iter().map(whole_time).sum());
@@ -113,7 +113,7 @@ fn checked(judgement: &Judgement, quotes: &Quotes) -> TestCaseStatus {
             let text = details(check, *times, finding, quotes);
             let what = shown(&finding.what);
             if check.strength == Strength::Should {
-                let mut status = skipped(format!("broken, but only recommended: {what}"));
+                let mut status = skipped(format!("a recommended promise is broken: {what}"));
                 status.set_description(text);
                 return status;
             }

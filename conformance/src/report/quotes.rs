@@ -83,8 +83,8 @@ impl Lines {
         Some(Self { stream, buffer: Vec::new(), text: String::new(), number: 0 })
     }
 
-    /// Returns the next line with its number, from 1, or nothing at the end or if the file is not a
-    /// history.
+    /// Returns the next line with its number, counted from 1, or `None` at the end or if the file
+    /// is not a history.
     pub(super) fn next_line(&mut self) -> Option<(u64, &str)> {
         self.buffer.clear();
         let mut limited = (&mut self.stream).take(LINE_BYTES_MAX as u64 + 1);
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoted_lines_have_the_readers_numbers() {
+    fn quoted_history_lines_have_matching_line_numbers() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history");
         std::fs::write(&path, "one\n\nthree\r\n\u{fffd}\nfive").expect("written");

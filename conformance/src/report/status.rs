@@ -30,12 +30,12 @@ impl CaseStatus {
         }
         if let Some(cut) = &verdict.cut {
             return Self::Inconclusive(format!(
-                "judged up to the point where it is cut off: {cut}"
+                "judged up to the point where it is truncated: {cut}"
             ));
         }
         if !musts().any(|one| matches!(one.outcome, Outcome::Held { .. })) {
             return Self::Inconclusive(
-                "the history gave no check of a must anything to judge".to_owned(),
+                "the history contains nothing that a required check could judge".to_owned(),
             );
         }
         Self::Passed
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_broken_required_promise_fails() {
+    fn only_violating_a_required_promise_fails_case() {
         let broken = || finding("broken", &[1]);
         for id in CheckId::ALL {
             let status = CaseStatus::of(&verdict(&[(*id, broken())]));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn unproven_promise_does_not_pass() {
+    fn undecided_promise_makes_the_case_inconclusive() {
         let status = CaseStatus::of(&verdict(&[(CheckId::Validity, open("n1 is unfinished"))]));
         assert_eq!(status, CaseStatus::Inconclusive("validity: n1 is unfinished".to_owned()));
         let should = CaseStatus::of(&verdict(&[(CheckId::Quiescence, open("n1 is unfinished"))]));

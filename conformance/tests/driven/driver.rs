@@ -121,7 +121,7 @@ fn assert_failed(way: &str, check: CheckId) {
     );
 }
 
-pub fn the_script_without_a_fault_passes() {
+pub fn correct_script_adapter_passes() {
     let case = bad_case("good");
     assert_eq!(case.status, CaseStatus::Passed, "{:?}", case.notes);
     assert!(case.reached.iter().all(|(_, reached)| *reached));
@@ -140,11 +140,11 @@ pub fn request_to_stop_is_recorded_before_the_end() {
     assert!(stopped);
 }
 
-pub fn helpers_end_with_their_case() {
+pub fn helper_processes_end_with_their_case() {
     assert_eq!(bad_case("helper").status, CaseStatus::Passed);
 }
 
-pub fn failed_case_tells_the_command_that_repeats_it() {
+pub fn failed_case_prints_the_command_that_repeats_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = env!("CARGO_BIN_EXE_tramontane-conformance");
     let run = |arguments: &[String]| {
@@ -172,7 +172,7 @@ pub fn failed_case_tells_the_command_that_repeats_it() {
     assert!(page.contains("one-sender/history.jsonl") && page.contains("again: "));
 }
 
-pub fn what_is_no_line_of_the_protocol_is_shown_with_its_number() {
+pub fn invalid_protocol_line_is_quoted_with_its_number() {
     assert_broken("garbage", &["line 1", "not a JSON object", "hello, world"]);
     assert_broken("wrong-type", &["line 2", "integer `7`"]);
     assert_broken("unknown-type", &["line 2", "applause"]);
@@ -181,7 +181,7 @@ pub fn what_is_no_line_of_the_protocol_is_shown_with_its_number() {
     assert_broken("unknown-group", &["line 2", "no such group", "g7"]);
 }
 
-pub fn an_output_that_ends_too_early_is_told() {
+pub fn prematurely_ended_adapter_output_is_reported() {
     assert_broken("half-a-line", &["line 1", "cut off", "init_ok"]);
     assert_broken("exit-later", &["exit status: 0", "without a `halt` line"]);
     assert_broken("closed", &["its output ended, but its process did not"]);
@@ -190,23 +190,27 @@ pub fn an_output_that_ends_too_early_is_told() {
     assert!(case.notes.iter().any(|note| note.contains("no licence found")), "{:?}", case.notes);
 }
 
-pub fn one_that_says_nothing_is_not_waited_for_longer_than_the_deadline() {
+pub fn silent_adapter_is_awaited_only_until_deadline() {
     let began = Instant::now();
     assert_broken("nothing", &["did not answer `init` within 2 s"]);
     // The run must end, and the deadline must be what ends it.
     assert!(began.elapsed() >= Duration::from_secs(2));
 }
 
-pub fn too_much_is_not_taken() {
+pub fn excessive_adapter_output_ends_the_case() {
     assert_broken("endless-line", &["line 1", "longer than 1 MiB", "xxx"]);
     // The flood proves that the adapter is broken, but the deliveries claimed before it already
     // break a promise.
     let case = bad_case("endless-lines");
     assert_eq!(case.status, CaseStatus::Failed);
-    assert!(case.notes.iter().any(|note| note.contains("says more and more")), "{:?}", case.notes);
+    assert!(
+        case.notes.iter().any(|note| note.contains("writes output without end")),
+        "{:?}",
+        case.notes
+    );
 }
 
-pub fn an_endless_log_is_cut_and_does_no_harm() {
+pub fn endless_adapter_log_is_truncated_without_failing_case() {
     let driven = driven(&bad("endless-log"), 1, &["one-sender"], Duration::from_secs(20));
     let case = &driven.run.cases[0];
     assert_eq!(case.status, CaseStatus::Passed, "{:?}", case.notes);
@@ -214,7 +218,7 @@ pub fn an_endless_log_is_cut_and_does_no_harm() {
     assert!(fs::metadata(log).expect("a log").len() < 17 << 20);
 }
 
-pub fn a_log_is_whole_when_its_member_is_gone() {
+pub fn log_of_exited_member_is_complete() {
     for _ in 0..20 {
         let driven = driven(&bad("last-words"), 1, &["one-sender"], Duration::from_secs(2));
         let log = fs::read(driven.folder.path().join("one-sender/n0.log")).expect("a log");
@@ -222,7 +226,7 @@ pub fn a_log_is_whole_when_its_member_is_gone() {
     }
 }
 
-pub fn broken_promises_are_for_the_checker_to_name() {
+pub fn system_violations_are_reported_by_the_checker() {
     assert_failed("unknown-message", CheckId::IntegritySent);
     assert_failed("null", CheckId::NullsInvisible);
     assert_failed("gives-up", CheckId::Liveness);
@@ -230,14 +234,14 @@ pub fn broken_promises_are_for_the_checker_to_name() {
     assert_failed("deaf", CheckId::Liveness);
 }
 
-pub fn what_is_odd_but_harmless_is_noted() {
+pub fn harmless_adapter_oddities_are_only_noted() {
     let case = bad_case("lingering");
     assert_eq!(case.status, CaseStatus::Passed);
     assert!(case.notes.iter().any(|note| note.contains("did not end")), "{:?}", case.notes);
     assert_eq!(bad_case("child-holds-on").status, CaseStatus::Passed);
 }
 
-pub fn what_is_missing_is_unsupported_whichever_way_it_is_said() {
+pub fn scenario_with_missing_feature_is_unsupported() {
     let case = bad_case("cannot-start");
     assert!(matches!(&case.status, CaseStatus::Unsupported(why) if why.contains("not today")));
     // The adapter claims the feature `pause`, but answers the command as unsupported.
@@ -277,7 +281,7 @@ fn commands(folder: &Path, scenario: &str, nodes: usize) -> (Vec<Vec<String>>, V
     (sent, faults)
 }
 
-pub fn the_same_seed_gives_the_same_commands() {
+pub fn seed_determines_the_driver_commands() {
     let scenarios =
         ["kill-sender", "kill-during-leave", "restart-all", "across-groups", "stop-continue"];
     let first = driven(REFERENCE, 4, &scenarios, Duration::from_secs(30));
@@ -289,7 +293,7 @@ pub fn the_same_seed_gives_the_same_commands() {
     }
 }
 
-pub fn each_node_has_a_command_and_an_address_of_its_own() {
+pub fn each_node_gets_its_own_command_and_address() {
     let reference = shell_words::quote(REFERENCE).into_owned();
     // The wrapper stores its input, and then runs the correct program.
     let script =
@@ -338,7 +342,7 @@ fn signal(child: &Child, name: &str) {
     assert!(killed.is_ok_and(|status| status.success()));
 }
 
-pub fn however_the_driver_ends_no_member_is_left() {
+pub fn driver_leaves_no_member_process_when_it_ends() {
     for (name, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut program = start_program(folder.path(), "nothing");
@@ -350,7 +354,7 @@ pub fn however_the_driver_ends_no_member_is_left() {
     }
 }
 
-pub fn what_was_judged_before_an_interrupt_is_reported() {
+pub fn interrupted_run_reports_scenarios_judged_so_far() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
     command.args(["run", "--nodes", "2", "--scenario", "one-sender", "--scenario", "all-senders"]);
@@ -379,7 +383,7 @@ pub fn what_was_judged_before_an_interrupt_is_reported() {
     assert_eq!(results["cut_short"]["not_run"], serde_json::json!(["all-senders"]));
 }
 
-pub fn a_run_in_which_all_is_broken_says_so() {
+pub fn run_exits_with_3_if_adapter_is_broken() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
     command.args(["run", "--nodes", "1", "--scenario", "one-sender", "--adapter"]);
@@ -390,7 +394,7 @@ pub fn a_run_in_which_all_is_broken_says_so() {
     assert!(told.contains("one-sender") && told.contains("not a JSON object"), "{told}");
 }
 
-pub fn a_claim_without_evidence_does_not_pass() {
+pub fn claimed_feature_without_evidence_marks_adapter_broken() {
     for (way, feature) in [("claims-views", "view"), ("claims-durable", "durable")] {
         let case = bad_case(way);
         let line = format!("no member wrote a `{feature}` line");
@@ -403,14 +407,14 @@ pub fn a_claim_without_evidence_does_not_pass() {
     assert_broken("claims-nonsense", &["line 1", "durabel", "unknown feature"]);
 }
 
-pub fn what_is_missing_is_named_in_a_note() {
+pub fn note_names_the_unanswered_multicast() {
     let case = bad_case("no-answer");
     assert_eq!(case.status, CaseStatus::Failed, "{:?}", case.notes);
     let named = |note: &String| note.contains("n0 had not answered the multicast of n0/1/");
     assert!(case.notes.iter().any(named), "{:?}", case.notes);
 }
 
-pub fn a_folder_of_somebody_else_is_neither_used_nor_changed() {
+pub fn driver_refuses_and_preserves_a_foreign_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let file: PathBuf = folder.path().join("thesis.txt");
     fs::write(&file, "years of work").expect("written");

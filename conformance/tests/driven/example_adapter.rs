@@ -8,7 +8,7 @@ use crate::runs;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/adapters/example.py");
 
-pub fn the_example_passes_what_it_claims_and_the_rest_is_unsupported() {
+pub fn example_adapter_passes_every_claimed_scenario() {
     let python = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
     if python.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         println!("SKIPPED: this test needs python3, and there is none");
@@ -42,7 +42,7 @@ pub fn the_example_passes_what_it_claims_and_the_rest_is_unsupported() {
     assert!(claimed.iter().all(|scenario| statuses.contains_key(*scenario)), "{statuses:?}");
 }
 
-pub fn the_example_has_less_than_a_hundred_lines() {
+pub fn example_adapter_has_under_a_hundred_lines() {
     let lines = std::fs::read_to_string(EXAMPLE).expect("it is there").lines().count();
     assert!(lines < 100, "{lines}");
 }

@@ -40,7 +40,7 @@ fn is_well(case: &Case) -> bool {
     matches!(case.status, CaseStatus::Passed | CaseStatus::Inconclusive(_))
 }
 
-pub fn what_trusts_datagrams_is_wrong_only_where_some_are_lost() {
+pub fn datagram_adapter_fails_only_if_packets_are_lost() {
     let python = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
     if python.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return println!("SKIPPED: this test needs python3, and there is none");

@@ -29,49 +29,49 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(Some(AT_ONCE));
     let long = tests! { mutants:
-        the_reference_keeps_every_promise_and_reaches_every_scenario
-        the_reference_without_views_keeps_every_promise_of_shards
+        reference_adapter_passes_every_scenario
+        reference_adapter_without_views_passes_shard_scenarios
     };
     let starved = tests! { starved:
-        what_a_starved_run_lacks_is_never_taken_for_broken
-        even_a_loss_cannot_be_told_from_a_delay_on_a_starved_machine
+        correct_adapter_never_fails_on_overloaded_machine
+        message_loss_on_overloaded_machine_is_inconclusive
     };
     let driver = tests! { driver:
-        the_same_seed_gives_the_same_commands
-        each_node_has_a_command_and_an_address_of_its_own
+        seed_determines_the_driver_commands
+        each_node_gets_its_own_command_and_address
         request_to_stop_is_recorded_before_the_end
-        helpers_end_with_their_case
-        failed_case_tells_the_command_that_repeats_it
-        an_output_that_ends_too_early_is_told
-        broken_promises_are_for_the_checker_to_name
-        what_is_odd_but_harmless_is_noted
-        what_was_judged_before_an_interrupt_is_reported
-        the_script_without_a_fault_passes
-        what_is_no_line_of_the_protocol_is_shown_with_its_number
-        one_that_says_nothing_is_not_waited_for_longer_than_the_deadline
-        too_much_is_not_taken
-        an_endless_log_is_cut_and_does_no_harm
-        a_log_is_whole_when_its_member_is_gone
-        what_is_missing_is_unsupported_whichever_way_it_is_said
-        a_run_in_which_all_is_broken_says_so
-        a_claim_without_evidence_does_not_pass
-        what_is_missing_is_named_in_a_note
-        however_the_driver_ends_no_member_is_left
-        a_folder_of_somebody_else_is_neither_used_nor_changed
+        helper_processes_end_with_their_case
+        failed_case_prints_the_command_that_repeats_it
+        prematurely_ended_adapter_output_is_reported
+        system_violations_are_reported_by_the_checker
+        harmless_adapter_oddities_are_only_noted
+        interrupted_run_reports_scenarios_judged_so_far
+        correct_script_adapter_passes
+        invalid_protocol_line_is_quoted_with_its_number
+        silent_adapter_is_awaited_only_until_deadline
+        excessive_adapter_output_ends_the_case
+        endless_adapter_log_is_truncated_without_failing_case
+        log_of_exited_member_is_complete
+        scenario_with_missing_feature_is_unsupported
+        run_exits_with_3_if_adapter_is_broken
+        claimed_feature_without_evidence_marks_adapter_broken
+        note_names_the_unanswered_multicast
+        driver_leaves_no_member_process_when_it_ends
+        driver_refuses_and_preserves_a_foreign_folder
     };
     let example = tests! { example_adapter:
-        the_example_passes_what_it_claims_and_the_rest_is_unsupported
-        the_example_has_less_than_a_hundred_lines
+        example_adapter_passes_every_claimed_scenario
+        example_adapter_has_under_a_hundred_lines
     };
     let losses = tests! { losses:
-        what_trusts_datagrams_is_wrong_only_where_some_are_lost
+        datagram_adapter_fails_only_if_packets_are_lost
     };
     let replicated_log = tests! { replicated_log:
-        a_start_that_is_killed_while_it_replays_does_not_put_the_place_back
+        kill_during_replay_does_not_lower_the_position
     };
     let mutants = tests! { mutants:
-        each_check_has_a_mutant
-        a_cycle_of_groups_that_overlap_is_found_where_order_across_groups_is_claimed
+        every_check_is_broken_by_a_mutant
+        cyclic_order_across_overlapping_groups_is_detected
     };
     let named = long
         .into_iter()

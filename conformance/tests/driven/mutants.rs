@@ -68,7 +68,7 @@ fn run(folder: &Path, scenario: &str, seed: u64, arguments: &str) -> Results {
     Run { adapter, nodes, scenarios: &[scenario], seed, deadline_s: DEADLINE_S }.run(folder)
 }
 
-pub fn the_reference_keeps_every_promise_and_reaches_every_scenario() {
+pub fn reference_adapter_passes_every_scenario() {
     let folder = TempDir::new().expect("a folder");
     // Scenarios with shards need more nodes, and have a separate test.
     let statuses = passes("", 5, Vec::new(), folder.path(), |scenario| {
@@ -82,7 +82,7 @@ pub fn the_reference_keeps_every_promise_and_reaches_every_scenario() {
     assert_nothing_is_left_behind(folder.path());
 }
 
-pub fn the_reference_without_views_keeps_every_promise_of_shards() {
+pub fn reference_adapter_without_views_passes_shard_scenarios() {
     let folder = TempDir::new().expect("a folder");
     let shards = SCENARIOS.iter().map(|scenario| scenario.name).filter(|name| is_of_shards(name));
     let shards: Vec<String> = shards.map(str::to_owned).collect();
@@ -131,13 +131,13 @@ fn passes(
 pub fn each() -> impl Iterator<Item = Trial> {
     mutants().into_iter().map(|mutant| {
         Trial::test(format!("mutants::{}", mutant.name), move || {
-            is_named_by_the_check_that_is_meant_for_it_and_by_no_other(&mutant);
+            assert_mutant_breaks_only_its_checks(&mutant);
             Ok(())
         })
     })
 }
 
-fn is_named_by_the_check_that_is_meant_for_it_and_by_no_other(mutant: &Mutant) {
+fn assert_mutant_breaks_only_its_checks(mutant: &Mutant) {
     if WITH_DISKS.contains(&mutant.scenario.as_str()) && !can_mount() {
         return println!("inconclusive: this system has no disks to fill");
     }
@@ -171,7 +171,7 @@ fn show(mutant: &Mutant, folder: &Path) -> Results {
     results
 }
 
-pub fn each_check_has_a_mutant() {
+pub fn every_check_is_broken_by_a_mutant() {
     let mutants = mutants();
     let named: BTreeSet<&str> =
         mutants.iter().flat_map(|mutant| &mutant.checks).map(String::as_str).collect();
@@ -179,7 +179,7 @@ pub fn each_check_has_a_mutant() {
     assert_eq!(named, all);
 }
 
-pub fn a_cycle_of_groups_that_overlap_is_found_where_order_across_groups_is_claimed() {
+pub fn cyclic_order_across_overlapping_groups_is_detected() {
     let folder = TempDir::new().expect("a folder");
     let mutant = Mutant {
         name: "reorder-across-groups".to_owned(),

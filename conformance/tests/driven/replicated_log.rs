@@ -1,4 +1,4 @@
-//! The shared part of the adapters of replicated logs in Python.
+//! The code that the Python adapters of replicated logs share.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ print(place.before)
 ";
 
 /// The second incarnation is killed while it replays, and must not lower the first one's position.
-pub fn a_start_that_is_killed_while_it_replays_does_not_put_the_place_back() {
+pub fn kill_during_replay_does_not_lower_the_position() {
     let folder = TempDir::new().expect("a folder");
     for (delivers, before) in [("5", "-1"), ("2", "5"), ("7", "5"), ("0", "7")] {
         let started = Command::new("python3")

@@ -19,7 +19,7 @@ const INCONCLUSIVE: i32 = 2;
 /// The period of stopping and continuing.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// The part of each period in which the processes run.
+/// The time in each period during which the processes run.
 const AWAKE: Duration = Duration::from_millis(3);
 
 /// A deadline that the correct program meets easily on an idle machine.
@@ -90,7 +90,7 @@ fn broken(results: &Value) -> Vec<&Value> {
     checks.filter(|check| check["outcome"] == "broken").collect()
 }
 
-pub fn what_a_starved_run_lacks_is_never_taken_for_broken() {
+pub fn correct_adapter_never_fails_on_overloaded_machine() {
     let folder = TempDir::new().expect("a folder");
     let out = folder.path().join("right");
     let (status, results) = starve(start(&out, &format!("'{REFERENCE}'")), &out);
@@ -98,7 +98,7 @@ pub fn what_a_starved_run_lacks_is_never_taken_for_broken() {
     assert!(broken(&results).is_empty(), "{results}");
 }
 
-pub fn even_a_loss_cannot_be_told_from_a_delay_on_a_starved_machine() {
+pub fn message_loss_on_overloaded_machine_is_inconclusive() {
     let folder = TempDir::new().expect("a folder");
     let out = folder.path().join("wrong");
     let (status, results) = starve(start(&out, &format!("'{REFERENCE}' --mutant drop")), &out);

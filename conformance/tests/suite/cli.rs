@@ -67,7 +67,7 @@ fn assert_one_line(error: &str, parts: &[&str]) {
 }
 
 #[test]
-fn bad_history_fails_with_witnesses_and_good_passes() {
+fn bad_history_fails_and_report_names_witnesses() {
     let good = check(&[], &[&fixture(GOOD)]);
     assert_eq!(good.status, Some(0), "{}{}", good.out, good.error);
     assert!(good.out.contains("PASSED") && good.error.is_empty(), "{}{}", good.out, good.error);
@@ -88,7 +88,7 @@ fn bad_history_fails_with_witnesses_and_good_passes() {
 }
 
 #[test]
-fn broken_recommended_promise_exits_with_status_0() {
+fn violated_recommended_promise_exits_with_status_0() {
     let told = check(&[], &[&fixture("bad/view-majority-alone")]);
     assert_eq!(told.status, Some(0), "{}", told.out);
     assert!(told.out.contains("view-majority (should) is broken"), "{}", told.out);
@@ -232,14 +232,16 @@ fn own_check(program: &str) -> Told {
 }
 
 #[test]
-fn user_check_program_is_run() {
+fn user_supplied_check_program_is_run() {
     let held = own_check("test -s \"$1\"");
     assert_eq!(held.status, Some(0), "{}{}", held.out, held.error);
 
     let line = r#"{"what":"the bank lost money","lines":[2]}"#;
     let broken = own_check(&format!("echo '{line}'; echo '{line}'"));
     assert_eq!(broken.status, Some(1), "{}{}", broken.out, broken.error);
-    for part in ["(own) is broken 2 times", "the bank lost money", "line 2: named by the program"] {
+    for part in
+        ["(user check) is broken 2 times", "the bank lost money", "line 2: named by the program"]
+    {
         assert!(broken.out.contains(part), "{part}: {}", broken.out);
     }
 
@@ -253,7 +255,7 @@ fn user_check_program_is_run() {
 }
 
 #[test]
-fn shared_cause_is_one_line_with_a_count() {
+fn shared_cause_is_printed_once_with_count() {
     let bad = fixture(BAD);
     let told = check(&[], &[&bad, &bad, &bad]);
     let cause = told.out.lines().find(|line| line.contains("total-order is broken"));
@@ -337,7 +339,7 @@ fn unwritable_report_is_reported_without_hiding_verdict() {
     let full = Path::new("/dev/full");
     for (target, part) in [
         (full, "free some space"),
-        (&*nowhere, "make the folder first"),
+        (&*nowhere, "create the folder first"),
         (folder.path(), "name a file"),
     ] {
         for (name, status) in [(GOOD, 3), (BAD, 1)] {
@@ -369,11 +371,14 @@ fn missing_report_folder_fails_before_the_run() {
     command.arg("--html").arg(folder.path().join("no/such/folder.html"));
     let told = Told::from(command.output().expect("the program starts"));
     assert_eq!(told.status, Some(3));
-    assert_one_line(&told.error, &["cannot write", "no/such/folder.html", "make the folder first"]);
+    assert_one_line(
+        &told.error,
+        &["cannot write", "no/such/folder.html", "create the folder first"],
+    );
 }
 
 #[test]
-fn full_standard_output_fails_but_closed_passes() {
+fn full_standard_output_is_an_error() {
     let full = || File::options().write(true).open("/dev/full").expect("Linux has one");
     for arguments in
         [vec!["check".into(), fixture(GOOD)], vec!["--list".into()], vec!["--help".into()]]
@@ -398,7 +403,7 @@ fn full_standard_output_fails_but_closed_passes() {
 }
 
 #[test]
-fn interrupted_check_ends_at_once() {
+fn interrupted_check_exits_immediately() {
     let (_folder, path) = history(b"");
     fs::remove_file(&path).expect("there is none");
     assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere").success());
@@ -429,7 +434,7 @@ fn interrupted_check_ends_at_once() {
 }
 
 #[test]
-fn colours_require_a_terminal_or_force() {
+fn colours_are_printed_on_terminal_or_when_forced() {
     let plain = check(&[], &[&fixture(BAD)]);
     assert!(!plain.out.contains('\u{1b}'), "{}", plain.out);
     let forced = command().env("CLICOLOR_FORCE", "1").arg("check").arg(fixture(BAD)).output();

@@ -102,7 +102,7 @@ fn damage(random: &mut Random, bytes: &mut Vec<u8>, texts: &[&[u8]]) {
 }
 
 #[test]
-fn samples_cut_at_every_byte_are_judged() {
+fn truncated_samples_are_judged() {
     for sample in all().step_by(7) {
         for end in 0..sample.text.len() {
             let bytes = &sample.text.as_bytes()[..end];
@@ -207,7 +207,7 @@ fn very_long_names_are_judged() {
 }
 
 #[test]
-fn oversized_histories_are_judged() {
+fn history_with_many_groups_is_judged() {
     let names: Vec<String> = (0..400).map(|node| format!("\"n{node}\"")).collect();
     let names = names.join(",");
     let mut history = String::new();
@@ -239,7 +239,7 @@ fn oversized_histories_are_judged() {
 
 /// The judges must still agree on the histories found by fuzzing and random tests.
 #[test]
-fn judges_agree_on_earlier_findings() {
+fn both_judges_agree_on_formerly_failing_histories() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/found");
     let files = std::fs::read_dir(folder).expect("the folder is part of the sources");
     let paths = files.map(|file| file.expect("it can be listed").path());

@@ -34,7 +34,7 @@ fn misjudged(judge: fn(&[u8]) -> Broken) -> String {
 }
 
 #[test]
-fn samples_break_exactly_their_checks() {
+fn bad_samples_violate_exactly_their_checks() {
     assert_eq!(misjudged(fast), "");
 }
 

@@ -45,7 +45,7 @@ fn pair(wanted: impl Fn(u64, u64, &[u64]) -> bool) -> (u64, u64) {
 }
 
 #[test]
-fn correct_long_history_passes_with_any_memory() {
+fn correct_long_history_passes_with_any_memory_limit() {
     let history = history(&SHARDS);
     for messages in HELD {
         let verdict = judged(&history, messages).expect("it keeps its rules");
@@ -83,7 +83,7 @@ fn order_contradicted_by_three_groups_is_found() {
 }
 
 #[test]
-fn unobservable_exchange_is_not_reported() {
+fn unobservable_reordering_is_not_reported() {
     // There is no message between these two, and no other group gets both.
     let exchanged = Some(pair(|one, other, between| one & other == 0 && between.is_empty()));
     let verdict = judged(&history(&Shards { exchanged, ..SHARDS }), usize::MAX);

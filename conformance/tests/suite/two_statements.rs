@@ -127,7 +127,7 @@ fn model_histories_rarely_break_promises() {
 }
 
 #[test]
-fn history_shrinks_to_its_fault() {
+fn failing_history_shrinks_to_few_lines() {
     let once = |history: &[u8]| {
         naively(history).is_ok_and(|said| said.contains(&(CheckId::IntegrityOnce, Kind::Broken)))
     };

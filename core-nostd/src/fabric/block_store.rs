@@ -21,8 +21,8 @@ pub enum BlockUse {
 /// Allocates memory for the blocks of one member, for all of its views. Any thread may hold a
 /// store.
 pub trait BlockStore: Clone + Send + Sync + 'static {
-    /// Pointer that keeps the bytes alive. The fabric holds a clone while a block is sent from them
-    /// or received into them.
+    /// Pointer that keeps the bytes alive. The fabric holds a clone while it sends a block from
+    /// these bytes or receives one into them.
     type Pages: Deref<Target: BlockPages> + Send + 'static;
 
     /// Reason why the memory could not be allocated.

@@ -2,7 +2,7 @@
 //!
 //! The receiver posts the destination of each block before the block arrives, a few blocks ahead.
 //! The sender attaches a 32-bit number to each block. The protocol must know whether the peer is
-//! ready (RDM-4): a block that finds no posted receive may break the connection.
+//! ready (RDM-4), because a block that finds no posted receive may break the connection.
 //!
 //! Two nodes share several *channels*, and each channel has an order of its own. Several transfers
 //! can therefore share a view, just as each group in the paper has its own queue pairs.
@@ -64,7 +64,7 @@ pub enum BlockEvent {
     Received {
         /// Sender, view and channel.
         way: Way,
-        /// Token that was passed to the receive.
+        /// Token that was passed when the receive was posted.
         token: Token,
         /// Number that the sender attached.
         immediate: u32,
@@ -80,7 +80,8 @@ pub enum BlockEvent {
 ///   order in which they were posted.
 /// - If a block is longer than its receive, or finds no receive, the peer is lost (`PeerLost`), but
 ///   no other memory is overwritten.
-/// - Block length in bytes.
+/// - Events are kept until they are polled. A call whose event could not be kept fails with
+///   `QueueFull`.
 /// - No call blocks. Nothing more is reported about a peer after it has been lost or cut.
 /// - Channels share the medium: blocks on one channel do not wait until another channel has nothing
 ///   left to send.

@@ -7,10 +7,9 @@ bitflags::bitflags! {
     /// (HAL-1).
     ///
     /// Except for [`SHARED`](Self::SHARED), the promises hold for rows and for regions
-    /// ([`Permissions`](super::Permissions)). A write to a region is carried on every fabric,
-    /// because the region's owner controls who may write. For a region, a guard therefore carries
-    /// the bytes of the call, and a list completes once its bytes have arrived, even on fabrics
-    /// that share rows.
+    /// ([`Permissions`](super::Permissions)). Every fabric carries a write to a region, because the
+    /// region's owner controls who may write. For a region, a guard therefore carries the bytes of
+    /// the call, and a list completes once its bytes have arrived, even on fabrics that share rows.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Promises: u32 {
         /// The bytes of one write become visible in address order, so a counter at the end of a
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guard_needs_order_between_writes_or_completions() {
+    fn guard_requires_write_order_or_completion_visibility() {
         let with = |promises| Capabilities {
             promises,
             writes_max: 4,

@@ -43,7 +43,7 @@ impl core::fmt::Display for ErrorKind {
             Self::Revoked => "the peer revoked the permission to write",
             Self::OutOfRange => "a write is outside the row, or a list is too long",
             Self::Other => "the fabric failed",
-            Self::WrongMemory => "the memory was not made for this view",
+            Self::WrongMemory => "the memory was not created for this view",
         })
     }
 }
@@ -74,7 +74,7 @@ impl core::fmt::Display for LossCause {
             Self::Left => "it left",
             Self::Unreachable => "it cannot be reached",
             Self::Denied => "it denied a write",
-            Self::Misbehaved => "it published something that no correct member can",
+            Self::Misbehaved => "it published something that no correct member can publish",
         })
     }
 }

@@ -225,7 +225,7 @@ mod tests {
 
     /// Both members of a pair plan the same rows, but each plan has the member's own rank.
     #[test]
-    fn plan_has_the_layouts_rows_and_digest() {
+    fn plan_matches_the_rows_and_digest_of_layout() {
         let members = [NodeId(1), NodeId(2)];
         let ranks = [Rank(0), Rank(1)];
         let subgroup = |message_max| {

@@ -10,8 +10,8 @@ use crate::memory::RowWriter;
 /// The local memory of a region. It stays mapped, registered or allocated as long as a clone of
 /// this value exists.
 pub trait RegionMemory: Clone + Send + Sync + 'static {
-    /// Returns the bytes, accessed in cells of eight as in a row. Peers with permission write here
-    /// too.
+    /// Returns a writer for the bytes, which are accessed in cells of eight as in a row. Peers with
+    /// permission write to the same bytes.
     fn writer(&self) -> RowWriter<'_>;
 }
 

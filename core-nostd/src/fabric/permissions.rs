@@ -31,8 +31,8 @@ pub enum PermissionEvent {
         /// The region.
         region: Region,
     },
-    /// Posts to a peer's region are possible again, or for the first time after one was refused.
-    /// Whether the permission has been granted becomes known only when a write is posted.
+    /// Posts to a peer's region are possible again, or possible for the first time after one was
+    /// refused. Whether the permission has been granted becomes known only when a write is posted.
     Restored {
         /// View of the peer.
         view: ViewId,

@@ -21,7 +21,7 @@ impl core::fmt::Display for TooManyRegions {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(
             out,
-            "this member already has {REGIONS_MAX} block memories; drop one before making another"
+            "this member already has {REGIONS_MAX} block memories; drop one before creating another"
         )
     }
 }
@@ -92,7 +92,7 @@ mod tests {
     use std::sync::{Arc, Weak};
 
     #[test]
-    fn region_is_free_after_its_memory_is_dropped() {
+    fn region_number_is_reusable_after_memory_is_dropped() {
         let mut regions = Regions::<Weak<u8>>::new();
         let is_gone = |memory: &Weak<u8>| memory.strong_count() == 0;
         let memories: Vec<Arc<u8>> = (0..3).map(Arc::new).collect();

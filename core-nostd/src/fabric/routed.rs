@@ -1,4 +1,4 @@
-//! A fabric whose events pass through the host.
+//! A wrapper for fabrics whose events the host distributes.
 //!
 //! Requirement: FAB-2.
 
@@ -8,7 +8,7 @@ use super::seam::{Event, Fabric, ViewMemory};
 use super::write::{Area, Region, Token, Write};
 use crate::ids::{Rank, ViewId};
 
-/// A fabric whose events pass through the host. Two views are open during a view change, and the
+/// A fabric that takes its events from the host. During a view change two views are open, and the
 /// node of one view must not consume the other view's events.
 #[derive(Clone, Copy, Debug)]
 pub struct Routed<F, P> {

@@ -41,13 +41,13 @@ impl HealthKind {
 impl core::fmt::Display for HealthKind {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::Started => "it shows its first heartbeat",
-            Self::Silent => "it no longer shows a heartbeat",
-            Self::Resumed => "it shows heartbeats again",
+            Self::Started => "its first heartbeat has arrived",
+            Self::Silent => "its heartbeats have stopped",
+            Self::Resumed => "its heartbeats have resumed",
             Self::Restarted => "it has restarted without its memory",
             Self::StoppedBecauseOfThis => "it has stopped because of this member",
             Self::Unreadable => "its header fails its check",
-            Self::Misbehaved => "it published something that no correct member can",
+            Self::Misbehaved => "it published something that no correct member can publish",
         })
     }
 }

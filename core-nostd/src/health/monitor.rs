@@ -57,7 +57,7 @@ impl From<OutOfRow> for HealthError {
     }
 }
 
-/// Knowledge about a peer. Opening a monitor resets it.
+/// The monitor's state for one peer. Opening a monitor resets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PeerHealth {

@@ -23,7 +23,7 @@ use crate::ids::Rank;
 pub enum Policy {
     /// Both stop.
     HaltBoth = 1,
-    /// This channel continues, and the other one stops.
+    /// The channel with this rank continues, and the other one stops.
     Survivor(Rank) = 2,
     /// An external discrete input names the channel that may continue.
     Exclusion = 3,
@@ -79,7 +79,7 @@ mod tests {
     /// Tries all combinations of discretes that are equal at both channels or missing at one of
     /// them.
     #[test]
-    fn both_channels_never_continue() {
+    fn policy_never_lets_both_channels_continue() {
         let (one, other) = (Rank(0), Rank(1));
         let named = [None, Some(one), Some(other)];
         for policy in [Policy::HaltBoth, Policy::Survivor(one), Policy::Exclusion, Policy::Witness]

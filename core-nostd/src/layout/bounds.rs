@@ -20,8 +20,8 @@ pub struct StepBounds {
     pub delivered: u64,
     /// Number of writes posted, which also bounds the number of lists.
     pub writes: u64,
-    /// Number of bytes in those writes. The messages of one step do not limit it, because posts
-    /// bring peers up to date: a peer whose queue was full may lack up to a window.
+    /// Number of bytes in those writes. This can exceed the messages of one step, because posts
+    /// bring peers up to date: a peer whose queue was full may lack up to a window of messages.
     pub posted_bytes: u64,
 }
 

@@ -11,7 +11,7 @@ impl Layout<'_> {
     /// or none. Counts then have 48 bits and sequence positions 46, which is enough for two years
     /// at a million messages per second in one view.
     ///
-    /// Call it last, because it measures the layout as it is at that time.
+    /// Call this last, because it computes the row sizes from the layout as it is at that time.
     ///
     /// # Errors
     /// Fails if a row would be larger than this machine can address.

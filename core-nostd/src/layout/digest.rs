@@ -1,5 +1,5 @@
-//! A digest of a layout, with which members whose layouts differ detect this before the first
-//! write.
+//! A digest of a layout. Members compare their digests before the first write, to detect that their
+//! layouts differ.
 //!
 //! FNV-1a over 64 bits. It protects against mistakes, not against forgery.
 //!

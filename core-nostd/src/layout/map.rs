@@ -436,7 +436,8 @@ const fn control_bytes(subgroup: &Subgroup<'_>) -> usize {
     }
 }
 
-/// Returns the size in bytes of one subgroup's part of a member's row: a multiple of [`BLOCK`].
+/// Returns the number of bytes that one subgroup occupies in a member's row: a multiple of
+/// [`BLOCK`].
 const fn share_bytes(subgroup: &Subgroup<'_>, owner: Rank, checks: Checks) -> usize {
     if !subgroup.has_member(owner) {
         return 0;

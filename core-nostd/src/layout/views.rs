@@ -33,8 +33,8 @@ pub enum ViewColumn {
     Heartbeat,
     /// Nonzero once the row's owner wants to leave (VIE-9).
     Leaving,
-    /// Node that the row's owner asks the group to admit, or whose request it has withdrawn
-    /// (VIE-10).
+    /// Node that the row's owner asks the group to admit, or for which it has withdrawn that
+    /// request (VIE-10).
     JoinRequest,
     /// The row owner's promise and acceptance: the guard of the proposals and the trims (VIE-4,
     /// VIE-5).
@@ -55,7 +55,7 @@ pub enum ViewColumn {
     Trim(SubgroupId),
 }
 
-/// The part of each row that the view protocol occupies, for a given number of members and
+/// The area that the view protocol occupies in each row, for a given number of members and
 /// subgroups.
 ///
 /// ```

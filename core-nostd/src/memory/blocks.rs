@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_outside_the_block_memory_are_refused() {
+    fn out_of_range_block_memory_access_is_refused() {
         let mut memory = memory(100);
         for (offset, length) in [(100, 1), (41, 60), (101, 0), (usize::MAX, 2)] {
             let mut bytes = [0; 60];

@@ -68,7 +68,7 @@ mod tests {
     use crate::memory::{Line, RowWriter};
 
     #[test]
-    fn prefetched_lines_are_in_their_slot() {
+    fn ring_prefetches_only_lines_of_the_slot() {
         let memory = [const { Line::new() }; 96];
         let writer = RowWriter::from_lines(&memory);
         for (stride, capacity) in [(16, 1), (1040, 1024), (1536, 1500)] {

@@ -379,7 +379,7 @@ mod tests {
 
     /// SMC-7: a message is one range at the end of its slot, even if it was shortened.
     #[test]
-    fn message_is_one_range_at_slot_end() {
+    fn message_occupies_one_range_at_slot_end() {
         for (checks, header) in [(Checks::Off, 12), (Checks::On, 24)] {
             let memory = lines::<16>();
             let writer = RowWriter::from_lines(&memory);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn slot_and_length_are_clamped_to_the_ring() {
+    fn out_of_range_slot_and_length_are_clamped() {
         let memory = lines::<1>();
         let row = Row::from_lines(&memory);
         let shape =
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn moved_and_shared_rings_read_the_owners_messages() {
+    fn threads_read_messages_through_moved_or_shared_rings() {
         const SLOTS: u32 = 4;
         const MESSAGES: u32 = if cfg!(miri) { 20 } else { 300 };
         let memory = lines::<4>();

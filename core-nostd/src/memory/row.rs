@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_outside_or_across_the_row_are_refused() {
+    fn cell_crossing_or_outside_the_row_is_refused() {
         let memory = lines::<2>();
         let row = Row::from_lines(&memory);
         assert!(row.cell(120).is_ok());
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn applied_bytes_land_at_any_alignment() {
+    fn bytes_can_be_applied_at_any_alignment() {
         let memory = lines::<2>();
         let writer = RowWriter::from_lines(&memory);
         let bytes: [u8; 37] = core::array::from_fn(|i| u8::try_from(i).unwrap_or(0));
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn row_with_a_partial_group_is_fully_accessible() {
+    fn all_bytes_of_an_unaligned_row_are_accessible() {
         let memory = lines::<1>();
         let base = NonNull::from_ref(&memory).cast::<u8>();
         // SAFETY: these are the first bytes of the line above, which outlives both.
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_lands_at_any_two_alignments() {
+    fn row_copy_works_at_any_two_alignments() {
         let (from, to) = (lines::<2>(), lines::<2>());
         let (source, target) = (RowWriter::from_lines(&from), RowWriter::from_lines(&to));
         let bytes: [u8; 128] = core::array::from_fn(|i| u8::try_from(i + 1).unwrap_or(0));
@@ -445,7 +445,7 @@ mod tests {
     /// One thread stores bytes while another copies them: old and new groups may be mixed, but none
     /// is torn.
     #[test]
-    fn concurrent_copy_has_whole_groups() {
+    fn concurrent_copy_never_tears_an_eight_byte_group() {
         let memory = lines::<4>();
         let (writer, rounds) =
             (RowWriter::from_lines(&memory), if cfg!(miri) { 20 } else { 20_000 });

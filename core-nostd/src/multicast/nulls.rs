@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn owed_rounds_match_the_rule_per_message(
+        fn number_of_owed_rounds_matches_naive_rule(
             own in 0_u16..6,
             rounds in prop::collection::vec(0_u64..12, 6),
         ) {

@@ -103,13 +103,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn order_needs_a_sender() {
+    fn order_without_senders_is_refused() {
         assert_eq!(Order::new(0), None);
     }
 
     proptest! {
         #[test]
-        fn turns_and_sequence_positions_are_inverse(
+        fn turns_and_sequence_positions_convert_both_ways(
             senders in 1_usize..1024,
             place in 0_u64..(1 << 50),
         ) {
@@ -122,7 +122,7 @@ mod tests {
 
         /// The number of rounds is the largest for which all positions fit.
         #[test]
-        fn round_limit_is_the_last_with_valid_positions(senders in 1_usize..1024) {
+        fn round_limit_is_largest_with_valid_positions(senders in 1_usize..1024) {
             let of = |places: u64| u128::from(places) + 1;
             let order = Order::new(senders).expect("at least one");
             for (order, places) in
@@ -147,7 +147,7 @@ mod tests {
         }
 
         #[test]
-        fn rounds_below_the_limit_do_not_saturate(senders in 1_usize..1024) {
+        fn rounds_below_limit_never_overflow_their_encoding(senders in 1_usize..1024) {
             let order = Order::new(senders).expect("at least one");
             let last = Round(order.round_limit().0 - 1);
             let sender = SenderRank(u16::try_from(senders - 1).expect("small"));

@@ -1,4 +1,4 @@
-//! One member of a group: its state, its step, and what it shows.
+//! One member of a group: its state, its step, and the getters for its progress.
 //!
 //! Requirements: BAT-3, COR-2, EXT-2, HAL-5, ORD-3.
 
@@ -33,9 +33,9 @@ pub struct Node<'m> {
     pub(super) links: &'m mut [Link],
     pub(super) options: Options,
     pub(super) capabilities: Capabilities,
-    /// At least one link lacks something.
+    /// Whether at least one peer has not been posted everything that this node has published.
     pub(super) lagging: bool,
-    /// At least one peer is lost: the group cannot continue in this view.
+    /// Whether at least one peer is lost, so that the group cannot continue in this view.
     pub(super) lost: bool,
     /// Whether cells and slots carry checks.
     pub(super) checks: Checks,
@@ -106,7 +106,8 @@ impl<'m> Node<'m> {
         Ok(progress)
     }
 
-    /// Returns the sending end of a subgroup if this node sends in it. Any thread may use a copy.
+    /// Returns the outbox through which this node sends in a subgroup, or `None` if it does not
+    /// send there. Any thread may use a copy.
     #[must_use]
     pub fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'m>> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;

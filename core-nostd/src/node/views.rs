@@ -172,8 +172,8 @@ where
     }
 
     fn wedge(&mut self) {
-        // There is nothing to do: if its view is not steady, a node is stepped without its first
-        // two stages.
+        // Nothing remains to be done: while its view is not steady, a node is stepped without its
+        // first two stages.
     }
 
     fn prepare(&mut self, next: NextView<'_>) -> bool {
@@ -460,7 +460,7 @@ impl<'m> Node<'m> {
 }
 
 impl Progress {
-    /// Adds the results of another part of the step.
+    /// Adds the results of another stage of the step.
     fn add(&mut self, other: &Self) {
         self.sent = self.sent.saturating_add(other.sent);
         self.received = self.received.saturating_add(other.received);

@@ -24,7 +24,8 @@ pub(super) fn received(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
     (rank == to).then_some(Hop { peer: Rank::ZERO, block })
 }
 
-/// Returns the first step and the end of the part of a member other than the root.
+/// Returns the steps in which a member other than the root takes part, as a range: the first step,
+/// and the step after the last.
 pub(super) fn part(shape: Shape, rank: Rank) -> (u64, u64) {
     let first = u64::from(rank.0).saturating_sub(1);
     let last = first.saturating_add(receivers(shape).saturating_mul(u64::from(shape.last_block())));

@@ -8,7 +8,7 @@ use super::shape::{Hop, Shape};
 use super::{chain, hybrid::Racks, interleaved, pipeline::Pipeline, sequential, tree};
 use crate::ids::{Rank, Step};
 
-/// Maximum number of steps from the beginning of a member's part until its first block: two
+/// Maximum number of steps from the first step of a member's part to its first block: two
 /// successive pipelines take at most 16 steps each for their first block.
 const STEPS_TO_FIRST_MAX: u64 = 34;
 

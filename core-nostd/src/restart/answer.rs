@@ -72,7 +72,7 @@ pub struct LogState<'a> {
 pub struct LogNote {
     /// Whether the note refers to a log other than the present one.
     pub is_of_another: bool,
-    /// Number of messages before the log's end.
+    /// Number of messages before the log's end, according to the note.
     pub end: DurableCount,
     /// Number of messages that, according to the rows of the decided view, were durable at a
     /// majority.
@@ -117,8 +117,8 @@ pub struct Answer<'a> {
     /// Latest ballot of a restart in which the node took part. The node makes no promise under a
     /// lower ballot.
     pub heard: PromiseBallot,
-    /// The node's log of each logged subgroup, or `None`. The state of a joining node to which it
-    /// was not handed over completely counts as `None`.
+    /// The node's log of each logged subgroup, or `None`. If a joining node has not received the
+    /// subgroup's state completely, its log counts as `None`.
     pub logs: &'a [Option<LogState<'a>>],
     /// Newest view, among those that the node was in, that an operator forced to begin with less
     /// than a majority.

@@ -50,8 +50,9 @@ impl<'a> Restart<'a> {
         Ok(Some(taken))
     }
 
-    /// Returns where a participant's log must be cut because it extends past the log that is taken.
-    /// A participant without a whole log may have to cut even earlier, where its view ended.
+    /// Returns the position at which a participant's log must be cut because it extends past the
+    /// log that is taken. A participant without a whole log may have to cut even earlier, where its
+    /// view ended.
     #[must_use]
     pub fn cut_of(&self, taken: &TakenLog, node: NodeId, subgroup: usize) -> Option<DurableCount> {
         let own = self.answer_of(node)?.log(subgroup)?.end;

@@ -66,12 +66,12 @@ mod tests {
     proptest! {
         /// SMC-5: the encoding is one to one.
         #[test]
-        fn slot_counter_encoding_is_one_to_one(counter: u64) {
+        fn slot_counter_round_trips(counter: u64) {
             prop_assert_eq!(SlotCounter::decode(counter).encode(), Some(counter));
         }
 
         #[test]
-        fn slot_counter_doubles_its_round(
+        fn slot_counter_encodes_twice_its_round(
             round in 0..FIRST_WITHOUT,
         ) {
             let twice = u128::from(round).wrapping_mul(2);
@@ -84,7 +84,7 @@ mod tests {
         }
 
         #[test]
-        fn round_of_64_bits_has_no_counter(round in FIRST_WITHOUT..) {
+        fn round_above_the_limit_has_no_counter(round in FIRST_WITHOUT..) {
             prop_assert_eq!(SlotCounter::Message(Round(round)).encode(), None);
             prop_assert_eq!(SlotCounter::UsedBelow(Round(round)).encode(), None);
         }
@@ -92,7 +92,7 @@ mod tests {
 
     /// The last round below that one has counters: the two greatest possible.
     #[test]
-    fn last_encodable_round_has_the_greatest_counters() {
+    fn last_encodable_round_has_the_largest_counters() {
         let last = Round(FIRST_WITHOUT.wrapping_sub(1));
         assert_eq!(SlotCounter::UsedBelow(last).encode(), Some(u64::MAX.wrapping_sub(1)));
         assert_eq!(SlotCounter::Message(last).encode(), Some(u64::MAX));

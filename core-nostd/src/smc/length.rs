@@ -2,8 +2,8 @@
 //!
 //! Requirement: SMC-4.
 
-/// Length that marks a slot whose reservation was dropped: the slot has a place in the order, but
-/// no message.
+/// Length that marks a slot whose reservation was dropped: the slot counts in the order, but has no
+/// message.
 const LENGTH_OF_NULL: u32 = u32::MAX;
 
 /// Flag in the length of a slot whose message is sent by block multicast (RDM-7): the slot contains
@@ -61,7 +61,7 @@ mod tests {
     proptest! {
         /// RDM-7: the encoding is one to one.
         #[test]
-        fn slot_length_encoding_is_one_to_one(length: u32) {
+        fn slot_length_round_trips(length: u32) {
             prop_assert_eq!(SlotLength::decode(length).encode(), length);
         }
 
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn greatest_length_is_a_null() {
+    fn maximum_length_value_encodes_a_null() {
         assert_eq!(SlotLength::decode(u32::MAX), SlotLength::Null);
         assert_eq!((SlotLength::Null.encode(), SlotLength::Null.bytes()), (u32::MAX, 0));
     }

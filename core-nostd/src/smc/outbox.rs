@@ -1,4 +1,5 @@
-//! The sending side of a subgroup: reserve a slot, build the message in it, commit.
+//! The sending side of a subgroup: an application reserves a slot, builds its message there, and
+//! commits it.
 
 use super::cursor::RingCursor;
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
@@ -38,7 +39,7 @@ impl core::fmt::Display for ReserveError {
 
 impl core::error::Error for ReserveError {}
 
-/// The sending end of one subgroup at one member. Copies share it, and any thread may use a copy.
+/// The sending side of one subgroup at one member. Copies share it, and any thread may use a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Outbox<'m> {
     handoff: HandOff<'m>,
@@ -62,7 +63,7 @@ impl<'m> Outbox<'m> {
         }
     }
 
-    /// Creates the outbox over a ring at a place that has been checked before; `ready` has one flag
+    /// Creates the outbox over a ring whose position has already been checked; `ready` has one flag
     /// per slot.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 //! the overlay.
 //!
 //! A client gives the body of a long message to each replica of each group on the message's path,
-//! over its own connections. The body is stored in the replica's copy of the client's row, under
-//! the message's name. Slots, entries and the stream to children then contain only headers.
+//! over the client's own connections. The body is stored in the replica's copy of the client's row,
+//! under the message's name. Slots, entries and the stream to children then contain only headers.
 //!
 //! A replica that finds a reference in its log copies the body from the client's row into memory
 //! that only the replica itself writes: at the entry's log index, under the message's name. The
@@ -23,15 +23,16 @@
 //! long, or requests it because the client no longer gives it, the leader carries the body into
 //! that follower's log, under the entry's index and name (see `carry`).
 //!
-//! A count that was published for an earlier leader means nothing to a later one, so the term is
-//! sent with it. A follower begins to count for a leader only once its log has that leader's stamp.
+//! A count that was published for an earlier leader is meaningless to a later one, so the term is
+//! sent with it. A follower begins to count bodies for a leader only once its log has that leader's
+//! stamp.
 //!
 //! # Why a body is never replaced too early
 //! - In a client's row, the client replaces a body only after this replica has replied to the
 //!   message, which it does when it delivers or skips it.
-//! - In the replica's memory, a body is replaced with that of the entry whose header replaces its
-//!   own entry's header. By then all replicas that are heard have delivered the old entry, and the
-//!   children have decided it.
+//! - In the replica's memory, an entry's body is replaced when another entry's header takes the
+//!   slot of the entry's header. By then all replicas that are heard have delivered the old entry,
+//!   and the children have decided it.
 //! - A body's name is removed before the body is replaced, and is written after the new body.
 
 use super::common::Common;
@@ -63,7 +64,8 @@ impl Log<'_> {
         self.is_named(self.shape().carried_name(place), place, id)
     }
 
-    /// Returns whether the name that was read last is the name of a message's body for a log index.
+    /// Returns whether the name that was last read from a peer's log says that the body at a log
+    /// index belongs to a message.
     pub(super) fn is_asked(&self, place: u64, id: MessageId) -> Result<bool, OutOfRow> {
         self.is_named(self.shape().asked_name(), place, id)
     }
@@ -75,7 +77,7 @@ impl Log<'_> {
         Ok(is_place && get(PARTY)? == id.party_cell() && get(NUMBER)? == id.number)
     }
 
-    /// Removes the name of the body stored for a log index.
+    /// Removes the name of the body stored for a log index, so that the body no longer counts.
     pub(super) fn forget_body(&self, place: u64) -> Result<(), OutOfRow> {
         self.memory().cell(self.shape().body_name(place).saturating_add(MARK))?.publish(0);
         Ok(())
@@ -108,7 +110,7 @@ impl Log<'_> {
         self.name_body(place, id)
     }
 
-    /// Copies the body of an entry out.
+    /// Copies the body of an entry into the given buffer.
     pub(super) fn body<'p>(
         &self,
         place: u64,
@@ -122,7 +124,7 @@ impl Log<'_> {
 }
 
 impl Common<'_> {
-    /// Returns whether the body of an entry is stored here, or the entry needs none.
+    /// Returns whether this replica stores the body of an entry, or the entry needs none.
     pub(super) fn is_held(&self, place: u64, entry: &Entry, log: Log<'_>) -> Result<bool, Halt> {
         match entry.content {
             Content::Message(message) if self.shape.is_reference(message.length) => {
@@ -132,8 +134,8 @@ impl Common<'_> {
         }
     }
 
-    /// Returns whether the body of an entry is here, or the entry needs none. Copies the body from
-    /// its source if necessary.
+    /// Returns whether this replica has the body of an entry, or the entry needs none. Copies the
+    /// body from its source if necessary.
     fn has_whole<F, M: Memory>(
         &mut self,
         place: u64,
@@ -143,8 +145,8 @@ impl Common<'_> {
         Ok(self.lacking(place, entry, step)?.is_none())
     }
 
-    /// Returns the message of an entry whose body is missing here. Copies the body from its source
-    /// if possible.
+    /// Returns the message of an entry whose body this replica lacks. Copies the body from its
+    /// source if possible.
     pub(super) fn lacking<F, M: Memory>(
         &mut self,
         place: u64,

@@ -93,7 +93,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Does the next part of a candidate's work, and returns its role after that.
+    /// Does the next piece of a candidate's work, and returns the replica's role after that.
     pub(super) fn campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
         campaign: Campaign,
@@ -356,7 +356,7 @@ impl Common<'_> {
         self.campaigns.reads.is_none()
     }
 
-    /// Marks a peer's log as to be requested.
+    /// Marks a peer's log as one that must be requested.
     pub(super) fn ask(&mut self, link: LinkId) {
         self.touch(link);
         let state = self.state.at_mut(link);

@@ -27,7 +27,8 @@ use crate::fabric::{Area, Fabric, Region};
 use crate::ids::{Ordinal, Time, index_from_u32};
 
 impl Common<'_> {
-    /// Reads which bodies the followers report, and notes those that they have lacked for too long.
+    /// Reads which bodies the followers report to have, and records those that they have lacked for
+    /// too long.
     pub(super) fn look_at_bodies<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -126,7 +127,7 @@ impl Common<'_> {
     }
 
     /// Counts entries that are not references as covered, because they need no body. An entry that
-    /// the local log has dropped may have been a reference, so it ends the count.
+    /// the local log has dropped may have been a reference, so the count stops there.
     fn cover(&self, follow: &mut Follow, log: Log<'_>) -> Result<(), Halt> {
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {

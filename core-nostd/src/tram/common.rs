@@ -69,7 +69,7 @@ impl Default for ReplicaOptions {
     }
 }
 
-/// A replica's state for one link. The caller lends one per link to the replica.
+/// A replica's state for one link. The caller lends one such state per link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkState {
     pub(super) attached: Attached,
@@ -88,8 +88,8 @@ pub struct LinkState {
     pub(super) replies: Option<(usize, usize)>,
     /// For a client: whether the client wrote something that no correct client writes.
     pub(super) is_bad: bool,
-    /// Count in the control line whose post may be delayed. `count_told` is the value that was last
-    /// posted.
+    /// Count in the control line that may be posted later than other values; `count_told` is the
+    /// value that was last posted.
     pub(super) count: u64,
     pub(super) count_told: u64,
 }
@@ -97,7 +97,7 @@ pub struct LinkState {
 /// The state of passing messages on to one replica of a child.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passing {
-    /// Next position to store in the row.
+    /// Next position to store in the replica's row.
     pub(super) stored: Ordinal,
     /// Next position to post.
     pub(super) posted: Ordinal,
@@ -177,8 +177,8 @@ impl Common<'_> {
         self.state.at(link).attached.is_ready()
     }
 
-    /// Recomputes the next positions and ordinals from the local log. Returns the log index up to
-    /// which its entries continue each other, starting with the delivered ones.
+    /// Recomputes the next positions and ordinals from the local log. Returns the log index at
+    /// which the entries, starting with the delivered ones, cease to form a gapless sequence.
     pub(super) fn recount(&mut self, log: Log<'_>, tail: u64) -> Result<u64, Halt> {
         self.counts.forget_proposed();
         let mut place = self.delivered;

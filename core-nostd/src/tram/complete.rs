@@ -1,5 +1,5 @@
-//! The last part of a campaign if entries refer to payloads, because a leader must have the body of
-//! each reference in its log.
+//! The last stage of a campaign in an overlay whose entries refer to payloads: a leader must have
+//! the body of each reference in its log.
 //!
 //! A candidate takes the bodies that clients gave it. For the other bodies it asks, in turn, the
 //! voters whose logs it has read: it reads the name of the voter's body for that log index, then

@@ -58,7 +58,7 @@ pub(super) struct Counts<'s> {
     children: heapless::Vec<(Ordinal, Ordinal), CHILDREN_MAX>,
 }
 
-/// An entry does not continue what came before it.
+/// The error for an entry that does not continue the counted entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotContinued;
 
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn client_messages_count_only_while_it_is_open() {
+    fn client_messages_count_only_while_registration_is_open() {
         let client = ClientNumber(0);
         let source = Source::Client(client);
         let mut sources = [SourceState::default(); 2];
@@ -276,7 +276,7 @@ mod tests {
     /// Messages that a leader of the parent passed on early are taken until another leader's null
     /// arrives.
     #[test]
-    fn last_null_determines_the_parents_leader() {
+    fn latest_null_determines_the_parents_leader() {
         let mut sources = [SourceState::default(); 2];
         let mut counts = Counts::new(&mut sources, 1);
         let up_to = UpTo::Delivered;

@@ -94,7 +94,7 @@ impl Source {
     }
 }
 
-/// The decision of an entry.
+/// The content of an entry: the change that the group decides with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(super) enum Content {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_loads_only_from_its_index() {
+    fn entry_is_loaded_only_at_its_index() {
         let shape = shape();
         let lines: std::vec::Vec<Line> =
             (0..=shape.log_bytes() >> 6).map(|_| Line::new()).collect();
@@ -350,7 +350,7 @@ mod tests {
 
     /// A client's message that passed for a null would announce a new leader.
     #[test]
-    fn null_and_message_names_differ() {
+    fn null_id_never_equals_a_message_id() {
         let message = MessageId { client: ClientNumber(3), incarnation: 7, number: 9 };
         assert_eq!((message.is_null(), message.null_of()), (false, None));
         assert_eq!(std::format!("{message}"), "3/7/9");
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_header_is_not_an_entry() {
+    fn invalid_header_does_not_load_as_entry() {
         let shape = shape();
         let lines: std::vec::Vec<Line> =
             (0..=shape.log_bytes() >> 6).map(|_| Line::new()).collect();

@@ -97,7 +97,7 @@ impl Common<'_> {
         self.progress.lost = self.progress.lost.saturating_add(1);
     }
 
-    /// Gives up the connection to a peer.
+    /// Cuts the connection to a peer, and handles the peer as lost.
     pub(super) fn give_up<F: Fabric, M>(&mut self, link: LinkId, step: &mut StepContext<'_, F, M>) {
         let attached = self.state.at(link).attached;
         step.fabric.cut(attached.view, attached.peer);

@@ -34,7 +34,8 @@ pub(super) struct Fed {
 }
 
 impl Fed {
-    /// Returns an entry as a child sees it, if the entry concerns children.
+    /// Returns an entry's message as a child sees it, or `None` if the entry does not concern
+    /// children.
     pub(super) fn of(content: &Content) -> Option<Self> {
         match *content {
             Content::Message(message) => Some(Self {
@@ -131,8 +132,8 @@ impl<'r> Ring<'r> {
         put(MARK, ordinal.next().0)
     }
 
-    /// Adds slots to a list, from one ordinal up to another, followed by the count. Returns the
-    /// ordinal that the list reached when there was no more room.
+    /// Adds the slots of a range of ordinals to a list, followed by the count. Returns the ordinal
+    /// at which the list was full.
     pub(super) fn post(
         &self,
         row: RowWriter<'_>,
@@ -271,7 +272,7 @@ mod tests {
     /// A message that has the name of a null but a destination or a payload is treated as a
     /// message.
     #[test]
-    fn null_has_neither_destinations_nor_payload() {
+    fn null_with_destinations_or_payload_is_a_message() {
         let timestamp = Timestamp::new(3, 1, Rank(2));
         let null = Fed::of(&Content::Null { timestamp }).expect("it takes a position");
         assert!(null.is_null() && !fed(1, 0).is_null());
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_slot_does_not_match_another_lap() {
+    fn slot_of_another_lap_is_not_read() {
         let shape = shape();
         let ring = Ring::of_client(&shape);
         let lines: std::vec::Vec<Line> =

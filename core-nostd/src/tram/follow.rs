@@ -28,7 +28,8 @@ pub(super) enum FollowStage {
     Idle,
     Reading,
     Read,
-    /// The log ends below everything that the leader has kept, so the peer needs a snapshot.
+    /// The peer's log ends before the first entry that the leader still has, so the peer needs a
+    /// snapshot.
     Behind,
     /// The part of the log that differs is being replaced.
     Repairing,
@@ -47,7 +48,7 @@ pub(super) struct Follow {
     /// Number of such reads that have been posted, so that a late one is not confused with the
     /// last.
     pub(super) copies: u32,
-    /// Log index at which the peer's log begins to differ.
+    /// Log index at which the peer's log begins to differ from the leader's.
     pub(super) cut: u64,
     pub(super) needs_cut: bool,
     /// Log index of the first entry that was written to the peer.
@@ -76,9 +77,9 @@ pub(super) struct Follow {
     pub(super) earlier_from: u64,
     /// List that carries the stamp.
     pub(super) stamped_by: u32,
-    /// Log index below which the peer has the bodies of all references.
+    /// Log index below which the peer is known to have the bodies of all references.
     pub(super) covered: u64,
-    /// Log index whose body the peer has lacked, and the time since when.
+    /// Log index of a body that the peer lacks, and the time since when it has been lacking.
     pub(super) lacks: Option<(u64, Time)>,
     /// Range of log indices whose payloads are carried to the peer although their entries are
     /// references.
@@ -97,7 +98,7 @@ impl Follow {
         *self = self.with_lists_alone();
     }
 
-    /// Starts to read the peer's log, for the first time or again. Lists that were posted before no
+    /// Starts to read the peer's log again, or for the first time. Lists that were posted before no
     /// longer count.
     pub(super) fn read_again(&mut self) {
         *self = Self {
@@ -120,7 +121,7 @@ impl Follow {
         }
     }
 
-    /// Resets the state because the peer has given its log to another replica.
+    /// Resets the state, because the peer has given its log to another replica.
     pub(super) fn refused(&mut self) {
         self.stage = FollowStage::Idle;
         (self.flying, self.earlier) = (0, 0);
@@ -133,8 +134,8 @@ impl Follow {
         self.earlier = self.earlier.saturating_sub(1);
     }
 
-    /// Returns whether lists are in flight to a peer that has not granted its log since they were
-    /// posted.
+    /// Returns whether lists are in flight to a peer that has not granted its log again since they
+    /// were posted.
     pub(super) fn reads_on(&self) -> bool {
         let has_granted = matches!(self.stage, FollowStage::Reading | FollowStage::Read);
         self.flying > 0 && !has_granted
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_complete_in_order_ignoring_late_ones() {
+    fn lists_complete_in_order_despite_late_completions() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let first = follow.took(3);
         let second = follow.took(5);
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_stamp_list_stamps_the_log() {
+    fn log_is_synced_when_its_stamp_list_completes() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let lists = [1, 2, 3, 4].map(|tail| follow.took(tail));
         (follow.stamp_sent, follow.stamped_by) = (true, lists[3]);
@@ -252,7 +253,7 @@ mod tests {
     /// The very first list has number zero, which is also the value of `stamped_by` without a
     /// stamp.
     #[test]
-    fn unstamped_or_reassigned_log_does_not_count() {
+    fn unstamped_or_refused_log_is_not_counted() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let first = follow.took(3);
         follow.appended(first);
@@ -265,7 +266,7 @@ mod tests {
 
     /// Sequence numbers wrap around, even in the middle of this test.
     #[test]
-    fn carried_payloads_arrive_with_their_list() {
+    fn payloads_count_when_their_list_completes() {
         for from in [0, SEQUENCES - 2, SEQUENCES - 1] {
             let mut follow = Follow { posted: from, done: from, ..Follow::default() };
             let [before, carrying, behind] = [3, 4, 5].map(|tail| follow.took(tail));
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_lists_still_hold_their_entries() {
+    fn entries_of_lists_in_flight_stay_reserved() {
         let mut follow =
             Follow { stage: FollowStage::Synced, acknowledged: 5, ..Follow::default() };
         follow.took(9);
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_read_the_log_until_landing_or_grant() {
+    fn list_reads_the_log_until_it_lands() {
         let mut follow = Follow { stage: FollowStage::Synced, ..Follow::default() };
         assert!(!follow.reads_on());
         follow.flying = 1;
@@ -355,9 +356,10 @@ mod tests {
         assert!(!follow.is_full(), "all before are done with it");
     }
 
-    /// With two such lists in flight, the index from which the first one reads would be forgotten.
+    /// If two lists in flight carried payloads, the index from which the first one reads would be
+    /// forgotten.
     #[test]
-    fn one_list_at_a_time_carries_payloads() {
+    fn only_one_list_in_flight_carries_payloads() {
         let mut follow = Follow { carry: 2, carry_end: 5, ..Follow::default() };
         assert!(follow.carries());
         let list = follow.took(5);

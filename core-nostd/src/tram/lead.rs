@@ -69,7 +69,7 @@ impl Common<'_> {
         counts.then_some(follow.acknowledged.min(whole))
     }
 
-    /// Returns the number of logs that extend up to a log index.
+    /// Returns the number of logs that are known to extend up to a log index.
     fn has(&self, leader: &Leader, place: u64) -> u16 {
         let mut count = u16::from(leader.tail >= place);
         // bound: the replicas of the group
@@ -132,7 +132,8 @@ impl Common<'_> {
         Ok(low.saturating_add(u64::from(self.shape.entries())))
     }
 
-    /// Gives up the connections to silent peers whose outstanding writes hold up the log.
+    /// Gives up the connections to silent peers whose outstanding writes prevent the reuse of log
+    /// slots.
     fn cut_silent<F: Fabric, M>(&mut self, step: &mut StepContext<'_, F, M>) {
         // bound: the replicas of the group
         for link in self.links.peers() {

@@ -51,7 +51,7 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
 }
 
-/// A view of two members that a host has opened for a link.
+/// A two-member view that a host has opened for a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Attachment {
@@ -97,7 +97,7 @@ pub enum Stage {
     Lost,
 }
 
-/// A process's state for a link, whatever is at its other end.
+/// A process's state for a link to a process of any kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Attached {
     pub(super) stage: Stage,
@@ -317,7 +317,7 @@ mod tests {
     /// If the process existed, its link after the last of one kind would be the first of the next
     /// kind, which belongs to another process.
     #[test]
-    fn process_outside_the_overlay_has_no_link() {
+    fn nonexistent_process_has_no_link() {
         let limits = Limits {
             clients: 5,
             log_entries: 2,

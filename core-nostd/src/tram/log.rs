@@ -22,7 +22,7 @@ use crate::memory::{OutOfRow, RowWriter};
 /// The region of a replica that holds its log.
 pub const LOG: Region = Region(1);
 
-/// Returns an area in the region of logs.
+/// Returns the area at an offset in the region of logs.
 pub(super) const fn log_area(offset: usize) -> Area {
     Area { region: LOG, offset }
 }
@@ -120,8 +120,8 @@ impl<'m> Log<'m> {
         Ok(self.memory.reader().cell(log_control::BEGINS)?.load())
     }
 
-    /// Returns the log index at which a peer's log begins in this sense, as of the read of its
-    /// control line.
+    /// Returns the log index of the last snapshot that a peer had restored when its control line
+    /// was read.
     pub(super) fn copied_begins(&self, peer: Rank) -> Result<u64, OutOfRow> {
         let cell = self.shape.copy_at(peer).saturating_add(log_control::BEGINS);
         Ok(self.memory.reader().cell(cell)?.load())
@@ -165,7 +165,7 @@ impl<'m> Log<'m> {
         Ok(place)
     }
 
-    /// Copies the payload of an entry out.
+    /// Copies the payload of an entry into the given buffer.
     pub(super) fn payload<'p>(
         &self,
         place: u64,

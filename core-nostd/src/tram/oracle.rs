@@ -107,7 +107,7 @@ impl Common<'_> {
         }
     }
 
-    /// Returns whether a replica leads or campaigns to lead.
+    /// Returns whether a replica leads or campaigns to lead, as far as this replica knows.
     fn leads<M: Memory>(&self, role: &Role, rank: Rank, memory: &M) -> Result<bool, Halt> {
         if rank == self.id.rank {
             return Ok(role.leads());

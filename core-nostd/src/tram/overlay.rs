@@ -150,8 +150,7 @@ impl core::fmt::Display for OverlayError {
             ),
             Self::Cycle(group) => write!(
                 out,
-                "group {group} is its own ancestor; make the groups \
-                                               a tree"
+                "group {group} is its own ancestor; change a parent so that the groups form a tree"
             ),
             Self::SecondRoot(group) => {
                 write!(out, "group {group} is a second root; give it a parent")
@@ -479,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_changes_the_overlay_digest() {
+    fn any_changed_overlay_field_changes_the_digest() {
         let of = |parents: &[Option<u16>]| tree(parents).map(|overlay| overlay.digest());
         assert_ne!(of(&[None, Some(0), Some(0)]), of(&[None, Some(0), Some(1)]));
         assert_eq!(of(&[None, Some(0)]), of(&[None, Some(0)]));

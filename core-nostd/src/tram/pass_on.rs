@@ -1,10 +1,10 @@
 //! Passing on: a leader sends messages to its children in the order of their positions.
 //!
-//! Each replica of a child has a ring in the leader's row towards it. The child's leader is served
-//! before all others. The child's other replicas are not served at all, because they cannot use a
-//! message and a post takes the leader's time. The child's replicas publish which of them leads. A
-//! replica that becomes leader later is served from the entries that its group lacks, because those
-//! entries are kept. In the paper all replicas of a child are served; this is available as an
+//! Each replica of a child has a ring in the leader's row towards that replica. The leader serves
+//! the child's leader first, and the child's other replicas not at all, because they cannot use a
+//! message and each post takes the leader's time. The child's replicas publish which of them leads.
+//! A replica that becomes leader later is served from the entries that its group lacks, because
+//! those entries are kept. In the paper all replicas of a child are served; this is available as an
 //! option.
 //!
 //! A position is stored once the replica has taken the position that it replaces. Positions that

@@ -1,4 +1,4 @@
-//! State that is lent as a list with one element per link, per message of a window, or per group.
+//! Lent lists of state, with one element per link, per message of a window, or per group.
 //!
 //! Opening a replica or a client checks once that each list is long enough. An index past the end
 //! of a list reads as a vacant element: a link without a view, or a message that does not exist.

@@ -1,7 +1,7 @@
 //! Lists of writes: the contents of one post to one peer.
 //!
-//! Adjacent contents become one write. If only a short gap separates them, the gap is sent too,
-//! because a separate write costs more than a few bytes.
+//! Adjacent contents become one write. Contents that are separated only by a short gap are sent in
+//! one write together with the gap, because a separate write costs more than a few bytes.
 //!
 //! [`Posting`] is public so that the protocols with which TRAM is compared build their lists in the
 //! same way (TRM-10).
@@ -9,11 +9,11 @@
 use super::shape::NAME_BYTES;
 use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
 
-/// Longest gap, in bytes, that is sent with its neighbours.
+/// Longest gap, in bytes, that is sent together with the contents around it.
 const GAP_MAX: usize = 192;
 
-/// Maximum size in bytes of a control line that is posted to a region after its contents, or of a
-/// name after its body. A list reserves room for it.
+/// Maximum size in bytes of the control line that a list to a region ends with, and of a name that
+/// follows its body. A list reserves room for it.
 pub(super) const CONTROL_BYTES: usize = 24;
 const _: () = assert!(NAME_BYTES <= CONTROL_BYTES);
 
@@ -127,8 +127,8 @@ impl Posting {
     }
 }
 
-/// Returns the room that a list has left after `bytes` more bytes, if that is enough for the list's
-/// guards.
+/// Returns the room that a list has left after `bytes` more bytes, or `None` if its guards would no
+/// longer fit.
 fn room_behind(room_bytes: usize, bytes: usize) -> Option<usize> {
     room_bytes.checked_sub(bytes).filter(|left| *left >= CONTROL_BYTES)
 }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_contents_are_joined() {
+    fn adjacent_contents_share_one_write() {
         let mut list = posting(8);
         assert!(list.content(at(64), at(64), 100));
         assert!(list.content(at(192), at(192), 64));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn region_list_is_bounded_in_bytes() {
+    fn region_list_never_exceeds_its_byte_limit() {
         let mut list = Posting::to_region(
             &Capabilities {
                 promises: Promises::all(),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_write_is_bounded_by_the_fabric() {
+    fn joined_write_never_exceeds_the_fabric_limit() {
         let mut list = posting(2);
         assert!(list.content(at(0), at(0), 1000));
         assert!(list.content(at(1000), at(1000), 24));
@@ -261,7 +261,7 @@ mod tests {
         /// everything that it has accepted, whole, from its source to its target. A guard follows
         /// everything that was added before it, and a header precedes the contents that follow it.
         #[test]
-        fn list_carries_all_accepted_data_within_limits(
+        fn list_carries_accepted_data_and_never_exceeds_limits(
             writes_max in 1..6_usize,
             room_bytes in 200..3000_usize,
             adds in proptest::collection::vec((0..5_u8, area(), area(), 0..300_usize), 1..24),

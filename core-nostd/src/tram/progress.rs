@@ -16,11 +16,11 @@ pub struct Delivered<'p> {
     pub id: MessageId,
     /// All groups that deliver the message.
     pub destinations: Destinations,
-    /// Payload, lent for the duration of the call.
+    /// Payload, which is lent only for the duration of the call.
     pub payload: &'p [u8],
 }
 
-/// The receiver of the messages of a replica's group, in their order.
+/// The application of a replica, which receives the messages for the replica's group in order.
 pub trait Application {
     /// Receives a message, and returns one byte as an answer for its client. All replicas of the
     /// group receive the same messages in the same order. The call must not take longer than the
@@ -48,7 +48,7 @@ pub struct Progress {
     pub processed: u32,
     /// Number of messages handed to the application.
     pub delivered: u32,
-    /// Number of messages stored for replicas of children, counted once per replica.
+    /// Number of messages stored for replicas of children, counted separately for each replica.
     pub passed_on: u32,
     /// Number of payload bytes copied.
     pub copied_bytes: u64,
@@ -71,7 +71,7 @@ pub struct Progress {
     pub denied: u32,
     /// Number of grants of the local log to leaders.
     pub granted: u32,
-    /// Number of campaigns begun.
+    /// Number of campaigns that this replica has begun.
     pub campaigns: u32,
     /// Number of entries that this replica has delivered since its group began.
     pub delivered_total: u64,
@@ -152,8 +152,8 @@ impl core::error::Error for Halt {}
 mod tests {
     use super::*;
 
-    /// A step that did any single kind of work is not idle; otherwise the member would sleep while
-    /// work remains.
+    /// A step that did any kind of work is not idle; otherwise the member would sleep while work
+    /// remains.
     #[test]
     fn every_kind_of_replica_progress_counts_as_work() {
         let done = [

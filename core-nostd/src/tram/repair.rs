@@ -14,7 +14,8 @@ use super::shape::peer_row;
 use super::step::StepContext;
 
 impl Common<'_> {
-    /// Finds, for each log that has been read, the index at which it begins to differ.
+    /// Finds, for each log that has been read, the index at which it begins to differ from the
+    /// leader's log.
     pub(super) fn prepare_followers<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -37,7 +38,7 @@ impl Common<'_> {
     }
 
     /// Checks whether a snapshot has brought a peer that was behind far enough. If not, tells the
-    /// peer how far it must come.
+    /// peer how far its next snapshot must reach.
     fn look_again<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -74,7 +75,7 @@ impl Common<'_> {
     }
 
     /// Handles a peer that cannot be brought up to date from the local log. Tells the peer the log
-    /// index starting at which it could be.
+    /// index from which the leader could do so.
     pub(super) fn fall_behind<F, M: Memory>(
         &mut self,
         leader: &Leader,

@@ -152,7 +152,7 @@ impl<'s> Replica<'s> {
         common.show_all(role, link, memory)
     }
 
-    /// Gives up a link's view, which the host may then close.
+    /// Gives up a link's view. The host may then close the view.
     pub fn detach(&mut self, now: Time, link: LinkId) {
         let Self { common, role } = self;
         let state = common.state.at_mut(link);
@@ -201,8 +201,8 @@ impl<'s> Replica<'s> {
             Role::Follower(follower) => {
                 common.hold_bodies(follower, step)?;
                 if common.deliver(&follower.held, application, step)? {
-                    // The missing entries have arrived. If more are missing, the leader will report
-                    // it again.
+                    // The missing entries have arrived. If others are missing, the leader will
+                    // report that again.
                     follower.needs_snapshot = false;
                 }
             }
@@ -277,9 +277,9 @@ impl<'s> Replica<'s> {
 }
 
 impl Common<'_> {
-    /// Does a leader's part of a step. The posts that others wait for come first: messages for the
-    /// children's leaders, entries, then replies, then the counts of what the followers may
-    /// deliver.
+    /// Does a leader's work in a step. The posts that other members wait for come first: messages
+    /// for the children's leaders and entries, then replies, then the counts of what the followers
+    /// may deliver.
     fn step_as_leader<F, M, A>(
         &mut self,
         leader: &mut Leader,

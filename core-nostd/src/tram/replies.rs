@@ -1,4 +1,4 @@
-//! A replica's answers to the last messages of each client.
+//! A replica's replies to the last messages of each client.
 //!
 //! A reply is stored in the row of the client's link. A client that was disconnected has a new row,
 //! and a replica that has restored a snapshot did not itself deliver the earlier messages. Each
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reply_survives_its_cell_and_grows_with_number() {
+    fn reply_cells_round_trip_and_increase_with_number() {
         for number in [0, 1, (1 << 55) - 1] {
             for answer in [0, 1, 255] {
                 let reply = Reply { number, answer };
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_kept_for_one_window() {
+    fn latest_window_of_replies_is_kept() {
         let mut cells = [0; 6];
         let mut replies = Replies { cells: &mut cells, window: 2 };
         let id = |incarnation, number| MessageId { client: ClientNumber(1), incarnation, number };

@@ -1,4 +1,4 @@
-//! The roles of a replica, and the state that it has only in one of the roles.
+//! The roles of a replica, and the state that belongs to a single role.
 //!
 //! A replica begins as a follower. A candidate leads if its campaign succeeds, and follows if the
 //! campaign fails. A replica that grants its log to another replica follows from then on (TRM-3).
@@ -40,7 +40,7 @@ pub(super) struct Follower {
 /// The bodies that a follower has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
-    /// Leader in whose log the bodies were counted.
+    /// Timestamp of the leader in whose log the bodies were counted.
     pub(super) of: Timestamp,
     /// Log index below which the bodies of all references are here.
     pub(super) below: u64,
@@ -82,11 +82,11 @@ pub(super) struct Completing {
     /// counts.
     pub(super) decided: u64,
     pub(super) known: u64,
-    /// Voters that are asked: one bit per rank. `left` has the voters that have not been asked
+    /// Voters to be asked, with one bit per rank; `left` has the voters that have not been asked
     /// about this log index yet.
     pub(super) voters: u64,
     pub(super) left: u64,
-    /// Read in progress.
+    /// Read that is in flight.
     pub(super) asked: Option<Asked>,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Asked {
     pub(super) part: BodyPart,
 }
 
-/// A part of a voter's stored body.
+/// The item of a voter's stored body that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyPart {
     Name,
@@ -172,8 +172,9 @@ impl Role {
     }
 
     /// Handles a peer that is lost or has denied a write, so that not everything that a campaign
-    /// reads from it will arrive. A campaign that copies that peer's log, or asks that peer for
-    /// bodies, is over. What the peer had is also in another quorum.
+    /// reads from it will arrive. A campaign that is copying that peer's log, or is asking that
+    /// peer for bodies, ends. It can be repeated with another quorum, which also has what the peer
+    /// had.
     pub(super) fn end_without(&mut self, link: LinkId) {
         let is_over = match self {
             Self::Candidate(Campaign::Copying(copying)) => copying.from == link,
@@ -203,7 +204,7 @@ impl Role {
     }
 }
 
-/// The part of a replica in the group, as published to its peers.
+/// The standing of a replica in its group, as published to its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) incarnation: u16,
@@ -225,7 +226,7 @@ impl Standing {
     }
 }
 
-/// Returns a rank's bit in a set of ranks.
+/// Returns the bit that stands for a rank in a set of ranks.
 pub(super) fn bit(rank: Rank) -> u64 {
     1_u64.checked_shl(u32::from(rank.0)).unwrap_or(0)
 }

@@ -71,9 +71,11 @@ pub(super) mod peer_row {
     /// As a leader: the first log index whose entry the replica has, if the peer's log ends below
     /// that index.
     pub(in crate::tram) const KEPT_FROM: usize = 56;
-    /// Source of the writes to the control line of the peer's log: the values to be written.
+    /// Staging cells: the values that are about to be written to the control line of the peer's
+    /// log.
     pub(in crate::tram) const STAGED: usize = 64;
-    /// Source of the write of a tail that is cut first.
+    /// Staging cell for a tail that is written before all other changes, because the peer's log is
+    /// cut first.
     pub(in crate::tram) const STAGED_CUT: usize = 88;
     /// Timestamp with which the replica asks to write to the peer's log. This cell is not in the
     /// control line, which may be read late, because the request must not overtake earlier writes
@@ -82,7 +84,8 @@ pub(super) mod peer_row {
     /// For the leader that has the log: log index below which the replica has all bodies to which
     /// entries of the leader's log refer.
     pub(in crate::tram) const BODIES: usize = 104;
-    /// Term of that leader. It lands after the count, but is read before it.
+    /// Term of the leader to which `BODIES` refers. This cell lands after the count, but is read
+    /// before it.
     pub(in crate::tram) const BODIES_FOR: usize = 112;
     /// As a leader: log index below which no replica needs a body any longer.
     pub(in crate::tram) const BODIES_FROM: usize = 120;
@@ -268,7 +271,7 @@ impl Shape {
         self.has_references() && length >= self.references_from
     }
 
-    /// Returns the offset to which a name in a peer's log is read.
+    /// Returns the offset to which the name of a body in a peer's log is read.
     pub(super) const fn asked_name(&self) -> usize {
         self.copy_at(Rank(u16_from(REPLICAS_MAX)))
     }
@@ -295,7 +298,7 @@ impl Shape {
         self.asked_name().saturating_add(names)
     }
 
-    /// Returns the total size in bytes of all entries, with `bytes` bytes each.
+    /// Returns the total size in bytes of all entries if each has `bytes` bytes.
     const fn all(&self, bytes: usize) -> usize {
         index_from_u32(self.entries).saturating_mul(bytes)
     }
@@ -352,12 +355,13 @@ const fn u16_from(value: usize) -> u16 {
     }
 }
 
-/// The memory of one replica, in bytes.
+/// The sizes of the memory of one replica, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaBytes {
     /// Size of the region that holds the log.
     pub log: u64,
-    /// Size of the rows, both its own and the copies of other rows, with all clients attached.
+    /// Size of the rows, both the local rows and the copies of other rows, with all clients
+    /// attached.
     pub rows: u64,
 }
 

@@ -49,7 +49,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns this replica's part in quorums, as published to the other replicas.
+    /// Returns this replica's standing in quorums, as published to the other replicas.
     fn standing(&self, role: &Role) -> u64 {
         let standing = Standing {
             incarnation: self.options.incarnation,
@@ -71,7 +71,7 @@ impl Common<'_> {
         }
     }
 
-    /// Marks the counts that were left for the next heartbeat as to be posted.
+    /// Marks the counts that were left for the next heartbeat as due for posting.
     pub(super) fn tell_counts(&mut self) {
         // bound: the links
         for state in self.state.iter_mut() {
@@ -80,7 +80,7 @@ impl Common<'_> {
         }
     }
 
-    /// Marks the control line of a link's row as to be posted.
+    /// Marks the control line of a link's row as due for posting.
     pub(super) fn touch(&mut self, link: LinkId) {
         let attached = &mut self.state.at_mut(link).attached;
         attached.dirty = attached.stage != Stage::Absent;

@@ -1,6 +1,6 @@
-//! Snapshots: a replica's knowledge as of what it has delivered, for a replica that lacks entries
-//! which its group no longer has. The application's own state at the same moment belongs to the
-//! snapshot (TRM-6).
+//! Snapshots: the state of a replica as of the entries that it has delivered, for a replica that
+//! lacks entries that its group no longer has. A snapshot also includes the application's own state
+//! at the same moment (TRM-6).
 
 use super::common::Common;
 use super::link::Memory;
@@ -18,8 +18,9 @@ impl Replica<'_> {
         counts.cells().saturating_add(replies.all().len()).saturating_add(1)
     }
 
-    /// Stores what this replica knows as of what it has delivered; the application's state at this
-    /// moment belongs to it. Returns `None` if the number of cells does not match.
+    /// Stores this replica's state as of the entries that it has delivered. The application's state
+    /// at this moment belongs to the snapshot too. Returns `None` if the number of cells does not
+    /// match.
     #[must_use]
     pub fn snapshot(&self, cells: &mut [u64]) -> Option<()> {
         let Common { counts, replies, delivered, .. } = &self.common;
@@ -37,8 +38,9 @@ impl Replica<'_> {
     }
 
     /// Returns whether this replica would continue from a snapshot. The snapshot must be ahead of
-    /// what it has delivered, and it must [need one](Self::needs_snapshot) or not count in quorums
-    /// yet. Other replicas receive what they lack through their logs, which then have no gaps.
+    /// what this replica has delivered, and this replica must [need one](Self::needs_snapshot) or
+    /// not count in quorums yet. Other replicas receive what they lack through their logs, which
+    /// then have no gaps.
     #[must_use]
     pub fn wants_snapshot(&self, cells: &[u64]) -> bool {
         let is_newer = cells.first().is_some_and(|place| *place > self.delivered());

@@ -1,4 +1,4 @@
-//! The context of a step, in every role.
+//! The context that a step passes to its functions, in every role.
 //!
 //! Requirement: TRM-3.
 
@@ -10,6 +10,6 @@ pub(super) struct StepContext<'w, F, M> {
     pub(super) now: Time,
     pub(super) fabric: &'w mut F,
     pub(super) memory: &'w M,
-    /// Local log, which is in the memory.
+    /// Local log, which is a region of the lent memory.
     pub(super) log: Log<'w>,
 }

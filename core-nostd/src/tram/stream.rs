@@ -1,7 +1,8 @@
 //! The stream of lists that a leader writes to a peer's log.
 //!
 //! # Order of writes
-//! - The cut precedes the entries after it: an entry below the tail never changes.
+//! - The new tail after a cut precedes the entries after it, because an entry below the tail must
+//!   never change.
 //! - A header precedes its payload. If writing stops between the two, the slot has no entry, rather
 //!   than the earlier entry with another entry's payload.
 //! - Entries precede the tail that covers them, and the tail precedes the decided count.
@@ -34,7 +35,7 @@ use crate::memory::RowWriter;
 /// Maximum number of lists that one step posts to one peer's log.
 const LISTS_MAX: usize = 8;
 
-/// The followers to post to.
+/// The set of followers to which lists are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     /// Followers that lack entries.

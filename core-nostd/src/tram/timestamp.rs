@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_round_is_higher() {
+    fn timestamp_of_later_round_compares_higher() {
         let low = Timestamp::new(1, 9, Rank(2));
         let high = Timestamp::new(2, 1, Rank(0));
         assert!(low < high && Timestamp::NONE < low);

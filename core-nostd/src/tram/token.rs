@@ -1,4 +1,4 @@
-//! Tokens of posts and reads: the kind of work, the link, and the campaign.
+//! Tokens of posts and reads: each token holds the kind of work, the link, and the campaign.
 //!
 //! Completions that arrive after their campaign is over are ignored.
 //!
@@ -10,7 +10,7 @@ use crate::fabric::Token;
 /// The work that a token identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// A list to a follower's log.
+    /// A list posted to a follower's log.
     Append,
     /// A read of part of a peer's control line and headers.
     CopyHeaders,

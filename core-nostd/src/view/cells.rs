@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn later_cells_are_larger() {
+    fn later_view_states_encode_to_larger_cells() {
         let of = |promise, ballot, count| {
             let accepted = Accepted { ballot: Ballot(ballot), count };
             Stance { promise: Rank(promise), accepted }.encode()
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_without_a_change_are_refused() {
+    fn malformed_change_cells_are_refused() {
         for cell in [0, 6 << 32, 1 << 32 | 0x1_0000, 5 << 32 | 1, u64::MAX] {
             assert_eq!(Change::decode(cell), None, "{cell:x}");
         }

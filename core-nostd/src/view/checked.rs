@@ -16,7 +16,7 @@ const HALF: u32 = 32;
 pub(super) fn pack(column: ViewColumn, value: u64) -> u64 {
     match column {
         // Promise and ballot, or decision and ballot; then the count, without the 16 zero bits
-        // between.
+        // between them.
         ViewColumn::Stance | ViewColumn::Committed => value >> HALF << 16 | value & 0xffff,
         // 13 bits for the ballot, 3 bits for the kind, and the member or node.
         ViewColumn::Entry(_) => value >> 48 << 35 | value & 0x7_ffff_ffff,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn every_view_value_fits_a_checked_cell() {
+    fn largest_view_values_fit_in_checked_cells() {
         let last = Rank(u16::try_from(MEMBERS_MAX - 1).expect("small"));
         let accepted = Accepted { ballot: Ballot::of(last), count: u16::MAX };
         survives(ViewColumn::Stance, Stance { promise: last, accepted }.encode());

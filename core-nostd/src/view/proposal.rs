@@ -30,7 +30,7 @@ pub(super) struct ListShape {
     pub(super) joins: usize,
 }
 
-/// Reason why a list cannot be used.
+/// Reason why a list cannot be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
     /// The next view's memory is not ready, or the promise is not durable. The list may be usable
@@ -87,9 +87,9 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Fills the list of the next view's members: the remaining ones in their old order, then the
     /// joining ones.
     ///
-    /// If no member stays, no node joins either, because it would be left with members that may
-    /// have exited before it knows anything. The next view, in which nothing ever happens, then
-    /// consists of the leaving members, so that a majority of them can restart the group.
+    /// If no member stays, no node joins either, because that node would be left with members that
+    /// may have exited before it has learnt anything. The next view, in which nothing ever happens,
+    /// then consists of the leaving members, so that a majority of them can restart the group.
     fn list_next(&mut self, owner: Rank, list: Accepted) -> Result<(), Unusable> {
         let members = self.layout.group().members;
         self.state.ends = self.peers.iter().all(|peer| peer.goes);

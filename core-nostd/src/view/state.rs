@@ -19,8 +19,8 @@ pub struct ViewOptions {
     /// Time by which a heartbeat may be overdue before its sender is suspected. No upcall may take
     /// longer; any number of consecutive upcalls may each take this long (VIE-2).
     pub failure_timeout_ns: u64,
-    /// Corresponding time for a peer that has not been seen in this view yet, because a joining
-    /// node is still transferring its state.
+    /// First-heartbeat timeout for a peer that has not been seen in this view yet. It may be
+    /// longer, because a joining node is still transferring its state.
     pub first_timeout_ns: u64,
     /// Maximum number of members in a view; further joins wait. The caller lends memory for this
     /// number.
@@ -69,22 +69,23 @@ pub enum Halt {
     /// The members that this member does not suspect are not a majority of the view (VIE-9).
     NoMajority,
     /// The named member changed something that it had published, which no correct member does: a
-    /// message that it had sent, or a list while it was being copied. The data with which the other
-    /// members continue is no longer available at this member.
+    /// message that it had sent, or a list while this member was copying it. The data with which
+    /// the other members continue is no longer available at this member.
     ChangedBy(Rank),
 }
 
 impl core::fmt::Display for Halt {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this one"),
+            Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this member"),
             Self::NoMajority => {
                 out.write_str("the remaining members are not a majority of the view")
             }
             Self::ChangedBy(rank) => {
                 write!(
                     out,
-                    "member {rank} changed what it had published, so this one cannot continue"
+                    "member {rank} changed data that it had already published, so this member \
+                     cannot continue"
                 )
             }
         }
@@ -131,20 +132,20 @@ pub struct NextView<'a> {
     pub members: &'a [NodeId],
 }
 
-/// A member's state for another member.
+/// A member's state for one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PeerState {
     /// Peer's heartbeat as last seen; `seen` is the time of the last change.
     pub(crate) heartbeat: u64,
     pub(crate) seen: Time,
-    /// Loss that the fabric has reported, or that the peer's silence indicates; the peer will be
+    /// Loss that the fabric has reported or that the peer's silence indicates. The peer will be
     /// suspected in the next step.
     pub(crate) lost: Option<Loss>,
     /// Number of consecutive steps in which one of the peer's cells failed its check.
     pub(crate) unreadable: Unreadable,
     /// Scratch: whether the list being read removes the peer or lets it leave.
     pub(crate) goes: bool,
-    /// Scratch: whether that list lets the peer leave.
+    /// Scratch: whether the list being read lets the peer leave.
     pub(crate) leaves: bool,
 }
 
@@ -189,7 +190,7 @@ pub struct ViewState {
     pub(crate) started: bool,
     pub(crate) last_step: Time,
     pub(crate) last_heartbeat: Time,
-    /// Number of members in the next view.
+    /// Number of members in the next view, according to the list being read.
     pub(crate) next_count: usize,
     /// Whether no member stays according to the list being read, so that the group ends with this
     /// view.
@@ -348,7 +349,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     pub(crate) fn flags_of_word(&self, word: u16) -> u64 {
         let first = usize::from(word).saturating_mul(FLAGS_PER_WORD);
         let count = u64_from_index(self.layout.members().saturating_sub(first));
-        // If 64 or more members are left, all flags of the word belong to members.
+        // If 64 or more members remain from this word on, all flags of the word belong to members.
         let behind = u32::try_from(count).ok().and_then(|count| 1_u64.checked_shl(count));
         behind.unwrap_or(0).wrapping_sub(1)
     }

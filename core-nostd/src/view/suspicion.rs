@@ -68,7 +68,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 
     /// Returns whether the fabric has reported the loss of a peer that is not suspected yet.
     pub(super) fn has_new_report(&self) -> bool {
-        // The reports are checked first, so that a steady view reads no cells for this.
+        // The reports are checked first, so that a steady view reads no suspicion cells for this.
         self.ranks().any(|rank| {
             let is_reported =
                 self.peers.get(rank.index()).is_some_and(|peer| peer.lost == Some(Loss::Reported));
@@ -166,7 +166,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         let shown = self.stance(owner).accepted;
         let leads = self.leader() == owner && shown.ballot == Ballot::of(owner);
         if leads && self.shares_suspicions_of(owner) {
-            // An error does not matter: the owner is about to be suspected anyway.
+            // An error does not matter, because the owner is about to be suspected anyway.
             let _ = self.accept_from(owner, shown);
         }
     }

@@ -111,7 +111,7 @@ fn events_of_another_group_are_ignored() {
 /// A peer that revoked this member's permission suspected this member but has not failed. The other
 /// members do not blame that peer either; they report the denied member as unreachable.
 #[test]
-fn denied_post_ends_the_group_without_blame() {
+fn denied_post_ends_group_without_blaming_a_peer() {
     let denied =
         |member| Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Denied) }));
     with_member(Algorithm::Chain, Default::default(), |mut group, fabric, messages| {
@@ -206,7 +206,7 @@ fn said() -> impl Strategy<Value = Said> {
 proptest! {
     /// No event moves a post outside the memory or causes a panic, and an ended group stays ended.
     #[test]
-    fn peers_can_only_end_the_group(
+    fn hostile_peers_can_only_end_the_group(
         algorithm in algorithm(),
         cells in any::<[[u64; 4]; 4]>(),
         is_quiet in prop::bool::weighted(0.8),

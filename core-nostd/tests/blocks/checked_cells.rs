@@ -18,7 +18,7 @@ fn sealed() -> [[u64; 4]; 4] {
 }
 
 #[test]
-fn flipped_bit_of_a_cell_ends_the_group() {
+fn persistently_flipped_cell_bit_ends_the_group() {
     for bit in 0..4 * 64 {
         with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {
             let (place, value) = (bit / 64, sealed()[0][bit / 64]);
@@ -36,7 +36,7 @@ fn flipped_bit_of_a_cell_ends_the_group() {
 }
 
 #[test]
-fn cell_repaired_in_time_is_read() {
+fn repaired_cell_is_read_and_group_continues() {
     with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {
         say(ROOT, 2, sealed()[0][2] ^ 1 << 40);
         for _ in 1..STEPS_UNREADABLE {

@@ -44,7 +44,7 @@ fn confirmed(test: impl Fn(&mut BlockGroup<'_>, &mut Step<'_>, &dyn Fn(Rank, usi
 }
 
 #[test]
-fn visible_close_takes_precedence_over_any_loss() {
+fn visible_close_takes_precedence_over_a_loss_report() {
     for peer in [ROOT, OTHER] {
         confirmed(|group, step, say| {
             say(ROOT, CLOSED, 1);
@@ -62,7 +62,7 @@ fn visible_close_takes_precedence_over_any_loss() {
 }
 
 #[test]
-fn root_judges_a_member_leaving_before_the_close() {
+fn early_leave_fails_group_only_if_root_agrees() {
     confirmed(|group, step, say| {
         group.lost(VIEW, OTHER, LossCause::Left);
         say(Rank(3), FAILED, told_left(OTHER));
@@ -101,7 +101,7 @@ fn root_leaving_without_a_close_ends_the_group() {
 
 /// A close means nothing to a member that did not confirm it, because it lacks some messages.
 #[test]
-fn unconfirmed_close_hides_no_loss() {
+fn loss_fails_group_despite_an_unconfirmed_close() {
     let mut rows = <[[u64; 4]; 4]>::default();
     (rows[0][CLOSING], rows[0][CLOSED]) = (2, 1);
     with_member(Algorithm::Chain, rows, |mut group, fabric, messages| {

@@ -1,5 +1,5 @@
-//! When a member completes a message: once the whole message is in its final memory and no notices
-//! are owed.
+//! Tests when a member completes a message: once the whole message is in its final memory and no
+//! notices are owed.
 
 use super::member::{BLOCK, OTHER, ROOT, Willing, area, setup, way, with_member, with_peers};
 use tramontane_core::fabric::{Area, BlockEvent, ErrorKind, Promises, ViewMemory};
@@ -101,7 +101,7 @@ fn message_completes_after_its_last_block_is_sent() {
 /// block. The message is then whole, but its member first sends the notice that it owes, because
 /// the next message needs another notice.
 #[test]
-fn message_completes_after_the_owed_notice_is_sent() {
+fn message_completes_after_its_pending_notice_is_sent() {
     with_member(Algorithm::Sequential, Default::default(), |mut group, fabric, messages| {
         fabric.refuses = Some(ErrorKind::QueueFull);
         group.step(fabric, messages);

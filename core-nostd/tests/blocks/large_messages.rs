@@ -64,7 +64,7 @@ fn outbox<'o, 'm>(outboxes: &'o [Option<Outbox<'m>>], rank: usize) -> &'o Outbox
 }
 
 #[test]
-fn incomplete_large_message_holds_back_later_ones() {
+fn incomplete_large_message_delays_later_messages() {
     with_large(Delivery::Ordered, |nodes, outboxes| {
         let mut delivered = vec![Vec::new(); 3];
         assert!(send_large(outbox(outboxes, 0), 10));
@@ -93,7 +93,7 @@ fn incomplete_large_message_holds_back_later_ones() {
 }
 
 #[test]
-fn blocks_before_their_slot_wait_and_count_once() {
+fn early_blocks_wait_for_slot_and_count_once() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
         with_large(delivery, |nodes, outboxes| {
             let mut delivered = vec![Vec::new(); 3];
@@ -119,7 +119,7 @@ fn blocks_before_their_slot_wait_and_count_once() {
 }
 
 #[test]
-fn forbidden_large_message_is_misbehaviour() {
+fn large_message_in_small_only_subgroup_is_misbehaviour() {
     let subgroups = subgroups(Delivery::Ordered);
     let layout =
         Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
@@ -136,7 +136,7 @@ fn forbidden_large_message_is_misbehaviour() {
 /// The message has no blocks, so it would be delivered either without any or with those of another
 /// message.
 #[test]
-fn message_made_large_after_receipt_is_misbehaviour() {
+fn marking_received_message_as_large_is_misbehaviour() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
         let subgroups = subgroups(delivery);
         let layout =
@@ -175,7 +175,7 @@ fn message_made_large_after_receipt_is_misbehaviour() {
 /// An owed null may be waiting for the slot that becomes free, so a member that frees a slot is not
 /// idle (NUL-2).
 #[test]
-fn freed_slot_lets_an_owed_null_go() {
+fn freed_slot_releases_an_owed_null() {
     with_large(Delivery::Ordered, |nodes, outboxes| {
         let mut delivered = vec![Vec::new(); 3];
         assert!(send_large(outbox(outboxes, 1), 10));
@@ -195,7 +195,7 @@ fn freed_slot_lets_an_owed_null_go() {
 }
 
 #[test]
-fn each_sender_of_large_messages_has_a_channel() {
+fn each_large_message_sender_has_a_channel() {
     const SOME: [Rank; 2] = [Rank(1), Rank(2)];
     let some = Subgroup {
         members: &RANKS,
@@ -252,7 +252,7 @@ proptest! {
     /// In whatever order slots and blocks arrive, all members deliver in one order that keeps each
     /// sender's order, and in the end they deliver everything.
     #[test]
-    fn large_and_small_messages_have_one_order(events in prop::collection::vec(event(), 0..120)) {
+    fn members_agree_on_order_of_large_messages(events in prop::collection::vec(event(), 0..120)) {
         with_large(Delivery::Ordered, |nodes, outboxes| {
             let mut delivered = vec![Vec::new(); 3];
             let mut sent: [Vec<(u8, bool)>; 3] = Default::default();

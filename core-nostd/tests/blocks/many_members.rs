@@ -66,7 +66,7 @@ fn steps_until_heard(said_by: Rank) -> usize {
 
 /// RDM-6.
 #[test]
-fn failure_reports_of_many_members_are_read() {
+fn failure_reports_are_read_within_three_steps() {
     let heard = [0, 2, 63, 64, 127, 128, 149].map(|rank| steps_until_heard(Rank(rank)));
     assert_eq!(heard, [1, 1, 1, 2, 2, 3, 3]);
 }

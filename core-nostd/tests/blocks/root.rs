@@ -112,7 +112,7 @@ fn root_closes_once_each_member_confirms() {
 
 /// A member's confirmation counts even if the root cannot post at once.
 #[test]
-fn decided_close_survives_losses_and_full_queues() {
+fn decided_close_completes_despite_losses_and_full_queues() {
     root(|group, fabric, messages, say| {
         group.close().expect("nothing is under way");
         fabric.refuses = Some(ErrorKind::QueueFull);
@@ -164,7 +164,7 @@ fn confirming_a_wrong_message_count_is_misbehaviour() {
 
 /// A peer is blamed only for its own faults.
 #[test]
-fn refused_post_is_handled_by_its_error() {
+fn group_outcome_depends_on_the_post_error() {
     let own = Some(Outcome::Failed(Failure { member: Rank(1), cause: Cause::Fabric }));
     let cases = [
         (ErrorKind::QueueFull, None),
@@ -211,7 +211,7 @@ impl MessageMemory for NoRoom {
 }
 
 #[test]
-fn member_without_memory_ends_the_group() {
+fn failed_memory_allocation_ends_the_block_group() {
     with_member(Algorithm::Chain, Default::default(), |mut group, fabric, messages| {
         group.step(fabric, messages);
         let token = fabric.receives[0].1;
@@ -241,7 +241,7 @@ fn window_limits_the_blocks_in_flight() {
 
 /// RDM-6: a member that learns of a failure announces it to all others.
 #[test]
-fn a_failure_is_posted_to_all_members_once() {
+fn member_posts_a_failure_to_all_others_once() {
     root(|group, fabric, messages, _| {
         group.lost(VIEW, OTHER, LossCause::Exited);
         group.step(fabric, messages);

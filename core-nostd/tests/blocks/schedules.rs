@@ -66,7 +66,7 @@ fn each_block_reaches_each_member_once() {
 
 /// RDM-1.1: the same for cubes in which a corner's number has more one bits.
 #[test]
-fn larger_pipelines_deliver_each_block_once() {
+fn large_pipeline_delivers_each_block_to_all_once() {
     for members in [16, 17, 24, 29, 31, 32, 33, 48, 57, 63] {
         for blocks in [1, 2, 5, 11] {
             let shape = Shape::new(members, blocks).expect("there are some");
@@ -82,7 +82,7 @@ fn larger_pipelines_deliver_each_block_once() {
 /// That takes as many steps as the number of racks has binary digits, or one fewer for a power of
 /// two.
 #[test]
-fn hybrid_racks_begin_once_leaders_have_blocks() {
+fn rack_pipelines_begin_after_last_leaders_first_block() {
     for (racks, begins) in [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (7, 3), (8, 3), (9, 4)] {
         let shape = Shape::new(4 * racks, 6).expect("there are some");
         let algorithm = Algorithm::Hybrid { racks: NonZeroU16::new(racks).expect("not zero") };

@@ -42,7 +42,7 @@ impl Shared {
     }
 }
 
-/// One member's end of the fabric.
+/// One member's fabric.
 struct End<'r> {
     own: Rank,
     /// Each owner's row, as each reader sees it.
@@ -258,7 +258,7 @@ fn members_have_all_messages_when_the_group_closes() {
 
 /// The maximum number of blocks, which needs more steps than one call handles.
 #[test]
-fn longest_message_passes_through_every_schedule() {
+fn every_schedule_transfers_a_message_of_maximum_length() {
     for algorithm in algorithms(9) {
         let had = run(algorithm, 9, &[BLOCK * BLOCKS_MAX as usize], 7);
         assert_eq!(had[8], had[0], "{algorithm:?}");

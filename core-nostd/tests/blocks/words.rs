@@ -9,7 +9,7 @@ use tramontane_core::memory::OutOfBlock;
 use tramontane_core::rdmc::transfer::{Cause, CloseError, Failure, OpenError, SendError};
 
 #[test]
-fn errors_of_a_block_group_name_the_cause() {
+fn block_group_errors_name_the_cause() {
     use OpenError as O;
     let open = [
         O::Members,

@@ -29,7 +29,7 @@ struct Inbox {
     hidden: Vec<Bytes>,
 }
 
-/// One member's end of the network.
+/// One member's fabric.
 pub struct Weak<'r> {
     own: usize,
     /// Each owner's row, as each reader sees it.
@@ -96,7 +96,7 @@ impl Carries for Weak<'_> {
 
 fabric!(Weak<'_>);
 
-/// Returns each member's end of a network over these copies.
+/// Returns the fabric of each member over these copies.
 pub fn network<'r>(copies: &[Vec<RowWriter<'r>>]) -> Vec<Weak<'r>> {
     let inboxes = Rc::new(RefCell::new(copies.iter().map(|_| Inbox::default()).collect()));
     let end = |own| Weak { own, copies: copies.to_vec(), inboxes: Rc::clone(&inboxes) };

@@ -26,14 +26,14 @@ fn exhaust_group(members: usize, window: usize, messages: &[u8], states: usize) 
 }
 
 #[test]
-fn groups_with_one_sender() {
+fn model_with_one_sender_violates_no_condition() {
     exhaust_group(2, 1, &[2], 69);
     exhaust_group(2, 2, &[3], 1_086);
     exhaust_group(3, 1, &[2], 2_588);
 }
 
 #[test]
-fn groups_with_two_senders() {
+fn model_with_two_senders_violates_no_condition() {
     exhaust_group(2, 1, &[1, 1], 1_426);
     exhaust_group(2, 1, &[2, 1], 2_948);
     exhaust_group(2, 2, &[2, 1], 23_534);
@@ -42,7 +42,7 @@ fn groups_with_two_senders() {
 
 #[test]
 #[ignore = "half a million states: .ci/full"]
-fn rings_of_two_senders_wrap() {
+fn model_with_wrapping_rings_violates_no_condition() {
     exhaust_group(2, 2, &[2, 2], 414_574);
 }
 
@@ -52,20 +52,20 @@ fn exhaust_trim(name: &str, scope: &trim::Scope, states: usize) {
 }
 
 #[test]
-fn a_view_in_which_one_member_crashes() {
+fn trim_model_holds_if_one_member_crashes() {
     let scope = trim::Scope { crashes: 1, ..trim::Scope::of(3, 1) };
     exhaust_trim("1 place, 1 crash", &scope, 32_949);
 }
 
 #[test]
-fn a_view_that_is_to_end() {
+fn trim_model_holds_when_a_view_ends() {
     let scope = trim::Scope { wish: true, ..trim::Scope::of(3, 1) };
     exhaust_trim("1 place, a wish", &scope, 42_229);
 }
 
 #[test]
 #[ignore = "half a million states: .ci/full"]
-fn ending_view_in_which_one_member_crashes() {
+fn trim_model_holds_if_member_crashes_at_end() {
     let of = trim::Scope::of(3, 1);
     let scope = trim::Scope { wish: true, crashes: 1, received: [0, 1, 1], ..of };
     exhaust_trim("1 place, a wish and 1 crash", &scope, 214_689);
@@ -73,7 +73,7 @@ fn ending_view_in_which_one_member_crashes() {
 
 #[test]
 #[ignore = "a million states: .ci/full"]
-fn view_in_which_two_members_suspect_each_other() {
+fn trim_model_holds_despite_mutual_suspicion() {
     let of = trim::Scope::of(3, 1);
     let scope = trim::Scope { mistakes: vec![(0, 1), (1, 0)], received: [0, 1, 1], ..of };
     exhaust_trim("1 place, a broken link", &scope, 851_234);
@@ -81,7 +81,7 @@ fn view_in_which_two_members_suspect_each_other() {
 
 #[test]
 #[ignore = "a million states: .ci/full"]
-fn member_of_a_two_position_view_crashes() {
+fn trim_model_holds_for_two_positions_and_crash() {
     let scope = trim::Scope { crashes: 1, ..trim::Scope::of(3, 2) };
     exhaust_trim("2 places, 1 crash", &scope, 758_927);
 }

@@ -371,20 +371,20 @@ fn must_refine(name: &str, run: &Run) {
 }
 
 #[test]
-fn three_members_with_one_crash() {
+fn core_matches_trim_model_after_one_crash() {
     let scope = Scope { crashes: 1, ..Scope::of(3, 8) };
     must_refine("a crash", &Run::of(scope));
 }
 
 #[test]
-fn three_members_with_one_leaving() {
+fn core_matches_trim_model_if_one_member_leaves() {
     let scope = Scope { wish: true, ..Scope::of(3, 8) };
     must_refine("a leave", &Run { leaver: Some(1), ..Run::of(scope) });
 }
 
 #[test]
 #[ignore = "a whole search, which takes a quarter of a minute: .ci/full"]
-fn three_members_and_a_broken_link() {
+fn core_matches_trim_model_with_broken_link() {
     let scope = Scope { mistakes: vec![(0, 1), (1, 0)], ..Scope::of(3, 8) };
     must_refine("a broken link", &Run::of(scope));
 }
@@ -392,7 +392,7 @@ fn three_members_and_a_broken_link() {
 /// The leader crashes before or after it has sealed the list, and the next leader takes it over.
 #[test]
 #[ignore = "a whole search, which takes a minute: .ci/full"]
-fn leader_crashes_while_another_member_leaves() {
+fn core_matches_trim_model_if_leader_crashes() {
     let scope = Scope { wish: true, crashes: 1, ..Scope::of(3, 8) };
     let run = Run { leaver: Some(1), victims: vec![0], ..Run::of(scope) };
     must_refine("a leave and a crash", &run);

@@ -15,49 +15,49 @@ fn group_is_refuted(scope: group::Scope, fault: group::Fault, says: &str) {
 }
 
 #[test]
-fn slot_reused_before_all_have_delivered() {
+fn early_slot_reuse_is_refuted() {
     let scope = group::Scope::of(2, 1, &[2]);
     group_is_refuted(scope, group::Fault::SlotIsFreeEarly, "overwritten");
 }
 
 #[test]
-fn nulls_in_a_slot_that_is_not_free() {
+fn null_sent_in_an_occupied_slot_is_refuted() {
     let scope = group::Scope::of(2, 2, &[2, 2]);
     group_is_refuted(scope, group::Fault::NullsWithoutASlot, "overwritten");
 }
 
 #[test]
-fn position_delivered_before_all_have_it() {
+fn unstable_delivery_is_refuted() {
     let scope = group::Scope::of(2, 1, &[1, 1]);
     group_is_refuted(scope, group::Fault::UnstableIsDelivered, "which 1 has not");
 }
 
 #[test]
-fn one_null_too_many_for_each_message() {
+fn excess_null_is_refuted() {
     let scope = group::Scope::of(2, 1, &[1, 1]);
     group_is_refuted(scope, group::Fault::OwedIsOneTooMany, "refuses round");
 }
 
 #[test]
-fn one_null_too_few() {
+fn missing_null_is_refuted() {
     let scope = group::Scope::of(2, 1, &[0, 1]);
     group_is_refuted(scope, group::Fault::OwedIsOneTooFew, "at the end");
 }
 
 #[test]
-fn previous_lap_mistaken_for_a_new_message() {
+fn reading_the_previous_lap_as_new_is_refuted() {
     let scope = group::Scope::of(2, 1, &[2]);
     group_is_refuted(scope, group::Fault::LapBeforeIsNew, "refuses round");
 }
 
 #[test]
-fn frontier_above_the_received_positions() {
+fn frontier_above_received_positions_is_refuted() {
     let scope = group::Scope::of(2, 1, &[1, 1]);
     group_is_refuted(scope, group::Fault::FrontierOfTheFurthest, "");
 }
 
 #[test]
-fn reach_that_ignores_unseen_messages() {
+fn ignoring_unseen_messages_in_round_limit_is_refuted() {
     let scope = group::Scope::of(3, 1, &[1, 1]);
     group_is_refuted(scope, group::Fault::ReachWithoutUnseen, "refuses round");
 }
@@ -79,32 +79,32 @@ fn wish_and_crash(received: [u8; 3]) -> trim::Scope {
 }
 
 #[test]
-fn trim_is_the_maximum_instead_of_the_minimum() {
+fn taking_the_maximum_as_trim_is_refuted() {
     trim_is_refuted(trim::Fault::TrimIsTheMost, one_crash(), "has not received it");
 }
 
 #[test]
-fn trim_is_taken_from_a_majoritys_counts() {
+fn computing_trim_from_a_majority_is_refuted() {
     trim_is_refuted(trim::Fault::TrimOfAMajority, wish_and_crash([1, 1, 0]), "has not received it");
 }
 
 #[test]
-fn member_receives_after_its_final_count() {
+fn receiving_after_the_final_count_is_refuted() {
     trim_is_refuted(trim::Fault::ReceivesWedged, one_crash(), "and the trim is");
 }
 
 #[test]
-fn leader_forgets_the_accepted_proposal() {
+fn forgetting_an_accepted_proposal_is_refuted() {
     trim_is_refuted(trim::Fault::TakeoverForgets, wish_and_crash([0, 1, 1]), "");
 }
 
 #[test]
-fn leader_decides_without_others_acceptance() {
+fn deciding_without_others_acceptance_is_refuted() {
     trim_is_refuted(trim::Fault::DecidesAlone, wish_and_crash([0, 1, 1]), "two trims");
 }
 
 #[test]
-fn a_decision_without_a_majority() {
+fn deciding_without_a_majority_is_refuted() {
     let scope = trim::Scope { mistakes: vec![(0, 1), (1, 0)], ..trim::Scope::of(2, 1) };
     trim_is_refuted(trim::Fault::NoMajority, scope, "two trims");
 }

@@ -87,7 +87,7 @@ fn taken_at_once(switches: Switches) -> (u32, u32, u64) {
 }
 
 #[test]
-fn stage_without_batching_takes_one_message() {
+fn unbatched_stage_handles_one_message_per_step() {
     let all = Switches::all();
     assert_eq!(taken_at_once(all), (WAITING, WAITING, u64::from(WAITING)));
     assert_eq!(taken_at_once(all.difference(Switches::SEND_BATCHING)), (1, 1, 1));
@@ -97,7 +97,7 @@ fn stage_without_batching_takes_one_message() {
 
 /// BAT-1: with receive batching off, a step receives one message, from any sender that has one.
 #[test]
-fn unbatched_receive_skips_senders_without_messages() {
+fn unbatched_step_receives_from_any_active_sender() {
     let ranks = [Rank(0), Rank(1), Rank(2)];
     let switches = Switches::all().difference(Switches::RECEIVE_BATCHING);
     let options = Options { switches, ..Options::default() };
@@ -124,7 +124,7 @@ fn with_limit(
 
 /// COR-1: a step takes messages from as many senders as are needed to reach its limit.
 #[test]
-fn limited_step_takes_messages_of_several_senders() {
+fn limited_step_receives_messages_from_several_senders() {
     with_limit(Delivery::Ordered, 3, |nodes, outboxes| {
         for (outbox, node) in outboxes[1..].iter().flatten().zip(&mut nodes[1..]) {
             send(outbox, &[1]).expect("a slot is free");
@@ -138,7 +138,7 @@ fn limited_step_takes_messages_of_several_senders() {
 /// COR-1: a sender that always has messages does not keep a limited step from taking another
 /// sender's.
 #[test]
-fn limited_steps_take_senders_in_turn() {
+fn limited_steps_serve_senders_in_turn() {
     with_limit(Delivery::Unordered, 1, |nodes, outboxes| {
         for (outbox, node) in outboxes[1..].iter().flatten().zip(&mut nodes[1..]) {
             for _ in 0..3 {
@@ -157,7 +157,7 @@ fn limited_steps_take_senders_in_turn() {
 
 /// BAT-2, BAT-4: the received and delivered frontiers go out together, in one write.
 #[test]
-fn receiver_answers_a_window_with_one_write() {
+fn receiver_acknowledges_a_window_with_one_write() {
     with_pair(Switches::all(), |sender, receiver, outbox| {
         send_all(outbox);
         step(sender);
@@ -170,7 +170,7 @@ fn receiver_answers_a_window_with_one_write() {
 
 /// BAT-3.
 #[test]
-fn late_posting_posts_after_the_upcalls() {
+fn late_posting_delays_posts_until_after_upcalls() {
     let delivered = Happening::Delivered { messages: 5 };
     for late in [true, false] {
         let mut switches = Switches::all();
@@ -198,7 +198,7 @@ fn calls(application: &mut impl Application) {
 
 /// DEL-1.
 #[test]
-fn upcall_hands_over_a_batch_or_each_message() {
+fn upcall_receives_whole_batch_or_single_messages() {
     let mut batches = Vec::new();
     calls(&mut |batch: &mut Batch<'_>| {
         let (least, most) = batch.size_hint();

@@ -140,7 +140,7 @@ fn steps_reach_but_never_exceed_their_bounds() {
 
 /// COR-1: a member's bounds depend on its subgroups, and on whether it sends in them.
 #[test]
-fn receiver_and_non_member_have_their_own_bounds() {
+fn step_bounds_depend_on_membership_and_sending() {
     let subgroups = [Subgroup {
         members: &RANKS[..2],
         senders: &RANKS[..1],

@@ -89,7 +89,7 @@ fn refused_after(
 }
 
 #[test]
-fn flipped_slot_bit_is_reported_in_time() {
+fn flipped_slot_bit_is_reported_within_step_limit() {
     let sent = Some((STEPS_UNREADABLE, (Rank(0), Impossible::SlotCheck)));
     let counter = Some((STEPS_UNREADABLE, (Rank(0), Impossible::CellCheck)));
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
@@ -113,7 +113,7 @@ fn flipped_slot_bit_is_reported_in_time() {
 }
 
 #[test]
-fn flipped_control_bit_is_reported_in_time() {
+fn flipped_control_bit_is_reported_within_step_limit() {
     let refused = Some((STEPS_UNREADABLE, (Rank(0), Impossible::CellCheck)));
     for cell in [ControlCell::Received, ControlCell::Delivered, ControlCell::Silent] {
         for bit in 0..64 {
@@ -129,7 +129,7 @@ fn flipped_control_bit_is_reported_in_time() {
 }
 
 #[test]
-fn timely_repost_repairs_a_cell() {
+fn reposting_in_time_repairs_a_damaged_cell() {
     for cell in [ControlCell::Received, ControlCell::Delivered, ControlCell::Silent] {
         with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
             let at = control(layout, cell) * 8 + 7;
@@ -151,7 +151,7 @@ fn timely_repost_repairs_a_cell() {
 
 /// A payload that changes between receipt and delivery is not delivered.
 #[test]
-fn message_changed_after_receipt_is_reported_not_delivered() {
+fn message_changed_after_receipt_is_not_delivered() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
         for outbox in outboxes.iter().take(2).flatten() {
             send(outbox, &[2; 11]).expect("room");
@@ -190,7 +190,7 @@ fn message_changed_during_the_upcall_is_not_delivered() {
 }
 
 #[test]
-fn checks_change_the_digest_and_slot_sizes() {
+fn enabling_checks_changes_digest_and_slot_sizes() {
     let subgroups = [Subgroup {
         members: &RANKS,
         senders: &RANKS,
@@ -211,7 +211,7 @@ fn checks_change_the_digest_and_slot_sizes() {
 /// only a count that shrinks is reported.
 #[cfg(feature = "durable")]
 #[test]
-fn flipped_durable_count_bit_is_reported_in_time() {
+fn flipped_durable_count_bit_is_reported_within_limit() {
     let subgroups = [Subgroup {
         members: &RANKS,
         senders: &RANKS,

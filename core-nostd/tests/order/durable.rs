@@ -38,7 +38,7 @@ fn naive(counts: &[u64], own: usize) -> DurableCounts {
 
 proptest! {
     #[test]
-    fn derived_durable_counts_never_exceed_the_real_ones(
+    fn derived_durable_counts_never_exceed_true_counts(
         members in 1_u16..8,
         said in prop::collection::vec((0_usize..8, 0_u64..40, any::<bool>()), 1..40),
     ) {
@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn durable_count_costs_one_write_per_peer() {
+fn durable_count_update_costs_one_write_per_peer() {
     with_logged(3, |_, nodes, _| {
         let mut delivered = vec![Vec::new(); 3];
         settle(nodes, &mut delivered);
@@ -111,7 +111,7 @@ fn shrinking_durable_count_is_misbehaviour() {
 }
 
 #[test]
-fn logged_subgroup_changes_the_digest_not_the_row() {
+fn logging_a_subgroup_changes_only_the_digest() {
     const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
     const NODES: [NodeId; 2] = [NodeId(0), NodeId(1)];
     let subgroup = |delivery| Subgroup {

@@ -34,7 +34,7 @@ fn exceeding_member_or_subgroup_limit_is_refused() {
 
 /// LAY-1.2: a layout has no offset for a part that its group lacks.
 #[test]
-fn absent_parts_have_no_offset() {
+fn layout_omits_parts_that_the_group_lacks() {
     let lone = Subgroup { members: &PAIR[..1], senders: &PAIR[..1], ..BOTH_SEND };
     let silent = Subgroup { senders: &[], ..BOTH_SEND };
     let subgroups = [BOTH_SEND, lone, silent];
@@ -51,7 +51,7 @@ fn absent_parts_have_no_offset() {
 
 /// MEM-1.1: eight bytes that span two cells are not a cell.
 #[test]
-fn cell_begins_on_a_multiple_of_eight() {
+fn cell_offset_must_be_a_multiple_of_eight() {
     let memory = [const { Line::new() }; 1];
     let row = Row::from_lines(&memory);
     for offset in 0..=56 {
@@ -62,7 +62,7 @@ fn cell_begins_on_a_multiple_of_eight() {
 /// NUL-4: nulls let one member send while another does not. Without nulls, a message waits for the
 /// sequence position before it.
 #[test]
-fn without_nulls_a_message_waits_for_silent_senders() {
+fn message_waits_for_silent_senders_without_nulls() {
     let layout = Layout::new(Group { members: &NODES, subgroups: &[BOTH_SEND] }).expect("good");
     let without = Switches::all().difference(Switches::NULLS);
     let (late, early) = (b"the second sender's".to_vec(), b"the first's".to_vec());

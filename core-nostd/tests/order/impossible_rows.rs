@@ -114,7 +114,7 @@ fn members_agree_on_skipped_rounds() {
 
 /// A lone sender uses a round only for a message, so its counters are known in advance.
 #[test]
-fn lone_senders_unexpected_counter_is_refused() {
+fn unexpected_counter_of_lone_sender_is_refused() {
     for counter in (0..64).map(|bit| 1_u64 << bit).chain([0, 3, 5, 7]) {
         let mut said = None;
         with_senders(&RANKS[..1], Delivery::Ordered, |layout, nodes, _, rows| {
@@ -204,7 +204,7 @@ fn impossibly_high_frontier_is_misbehaviour() {
 }
 
 #[test]
-fn only_too_high_consumed_counts_are_misbehaviour() {
+fn impossibly_high_consumed_count_is_misbehaviour() {
     for (shown, said) in [(0, None), (1, None), (2, None), (3, MISBEHAVED)] {
         with_three(Delivery::Unordered, |layout, nodes, outboxes, rows| {
             send(outboxes[1].as_ref().expect("a sender"), &[2]).expect("room");
@@ -338,7 +338,7 @@ fn too_long_large_message_description_is_misbehaviour() {
 /// A lost member may lack any message whose receipt or delivery it never acknowledged; the view
 /// change settles that.
 #[test]
-fn lost_member_holds_back_stability_and_slots() {
+fn lost_member_delays_stability_and_slot_reuse() {
     with_senders(&RANKS[..2], Delivery::Ordered, |layout, nodes, outboxes, rows| {
         let mut delivered = [0, 0, 0];
         let mut step = |nodes: &mut [Node<'_>], rank: usize| {
@@ -389,7 +389,7 @@ fabric!(Posts);
 /// Messages that a lost member sends later are not received, because the view change decides which
 /// of its messages count. Nothing is posted to it either.
 #[test]
-fn lost_member_is_not_read_or_posted_to() {
+fn node_stops_reading_and_posting_to_lost_member() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
         let at =
             layout.control_offset(Rank(0), ALL).expect("a member") + ControlCell::Received.offset();

@@ -54,7 +54,7 @@ fn lent(drawn: &[Drawn]) -> Vec<Subgroup<'_>> {
 
 proptest! {
     #[test]
-    fn nothing_overlaps_and_all_is_aligned((size, drawn) in group()) {
+    fn layout_parts_are_aligned_and_never_overlap((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
         let subgroups = lent(&drawn);
         let layout = Layout::new(Group { members: &members, subgroups: &subgroups }).expect("a good group");
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn digest_distinguishes_groups(
+    fn any_group_change_changes_the_digest(
         (size, drawn) in group(),
         which in any::<prop::sample::Index>(),
     ) {
@@ -127,7 +127,7 @@ proptest! {
 }
 
 #[test]
-fn four_messages_of_a_byte_share_a_line() {
+fn four_one_byte_messages_share_a_cache_line() {
     let ranks = [Rank(0)];
     let subgroup = Subgroup {
         members: &ranks,
@@ -143,7 +143,7 @@ fn four_messages_of_a_byte_share_a_line() {
 }
 
 #[test]
-fn errors_in_a_group_are_reported() {
+fn invalid_group_is_refused_with_specific_error() {
     let ranks = [Rank(0), Rank(1)];
     let nodes = [NodeId(0), NodeId(1)];
     let good = Subgroup {

@@ -84,7 +84,7 @@ fn mismatched_slice_or_row_length_is_refused() {
 /// SMC-3.2: an outbox is created without its node, from the ring's shape and the hand-off of one
 /// subgroup.
 #[test]
-fn outbox_needs_one_hand_off_and_all_flags() {
+fn outbox_requires_one_handoff_and_all_flags() {
     let subgroups = [SUBGROUP];
     let layout = layout(&subgroups);
     let shape = layout.ring(Rank(0), FIRST).expect("it sends");
@@ -107,7 +107,7 @@ fn outbox_needs_one_hand_off_and_all_flags() {
 
 /// A run returns the slots that it reserved, but no more.
 #[test]
-fn used_up_run_returns_no_slot() {
+fn exhausted_run_returns_no_slot() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         let mut run = outbox.reserve_run(2).expect("slots are free");
@@ -128,7 +128,7 @@ fn used_up_run_returns_no_slot() {
 
 /// NUL-5: messages reserved before a silence are sent before it; a message ends it.
 #[test]
-fn silence_follows_reservations_until_a_message_ends_it() {
+fn next_message_ends_declared_silence() {
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = |rank: usize| outboxes[rank].as_ref().expect("it sends");
         let mut delivered = [Vec::new(), Vec::new()];
@@ -183,7 +183,7 @@ fabric!(Eventful);
 
 /// A rank belongs to one view. Events that do not concern a peer change nothing.
 #[test]
-fn peer_lost_in_another_view_remains_here() {
+fn loss_in_another_view_does_not_affect_peer() {
     let lost = |view| Event::PeerLost { view, peer: Rank(1), cause: LossCause::Exited };
     let ready = Event::Ready { view: ViewId(1), peer: Rank(1) };
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, _| {
@@ -256,7 +256,7 @@ fn flood_of_events_does_not_prolong_a_step() {
 /// RDM-7: a report about a sender or subgroup that does not exist changes nothing.
 #[cfg(feature = "blocks")]
 #[test]
-fn large_message_of_unknown_sender_is_ignored() {
+fn large_message_from_unknown_sender_is_ignored() {
     use tramontane_core::ids::SenderRank;
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         nodes[1].large_arrived(SubgroupId(3), SenderRank(0), 5);
@@ -271,7 +271,7 @@ fn large_message_of_unknown_sender_is_ignored() {
 
 /// IDL-1: a member that has sent a message is not settled until all members have delivered it.
 #[test]
-fn member_settles_when_all_deliver_its_messages() {
+fn sender_is_settled_once_all_members_deliver() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         assert!(nodes[0].is_settled() && nodes[1].is_settled());
         let mut nothing = |_: &mut Batch<'_>| {};
@@ -289,7 +289,7 @@ fn member_settles_when_all_deliver_its_messages() {
 
 /// ORD-3.1, DEL-3: an unordered subgroup has no frontiers of sequence positions.
 #[test]
-fn unordered_subgroup_has_no_peer_frontiers() {
+fn unordered_subgroup_reports_no_peer_frontiers() {
     with_group(2, &[0], (4, 16), Delivery::Unordered, |nodes, outboxes| {
         send(outboxes[0].as_ref().expect("a sender"), &[7]).expect("a slot is free");
         settle(nodes, &mut [Vec::new(), Vec::new()]);
@@ -301,7 +301,7 @@ fn unordered_subgroup_has_no_peer_frontiers() {
 /// HLT-2: one member of a pair continues alone, with each kind of delivery and in a subgroup
 /// without senders.
 #[test]
-fn survivor_of_a_pair_continues_in_all_subgroups() {
+fn survivor_of_pair_continues_in_all_its_subgroups() {
     let subgroups = [
         SUBGROUP,
         Subgroup { senders: &[], ..SUBGROUP },

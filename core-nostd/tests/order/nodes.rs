@@ -18,7 +18,7 @@ fn frontiers(received: u64, delivered: u64) -> Frontiers {
 
 /// ORD-3.1.
 #[test]
-fn node_reports_its_and_its_peers_frontiers() {
+fn node_reports_local_and_peer_frontiers() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         for message in 0..3_u8 {
             send(outboxes[0].as_ref().expect("a sender"), &[message]).expect("a slot is free");
@@ -88,7 +88,7 @@ fn opened(
 
 /// COR-2.1.
 #[test]
-fn node_checks_its_memory_and_the_fabrics_promises() {
+fn node_refuses_unsuitable_memory_or_fabric_promises() {
     let ranks = [Rank(0), Rank(1)];
     let subgroup = Subgroup {
         members: &ranks,
@@ -130,7 +130,7 @@ fn node_checks_its_memory_and_the_fabrics_promises() {
 
 /// COR-3.1.
 #[test]
-fn turn_admits_one_thread_without_waiting() {
+fn turn_admits_one_thread_and_never_blocks() {
     let turn = Turn::new(0_u32);
     let held = turn.take().expect("nobody has it");
     assert!(turn.take().is_none());

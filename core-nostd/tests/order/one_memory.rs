@@ -25,7 +25,7 @@ fn all_members_deliver_all_messages_in_one_order() {
 }
 
 #[test]
-fn null_sends_let_one_sender_proceed() {
+fn nulls_let_a_single_active_sender_proceed() {
     with_group(3, &[0, 1, 2], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let mut delivered = vec![Vec::new(); 3];
         for round in 0..50_u8 {
@@ -38,7 +38,7 @@ fn null_sends_let_one_sender_proceed() {
 }
 
 #[test]
-fn full_ring_refuses_until_all_have_delivered() {
+fn full_ring_refuses_messages_until_all_deliver() {
     with_group(2, &[0], (3, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         for _ in 0..3 {
@@ -54,7 +54,7 @@ fn full_ring_refuses_until_all_have_delivered() {
 }
 
 #[test]
-fn dropped_reservation_keeps_its_position_but_delivers_nothing() {
+fn dropped_reservation_uses_a_position_without_delivery() {
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         let mut delivered = vec![Vec::new(); 2];
@@ -85,7 +85,7 @@ fn unordered_delivery_does_not_wait_for_silent_senders() {
 }
 
 #[test]
-fn declared_silence_ends_with_the_next_message() {
+fn silence_declaration_ends_at_the_next_message() {
     with_group(3, &[0, 1, 2], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let (talker, silent) =
             (outboxes[1].as_ref().expect("a sender"), outboxes[0].as_ref().expect("one"));
@@ -126,7 +126,7 @@ fn writes_of_a_silent_member(declare: impl Fn(&Outbox<'_>)) -> u32 {
 }
 
 #[test]
-fn declared_rounds_follow_reservations_without_extra_writes() {
+fn declaring_silence_saves_a_write_per_message() {
     let undeclared = writes_of_a_silent_member(|_| {});
     let declared = writes_of_a_silent_member(|outbox| outbox.declare_silence(1_000));
     assert_eq!(
@@ -137,7 +137,7 @@ fn declared_rounds_follow_reservations_without_extra_writes() {
 }
 
 #[test]
-fn run_returns_slots_in_order_and_drops_leftovers() {
+fn unused_slots_of_a_run_are_dropped() {
     with_group(2, &[0], (6, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         let mut delivered = vec![Vec::new(); 2];

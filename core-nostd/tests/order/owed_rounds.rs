@@ -17,7 +17,7 @@ fn step(node: &mut Node<'_>) -> Progress {
 /// at once, even if the received frontier does not move because another member owes the preceding
 /// position.
 #[test]
-fn null_is_posted_in_the_same_step() {
+fn owed_null_is_posted_in_the_same_step() {
     with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         for owed in [0, 1, 1] {
@@ -33,7 +33,7 @@ fn null_is_posted_in_the_same_step() {
 /// NUL-2: owed rounds wait for a free slot, and nothing is posted in the meantime. Once a slot is
 /// free, the rounds are used and published, even if nothing else has changed.
 #[test]
-fn member_without_free_slot_posts_no_owed_rounds() {
+fn owed_rounds_wait_for_a_free_slot() {
     with_group(3, &[0, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
         let [first, _, last] = outboxes else { panic!("three members") };
         let fill = |outbox: &Option<_>| {
@@ -64,7 +64,7 @@ fn member_without_free_slot_posts_no_owed_rounds() {
 /// NUL-1: a member that also sends may catch up with messages. For three steps it uses no round as
 /// a null.
 #[test]
-fn sending_member_delays_nulls_for_three_steps() {
+fn active_sender_delays_nulls_for_three_steps() {
     with_group(2, &[0, 1], (32, 16), Delivery::Ordered, |nodes, outboxes| {
         let [fast, slow] = outboxes else { panic!("two members") };
         let (fast, slow) = (fast.as_ref().expect("a sender"), slow.as_ref().expect("a sender"));

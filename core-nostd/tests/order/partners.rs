@@ -188,7 +188,7 @@ fn pair(checks: Checks) -> (Layout<'static>, [Memory; 2], [Life; 2], u64) {
 }
 
 #[test]
-fn restart_with_empty_memory_is_reported_to_both() {
+fn both_partners_report_restart_with_empty_memory() {
     for checks in [Checks::Off, Checks::On] {
         let (layout, mut memory, mut lives, mut now) = pair(checks);
         // Member 1's row and copies are lost; member 0's copy of its row is unchanged.
@@ -216,7 +216,7 @@ fn restart_with_empty_memory_is_reported_to_both() {
 }
 
 #[test]
-fn unscheduled_partner_is_silent_since_its_last_heartbeat() {
+fn partner_silence_is_dated_from_last_heartbeat() {
     let (_, _, [mut one, mut other], mut now) = pair(Checks::Off);
     let last = now;
     for _ in 0..20 {
@@ -243,7 +243,7 @@ fn unscheduled_partner_is_silent_since_its_last_heartbeat() {
 }
 
 #[test]
-fn without_a_timeout_members_are_never_silent() {
+fn partner_is_never_silent_without_a_timeout() {
     let layout = layout(Checks::Off);
     let memory = [Memory::new(&layout), Memory::new(&layout)];
     let options = HealthOptions { timeout_ns: None, ..options(1) };
@@ -253,7 +253,7 @@ fn without_a_timeout_members_are_never_silent() {
 }
 
 #[test]
-fn damaged_header_is_reported_unless_repaired() {
+fn damaged_header_is_reported_unless_repaired_in_time() {
     let (_, memory, mut lives, mut now) = pair(Checks::On);
     let copy = RowWriter::from_lines(memory[0].copy);
     let flip = |cell: HeaderCell| {
@@ -277,7 +277,7 @@ fn damaged_header_is_reported_unless_repaired() {
 /// The survivor delivers everything that it has, and continues to send. Its deliveries begin with
 /// everything that its partner delivered.
 #[test]
-fn survivors_deliveries_extend_its_partners() {
+fn survivors_deliveries_extend_those_of_its_partner() {
     for stop_after in 0..6 {
         let (_, _, [mut one, mut other], mut now) = pair(Checks::Off);
         // The partner stops in the middle of an exchange.
@@ -325,7 +325,7 @@ fn survivors_deliveries_extend_its_partners() {
 }
 
 #[test]
-fn only_a_fixed_pair_continues_without_a_view() {
+fn only_fixed_pair_continues_without_a_partner() {
     crate::common::with_group(3, &[0, 1], (4, 16), Delivery::Ordered, |nodes, _| {
         assert_eq!(nodes[0].go_on_alone(), Err(AloneError::NotAPair));
     });
@@ -382,7 +382,7 @@ fn only_a_fixed_pair_continues_without_a_view() {
 /// HLT-1: a header waits for a peer that is not ready, and for a full queue. If a peer refuses
 /// posts for good, the node reports it, and no further header is posted to it.
 #[test]
-fn header_is_posted_once_the_fabric_accepts_it() {
+fn header_waits_until_fabric_accepts_the_post() {
     let layout = layout(Checks::Off);
     let memory = [Memory::new(&layout), Memory::new(&layout)];
     let mut one = begin(&layout, Rank(0), memory[0], memory[1], options(3));
@@ -407,7 +407,7 @@ fn header_is_posted_once_the_fabric_accepts_it() {
 }
 
 #[test]
-fn refusal_becomes_an_event_with_its_number() {
+fn refusal_event_contains_its_number() {
     let event = HealthEvent::of_refusal((Rank(1), Impossible::SlotCheck), Time(4));
     assert_eq!((event.kind, event.detail), (HealthKind::Misbehaved, 11));
     assert_eq!((event.kind.code(), HealthKind::Restarted.code()), (7, 4));

@@ -104,7 +104,7 @@ proptest! {
     /// The posted ranges contain each message, and cost no more than either one write for all slots
     /// or one write per message would.
     #[test]
-    fn posts_cost_at_most_the_cheaper_way(
+    fn posts_never_cost_more_than_naive_alternatives(
         messages in vec(built(), 1..=WINDOW as usize),
         overhead in prop_oneof![0..700_usize, Just(1 << 20)],
         checked: bool,
@@ -129,7 +129,7 @@ proptest! {
 
     /// If the counter needs a separate write, no padding is posted at all.
     #[test]
-    fn separate_counters_leave_padding_at_home(
+    fn padding_is_not_posted_if_counters_are_separate(
         messages in vec(built(), 1..=WINDOW as usize),
         checked: bool,
     ) {

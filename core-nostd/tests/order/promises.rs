@@ -24,7 +24,7 @@ struct List {
     token: Option<Token>,
 }
 
-/// One member's end. A list lands two polls after it is posted. Without order between writes, a
+/// One member's fabric. A list lands two polls after it is posted. Without order between writes, a
 /// list's last write lands first, and usually the latest of several lists lands first.
 struct Promising<'r> {
     row: RowWriter<'r>,
@@ -250,7 +250,7 @@ fn delivered(way: Stepping) -> Delivered {
 /// SMC-6, FAB-1: a counter becomes visible after its message, whichever promise ensures it and
 /// whichever techniques are on.
 #[test]
-fn messages_arrive_whole_and_ordered_under_any_promises() {
+fn messages_arrive_intact_and_ordered_under_any_promises() {
     let late = Switches::LATE_POSTING;
     for promises in [
         Promises::COMPLETION_VISIBLE,

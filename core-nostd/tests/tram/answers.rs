@@ -7,7 +7,7 @@ use super::judge::missing;
 use super::world::{Settings, World};
 
 #[test]
-fn silent_group_delays_no_answer_of_another() {
+fn stalled_group_does_not_delay_anothers_answers() {
     let (parent, child) = (Destinations::of(GroupId(0)), Destinations::of(GroupId(1)));
     let client = ClientNumber(0);
     for (seed, held_up) in (1..).zip([parent, parent.with(GroupId(1))]) {
@@ -32,7 +32,7 @@ fn silent_group_delays_no_answer_of_another() {
 /// 3, whose followers have replied to the other messages: the second waits for the leaders, and the
 /// third for any replica.
 #[test]
-fn silent_groups_delay_no_followers_replies_of_others() {
+fn stalled_groups_do_not_delay_followers_replies_elsewhere() {
     let mut world = World::new(&[None, Some(0), Some(0), Some(0)], 3, Settings::default());
     let client = ClientNumber(0);
     for group in world.overlay.all().iter() {

@@ -43,19 +43,19 @@ fn calm_run(parents: &[Option<u16>], replicas: u16, settings: Settings, messages
 }
 
 #[test]
-fn one_group_of_one() {
+fn single_replica_group_delivers_all_messages() {
     calm_run(&[None], 1, Settings::default(), 50);
 }
 
 #[test]
-fn one_group_of_three() {
+fn three_replica_group_delivers_all_messages() {
     for seed in 1..20 {
         calm_run(&[None], 3, Settings { seed, ..Settings::default() }, 60);
     }
 }
 
 #[test]
-fn by_reference() {
+fn groups_deliver_all_messages_by_reference() {
     for seed in 1..10 {
         let settings = Settings { seed, references_from: 40, ..Settings::default() };
         calm_run(&[None, Some(0), Some(1)], 3, settings, 60);
@@ -96,7 +96,7 @@ fn unbatched_leader_keeps_one_entry_undecided() {
 
 /// A step always takes at least one payload, however few bytes it may copy.
 #[test]
-fn zero_copy_limit_takes_one_message_per_step() {
+fn zero_byte_copy_limit_still_allows_one_message() {
     for references_from in [0, 40] {
         let settings = Settings { run_bytes: 0, references_from, ..Settings::default() };
         calm_run(&[None, Some(0)], 3, settings, 20);
@@ -104,7 +104,7 @@ fn zero_copy_limit_takes_one_message_per_step() {
 }
 
 #[test]
-fn trees_of_groups() {
+fn group_tree_delivers_all_messages() {
     for seed in 1..10 {
         let settings = Settings { seed, clients: 3, ..Settings::default() };
         calm_run(&[None, Some(0), Some(0), Some(1)], 3, settings, 60);
@@ -171,7 +171,7 @@ fn messages_sent_before_leaving_are_delivered() {
 
 /// A registration takes an entry of the log, and is kept while its client is connected.
 #[test]
-fn silent_client_takes_no_registration() {
+fn client_that_sends_nothing_is_not_registered() {
     let mut world = World::new(&[None], 3, Settings::default());
     let leads = |world: &World| world.leader(GroupId(0)).map(|id| world.log_control(id)[1]);
     assert!(world.run_until(200_000, |world| leads(world).is_some()));

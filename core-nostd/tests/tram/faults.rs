@@ -255,7 +255,7 @@ fn faults_lose_duplicate_or_reorder_no_message() {
 }
 
 #[test]
-fn faults_lose_no_message_by_reference() {
+fn faults_lose_no_message_sent_by_reference() {
     let all = faulty_runs(100, REFERENCES_FROM);
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
 }
@@ -272,7 +272,7 @@ const FAILED_ONCE: [u64; 10] =
 const FAILED_BY_REFERENCE: [u64; 3] = [30_010_185, 40_021_011, 40_080_643];
 
 #[test]
-fn plans_that_failed_once_pass() {
+fn formerly_failing_fault_plans_pass() {
     let plain = FAILED_ONCE.map(|seed| (seed, 0));
     let by_reference = FAILED_BY_REFERENCE.map(|seed| (seed, REFERENCES_FROM));
     for (seed, references_from) in plain.into_iter().chain(by_reference) {

@@ -66,7 +66,7 @@ fn forged_message_closes_its_client() {
 /// A replica of the parent publishes a message for no group that the child reaches. The child takes
 /// no messages from that replica, and uses those that the other replicas pass on.
 #[test]
-fn misdirected_message_from_a_parent_is_not_ordered() {
+fn message_misdirected_by_a_parent_is_not_ordered() {
     for seed in 1..4 {
         let settings = Settings { seed, early: false, ..Settings::default() };
         let mut world = World::new(&[None, Some(0)], 3, settings);
@@ -96,7 +96,7 @@ fn misdirected_message_from_a_parent_is_not_ordered() {
 
 /// A reference whose client gives its body to no replica waits, without delaying other clients.
 #[test]
-fn reference_without_body_delays_no_other_client() {
+fn missing_payload_does_not_delay_other_clients() {
     for seed in 1..6 {
         let settings = Settings { seed, references_from: 8, ..Settings::default() };
         let mut world = World::new(&[None, Some(0)], 3, settings);
@@ -117,7 +117,7 @@ fn reference_without_body_delays_no_other_client() {
 /// A replica publishes that the client's registration now belongs to another incarnation. The
 /// client never regains it.
 #[test]
-fn client_with_a_taken_registration_is_closed() {
+fn client_closes_after_losing_its_registration() {
     let mut world = World::new(&[None], 3, Settings::default());
     let (number, to) = (ClientNumber(1), Destinations::of(GroupId(0)));
     assert!(world.multicast(number, to, 8).is_ok());
@@ -130,7 +130,7 @@ fn client_with_a_taken_registration_is_closed() {
 
 /// The highest round that a timestamp can have.
 #[test]
-fn replica_takes_the_last_round_only_once() {
+fn replica_accepts_the_highest_round_only_once() {
     let mut world = World::new(&[None], 3, Settings::default());
     assert!(world.run_until(200_000, |world| world.leader(GroupId(0)).is_some()));
     let most = Timestamp::new(u64::MAX, 0, Rank(0)).round();

@@ -25,7 +25,7 @@ fn three_clients() -> World {
 }
 
 #[test]
-fn clients_give_long_messages_to_different_replicas_first() {
+fn clients_write_long_messages_to_different_replicas_first() {
     let mut world = three_clients();
     let clients: Vec<ClientNumber> = world.clients.keys().copied().collect();
     let mut begun = BTreeSet::new();
@@ -48,7 +48,7 @@ fn clients_give_long_messages_to_different_replicas_first() {
 }
 
 #[test]
-fn replicas_step_copies_one_long_message() {
+fn replica_copies_one_long_message_per_step() {
     let mut world = three_clients();
     let clients: Vec<ClientNumber> = world.clients.keys().copied().collect();
     for client in &clients {
@@ -67,7 +67,7 @@ fn replicas_step_copies_one_long_message() {
 
 /// A list has room for two bodies, or for three slots.
 #[test]
-fn step_gives_several_short_messages_per_list() {
+fn client_writes_several_short_messages_per_list() {
     for (messages, lists) in [(2, 1 + 1), (4, 2 + 2)] {
         let settings = Settings { clients: 1, references_from: 40, ..Settings::default() };
         let mut world = World::new(&[None], 3, settings);
@@ -118,7 +118,7 @@ fn with_a_slow_follower(references_from: u32, seed: u64) -> (u64, u32) {
 }
 
 #[test]
-fn slow_follower_delays_references_like_copies() {
+fn references_tolerate_slow_follower_like_copies() {
     for seed in 1..=5 {
         let (copied_ns, _) = with_a_slow_follower(0, seed);
         let (by_reference_ns, carried) = with_a_slow_follower(40, seed);

@@ -24,7 +24,7 @@ fn lines(bytes: usize) -> Vec<Line> {
     (0..bytes.div_ceil(64)).map(|_| Line::new()).collect()
 }
 
-/// One end of a view.
+/// A view at one of its two members.
 struct End {
     process: usize,
     rows: Rc<Rows>,

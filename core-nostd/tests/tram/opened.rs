@@ -55,7 +55,7 @@ fn replica(id: ReplicaId, lengths: [usize; 4], limits: Capabilities) -> Option<O
 }
 
 #[test]
-fn replica_needs_enough_state_and_capable_fabric() {
+fn replica_requires_enough_state_and_capable_fabric() {
     let overlay = overlay();
     let settings = Settings::default();
     let links = ReplicaLinks::of(&overlay, ROOT);
@@ -110,7 +110,7 @@ fn client(
 }
 
 #[test]
-fn client_needs_a_valid_number_and_enough_state() {
+fn client_requires_valid_number_and_enough_state() {
     let settings = Settings::default();
     let window = settings.window as usize;
     let right = [6, 2, window, window * settings.payload_max as usize];
@@ -164,7 +164,7 @@ fn undeliverable_messages_are_refused() {
 /// TRM-7: a client waits for the replicas for which it was asked to wait, and sees which ones they
 /// were.
 #[test]
-fn client_receives_answers_to_pending_requests() {
+fn client_sees_which_replicas_answered() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     let to = Destinations::of(ROOT).with(CHILD);
     for answers in [Answers::OneOfEach, Answers::Leaders, Answers::All] {
@@ -186,7 +186,7 @@ fn client_receives_answers_to_pending_requests() {
 
 /// TRM-5: from these values a host sees that its group is whole, or lost.
 #[test]
-fn replica_reports_its_log_counts_and_voters() {
+fn replica_reports_log_counts_and_number_of_voters() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     for _ in 0..5 {
         world.multicast(NUMBER, Destinations::of(ROOT), 8).expect("there is room");
@@ -256,7 +256,7 @@ fn attaching_a_nonexistent_link_has_no_effect() {
 
 /// A client waits for its fabric, and steps do not restore a detached link.
 #[test]
-fn clients_link_becomes_ready_with_its_fabric() {
+fn client_link_becomes_ready_when_its_fabric_does() {
     let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
     let stages =
         |world: &World| [0, 1, 2].map(|at| world.clients[&NUMBER].client.stage(LinkId(at)));
@@ -277,7 +277,7 @@ fn clients_link_becomes_ready_with_its_fabric() {
 /// A host attaches a link before it has the link's rows. Messages that the client multicasts in the
 /// meantime are sent once the rows are available.
 #[test]
-fn client_attached_before_its_rows_sends_later() {
+fn client_sends_queued_messages_once_rows_exist() {
     let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
     let is_calm =
         |world: &World| world.leader(ROOT).is_some() && world.written_to(NUMBER).is_empty();
@@ -350,7 +350,7 @@ fn mismatched_or_older_snapshot_is_refused() {
 
 /// The header in a group with many children is longer than a slot of a short message.
 #[test]
-fn list_must_hold_the_longest_header_and_payload() {
+fn list_must_fit_longest_header_and_payload() {
     let of = |parent: Option<u16>| Group { parent: parent.map(GroupId), replicas: 1 };
     let groups: Vec<Group> = [of(None)].into_iter().chain((0..16).map(|_| of(Some(0)))).collect();
     let limits =
@@ -378,7 +378,7 @@ fn list_must_hold_the_longest_header_and_payload() {
 
 /// Slots occupy whole lines. If messages are short, slots are longer than an entry.
 #[test]
-fn fabric_carries_a_slot_in_one_write() {
+fn fabric_must_carry_a_slot_in_one_write() {
     let settings = Settings { payload_max: 1, ..Settings::default() };
     let overlay = tree(&[None], 3, &settings);
     let links = ReplicaLinks::of(&overlay, ROOT).len();

@@ -10,7 +10,7 @@ use super::faults::seeds;
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
-/// Lets a part of each group, and some clients, communicate for a while.
+/// Lets some replicas of each group, and some clients, communicate for a while.
 fn one_turn(world: &mut World) {
     let mut replicas = Vec::new();
     for group in world.overlay.all().iter() {
@@ -57,14 +57,14 @@ fn turns(seed: u64, references_from: u32) -> u32 {
 }
 
 #[test]
-fn changing_leaders_lose_no_decision() {
+fn leader_changes_lose_no_decision() {
     let leaders: u32 = seeds(30).map(|seed| turns(seed, 0)).sum();
     eprintln!("{leaders} leaders");
     assert!(leaders > 150);
 }
 
 #[test]
-fn changing_leaders_lose_no_payload() {
+fn leader_changes_lose_no_payload() {
     let leaders: u32 = seeds(30).map(|seed| turns(seed, 30)).sum();
     eprintln!("{leaders} leaders");
     assert!(leaders > 150);

@@ -29,7 +29,7 @@ fn refused_calls_lose_no_message() {
 /// If a host lacks the rows of an attached link, nothing is read or written on that link. Messages
 /// may wait indefinitely, but none is duplicated, reordered or invented.
 #[test]
-fn link_without_rows_keeps_the_order_intact() {
+fn missing_link_rows_never_break_the_order() {
     let mut delivered = 0;
     for seed in 1..20 {
         let (parents, replicas) = shape_of(seed);
@@ -58,7 +58,7 @@ fn rows_changing_during_a_step_cause_no_violation() {
 /// TRM-3: lists to a log, and reads from one, are no longer than the fabric accepts; the remaining
 /// data goes with the next list or read. The network of these tests checks this.
 #[test]
-fn log_is_written_and_read_in_accepted_sizes() {
+fn log_transfers_never_exceed_the_fabric_limit() {
     for seed in 1..16 {
         let (parents, replicas) = shape_of(seed);
         // Either several entries fit in a list, or a list has room for an entry's header but not
@@ -82,7 +82,7 @@ fn log_is_written_and_read_in_accepted_sizes() {
 /// A client is about to leave, and has no rows of any replica, so none has shown it that its
 /// registration is closed.
 #[test]
-fn client_that_sees_no_replica_has_not_left() {
+fn client_without_replica_rows_has_not_left() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     let number = ClientNumber(0);
     world.multicast(number, world.overlay.all(), 8).expect("there is room");
@@ -99,7 +99,7 @@ fn client_that_sees_no_replica_has_not_left() {
 /// of its earlier incarnation, open or closed. The group has not taken its messages yet, so they
 /// would be lost if the client left now.
 #[test]
-fn client_known_only_by_an_earlier_incarnation_stays() {
+fn client_stays_until_group_knows_its_incarnation() {
     const OPENED: usize = 8;
     let mut world = World::new(&[None], 3, Settings::default());
     let number = ClientNumber(0);

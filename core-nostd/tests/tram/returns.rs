@@ -31,7 +31,7 @@ fn terms(world: &World) -> (Option<Timestamp>, Option<Timestamp>) {
 }
 
 #[test]
-fn returning_leader_deposes_no_other() {
+fn returning_leader_does_not_depose_current_leader() {
     let mut later = 0;
     for seed in 1..=40 {
         // The replica counts again sooner than its peers' next heartbeats.
@@ -104,7 +104,7 @@ fn returning_replica_needs_its_own_admission() {
 /// TRM-5: both followers receive a snapshot that contains nothing new to them. Their logs are as
 /// complete as before, so one of them leads when their leader is lost.
 #[test]
-fn outdated_snapshot_prevents_no_replica_from_leading() {
+fn outdated_snapshot_does_not_prevent_leading() {
     let mut world = World::new(&[None], 3, Settings::default());
     let ids = world.ids();
     load_until(&mut world, |world| world.leader(GROUP).is_some());

@@ -37,7 +37,7 @@ fn rows_one_by_one(overlay: &Overlay, group: GroupId) -> usize {
 
 /// TRM-6.1.
 #[test]
-fn replica_has_exactly_its_links_rows() {
+fn replica_memory_covers_exactly_its_links() {
     let overlay = overlay(LIMITS);
     for group in overlay.all().iter() {
         let bytes = ReplicaBytes::of(&overlay, group);
@@ -70,7 +70,7 @@ fn one_more_slot_adds_a_header_and_payload() {
 /// would connect and misread each other's rows.
 #[cfg(target_endian = "little")]
 #[test]
-fn format_changes_with_the_layout_of_rows() {
+fn row_layout_matches_the_format_version() {
     let overlay = overlay(LIMITS);
     let root = Shape::of(&overlay, GroupId(0));
     let sizes = [

@@ -35,7 +35,7 @@ fn timestamp_text_shows_round_and_owner() {
 }
 
 #[test]
-fn replica_is_named_by_its_group_and_rank() {
+fn replica_name_shows_group_and_rank() {
     let replica = ReplicaId { group: GroupId(6), rank: Rank(2) };
     assert_eq!(replica.to_string(), "g6.2");
 }

@@ -1,4 +1,4 @@
-//! The environment of a member's `ViewChange` in these tests: its part in each subgroup, the peers
+//! The environment of a member's `ViewChange` in these tests: its state in each subgroup, the peers
 //! that it has cut off, the memory of the next view, and the promises on its disk.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use tramontane_core::ids::{Frontier, NodeId, Rank, SubgroupId};
 use tramontane_core::multicast::Misbehaved;
 use tramontane_core::view::{Ballot, Cause, Host, NextView};
 
-/// A member's part in one subgroup: counts, and the contents of its rounds.
+/// A member's state in one subgroup: counts, and the contents of its rounds.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Membership {
     /// The message of each of its rounds, or `None`.

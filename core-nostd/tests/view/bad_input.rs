@@ -41,7 +41,7 @@ fn leader_shows(entries: &[u64], count: u16, trim: u64) -> Vec<(Rank, Cause)> {
 }
 
 #[test]
-fn owner_of_invalid_list_is_suspected() {
+fn member_publishing_an_invalid_list_is_suspected() {
     let own = Ballot(1);
     let remove = |rank: u16| Change::Remove(Rank(rank)).encode(own);
     let seal = Change::Seal.encode(own);
@@ -82,7 +82,7 @@ fn owner_of_invalid_list_is_suspected() {
 }
 
 #[test]
-fn owner_of_trim_below_deliveries_is_suspected() {
+fn member_publishing_trim_below_deliveries_is_suspected() {
     let mut victim = Victim::new();
     victim.host.delivered = 7;
     victim.step();
@@ -95,7 +95,7 @@ fn owner_of_trim_below_deliveries_is_suspected() {
 }
 
 #[test]
-fn owner_of_invalid_final_count_is_suspected() {
+fn member_publishing_invalid_final_count_is_suspected() {
     let mut victim = Victim::new();
     victim.put(0, ViewColumn::Suspicions(0), 0);
     // Member 0 is lost, so member 1 leads; member 2 follows and publishes an invalid count.
@@ -177,7 +177,7 @@ fn follower_shows(promise: u16, ballot: u16, count: u16, wedged: u64) -> Vec<(Ra
 }
 
 #[test]
-fn follower_with_an_impossible_stance_is_suspected() {
+fn follower_publishing_an_impossible_state_is_suspected() {
     let misbehaved = [(Rank(2), Cause::Misbehaved)];
     // Valid stances come first: not accepted yet, and accepted.
     assert_eq!(follower_shows(1, 0, 0, 0), []);
@@ -209,7 +209,7 @@ fn follower_with_too_low_final_count_is_suspected() {
 }
 
 #[test]
-fn leader_with_an_impossible_stance_is_suspected() {
+fn leader_publishing_an_impossible_state_is_suspected() {
     for (name, promise, ballot, count) in [
         ("a promise to a later leader", 1, 0, 0),
         ("a later leader's list", 0, 2, 1),
@@ -225,7 +225,7 @@ fn leader_with_an_impossible_stance_is_suspected() {
 
 /// The cell is zero or one.
 #[test]
-fn owner_of_invalid_leave_request_is_suspected() {
+fn member_publishing_invalid_leave_request_is_suspected() {
     for (shown, causes) in [
         (0, vec![]),
         (1, vec![]),
@@ -242,7 +242,7 @@ fn owner_of_invalid_leave_request_is_suspected() {
 
 /// Otherwise the member's silence would never be detected.
 #[test]
-fn false_claim_of_installation_does_not_hide_silence() {
+fn falsely_claiming_installation_does_not_hide_silence() {
     let mut victim = Victim::new();
     let options = ViewOptions {
         heartbeat_interval_ns: 1,
@@ -351,7 +351,7 @@ fn sealed_and_then(last: Change) {
 
 /// A leader's own entries bear its ballot as soon as its stance refers to them.
 #[test]
-fn leader_that_rewrites_its_proposal_is_suspected() {
+fn leader_that_changes_its_proposal_is_suspected() {
     let mut victim = Victim::new();
     victim.step();
     victim.put(0, ViewColumn::Suspicions(0), 0b100);
@@ -365,7 +365,7 @@ fn leader_that_rewrites_its_proposal_is_suspected() {
 /// The list's owner already follows a later leader, and its row says so before anything else about
 /// that leader: the owner is not accused.
 #[test]
-fn list_for_a_later_leader_is_not_adopted() {
+fn member_ignores_list_meant_for_later_leader() {
     let (mut gone_on, mut accused) = (0, 0);
     for look in 1..60 {
         let mut victim = Victim::new();

@@ -26,7 +26,7 @@ struct Traveller {
     /// The current view and the node's rank there; `None` before it is admitted.
     at: Option<(usize, usize)>,
     alive: bool,
-    /// Whether it has halted or left.
+    /// Whether the node has halted or left.
     out: bool,
     wakes_at: u64,
     leaving: bool,

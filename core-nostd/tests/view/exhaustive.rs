@@ -249,31 +249,31 @@ fn must_hold(name: &str, scope: &Scope) -> Found {
 }
 
 #[test]
-fn three_members_with_every_crash_point() {
+fn every_single_crash_point_preserves_agreement() {
     let found = must_hold("one crash", &Scope { crashes: 1, ..Scope::of(3) });
     assert!(found.crashes > 1000 && found.decisions.len() > 3);
 }
 
 #[test]
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
-fn three_members_with_every_pair_of_crash_points() {
+fn every_pair_of_crash_points_preserves_agreement() {
     let found = must_hold("two crashes", &Scope { crashes: 2, ..Scope::of(3) });
     assert!(found.crashes > 10_000 && found.decisions.len() > 3);
 }
 
 #[test]
-fn three_members_with_a_leaver() {
+fn three_members_agree_when_one_leaves() {
     must_hold("leave", &Scope { leavers: vec![1], senders: vec![0], ..Scope::of(3) });
 }
 
 #[test]
-fn three_members_all_leave() {
+fn three_members_agree_when_all_leave() {
     let found = must_hold("all leave", &Scope { crashes: 0, ..all_leave() });
     assert_eq!(found.ends, found.decided, "each ends");
 }
 
 #[test]
-fn two_members_leave_during_a_join() {
+fn members_agree_if_two_leave_during_join() {
     must_hold("both leave during a join", &both_leave());
 }
 
@@ -285,7 +285,7 @@ pub fn both_leave() -> Scope {
 
 #[test]
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
-fn three_members_leave_and_one_crashes() {
+fn members_agree_if_leavers_crash() {
     must_hold("all leave and a crash", &all_leave());
 }
 
@@ -296,7 +296,7 @@ pub fn all_leave() -> Scope {
 
 #[test]
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
-fn one_member_leaves_and_another_crashes() {
+fn members_agree_after_one_leave_and_one_crash() {
     must_hold(
         "leave and crash",
         &Scope { leavers: vec![1], senders: vec![0], crashes: 1, ..Scope::of(3) },
@@ -304,7 +304,7 @@ fn one_member_leaves_and_another_crashes() {
 }
 
 #[test]
-fn three_members_with_unfounded_loss_reports() {
+fn members_agree_despite_unfounded_loss_reports() {
     let mistaken =
         must_hold("a mistaken report", &Scope { mistakes: vec![(1, 0)], ..Scope::of(3) });
     let link =
@@ -314,7 +314,7 @@ fn three_members_with_unfounded_loss_reports() {
 
 #[test]
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
-fn three_members_with_unfounded_report_and_crash() {
+fn members_agree_despite_unfounded_report_and_crash() {
     let scope = Scope { mistakes: vec![(2, 0)], crashes: 1, victims: vec![1], ..Scope::of(3) };
     must_hold("a mistaken report and a crash", &scope);
 }

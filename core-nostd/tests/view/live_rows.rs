@@ -98,7 +98,7 @@ fn leader_removed_during_its_step_installs_nothing() {
 /// A new leader is about to adopt the list of its predecessor while the others also suspect the new
 /// leader and continue without it.
 #[test]
-fn takeover_overtaken_during_its_step_has_no_effect() {
+fn leader_suspected_during_its_takeover_halts() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(5);
@@ -134,7 +134,7 @@ fn takeover_overtaken_during_its_step_has_no_effect() {
 /// A member sees its leader's list, and then that all the others have installed it, at any read of
 /// its step.
 #[test]
-fn decision_arriving_during_a_step_is_learnt_correctly() {
+fn decision_arriving_during_step_accuses_no_member() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(3);
@@ -170,7 +170,7 @@ fn decision_arriving_during_a_step_is_learnt_correctly() {
 /// The leader's list arrives together with the suspicion that it is based on, at any read of a
 /// follower's step.
 #[test]
-fn list_arriving_during_a_step_waits_for_suspicions() {
+fn list_arriving_during_step_waits_for_suspicions() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(4);
@@ -189,7 +189,7 @@ fn list_arriving_during_a_step_waits_for_suspicions() {
 /// A list that a member accepted from the previous leader arrives with the suspicion that it is
 /// based on, while the next leader takes over.
 #[test]
-fn adopted_list_waits_for_its_suspicions() {
+fn adopted_list_waits_for_its_underlying_suspicions() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(5);

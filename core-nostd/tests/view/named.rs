@@ -233,12 +233,13 @@ fn late_starting_member_sees_earlier_messages() {
         }
         arena
     };
-    // In time: the member receives messages that were sent before it started, and has not been
-    // suspected in the meantime.
+    // The member starts in time: it receives messages that were sent before it started, and has not
+    // been suspected in the meantime.
     let arena = late(500, 600);
     assert!((0..3).all(|rank| arena.status(rank) == Status::Steady));
     assert!((0..3).all(|rank| arena.members[rank].around.parts[0].delivered >= 1));
-    // Never: the member is excluded, later than a member that has already been seen.
+    // The member never starts: it is excluded, later than a member that has already been seen would
+    // be.
     let arena = late(u64::MAX, 900);
     assert_eq!(arena.status(0), Status::Steady);
     let arena = late(u64::MAX, 1_200);
@@ -294,7 +295,7 @@ fn group_of_a_timeout() -> Arena {
 }
 
 #[test]
-fn long_upcalls_hide_no_loss_and_are_tolerated() {
+fn long_upcalls_are_tolerated_but_losses_detected() {
     let mut arena = group_of_a_timeout();
     // Every member is repeatedly in an upcall for nine tenths of the timeout, and so checks the
     // view that rarely.
@@ -315,7 +316,7 @@ fn long_upcalls_hide_no_loss_and_are_tolerated() {
 }
 
 #[test]
-fn paused_process_accuses_no_member_when_it_wakes() {
+fn waking_process_accuses_no_other_member() {
     let mut arena = group_of_a_timeout();
     for now in (1..3_000).step_by(100) {
         for rank in [0, 1, 2] {
@@ -396,7 +397,7 @@ fn installed_member_stays_trusted_until_decision_is_learnt() {
 }
 
 #[test]
-fn stance_is_published_after_its_list_and_counts() {
+fn acceptance_is_published_after_list_and_counts() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.wish(0, NodeId(9));
@@ -419,7 +420,7 @@ fn stance_is_published_after_its_list_and_counts() {
 }
 
 #[test]
-fn a_subgroup_without_survivors_has_no_trim() {
+fn subgroup_without_survivors_has_no_trim() {
     let made = setting(
         1,
         &nodes(&[1, 2, 3]),
@@ -436,7 +437,7 @@ fn a_subgroup_without_survivors_has_no_trim() {
 }
 
 #[test]
-fn cause_of_a_cut_off_is_reported() {
+fn member_reports_why_it_disconnected_a_peer() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.lose(1, 2);

@@ -31,7 +31,7 @@ pub(crate) struct PortAttributes {
     pub(crate) needs_global_route: bool,
 }
 
-/// Properties of a device outside its attributes.
+/// Properties of a device that are not among its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceFeatures {
     /// `enum ibv_transport_type`.

@@ -1,5 +1,5 @@
-//! The barrier between a load of the last bytes that a device wrote and loads of the bytes that it
-//! wrote before them.
+//! The barrier that keeps the load of a device's last bytes before the loads of the bytes that the
+//! device wrote earlier.
 
 /// Keeps later loads after earlier loads, even if a device made the stores (HAL-1).
 ///

@@ -71,7 +71,7 @@ impl CompletionQueue {
     }
 
     /// Waits until the descriptor is readable, for at most `timeout`, and returns whether it is.
-    /// For callers that have nothing else to do.
+    /// This is for callers that have nothing else to do.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         #[cfg(feature = "fake")]
         if let Inner::Fake(queue) = &self.inner

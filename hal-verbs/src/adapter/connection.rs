@@ -40,7 +40,7 @@ impl State {
     }
 }
 
-/// The route to the other end.
+/// The route to the remote end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) port: u8,
@@ -52,11 +52,11 @@ pub(crate) struct Route {
     pub(crate) remote_gid: Ipv6Addr,
     pub(crate) remote_lid: u16,
     pub(crate) remote_number: u32,
-    /// The remote end's first packet number; 24 bits.
+    /// The first packet number of the remote end; 24 bits.
     pub(crate) remote_packet: u32,
     /// Whether packets carry a GID header; always on Ethernet.
     pub(crate) is_global: bool,
-    /// How switches and routers treat the packets.
+    /// The treatment of the packets by switches and routers.
     pub(crate) service: Service,
     /// Number of concurrent reads by the remote end that this end serves.
     pub(crate) reads_max: u8,
@@ -97,7 +97,7 @@ impl Route {
 pub(crate) struct SendTimes {
     pub(crate) timeout_exponent: u8,
     pub(crate) retries: u8,
-    /// The local first packet number; 24 bits.
+    /// The first packet number of this end; 24 bits.
     pub(crate) first_packet: u32,
     /// Maximum number of local reads in flight.
     pub(crate) reads_max: u8,

@@ -68,7 +68,7 @@ impl Context {
         either!(&self.inner, context => context.port(number))
     }
 
-    /// Returns the properties outside the attributes.
+    /// Returns the properties that are not among the attributes.
     pub(crate) fn features(&self) -> DeviceFeatures {
         either!(&self.inner, context => context.features())
     }
@@ -112,13 +112,13 @@ impl Context {
     }
 
     /// Takes the next asynchronous event, if there is one, without blocking. The events of a
-    /// context go to the first reader, so only one place may call this.
+    /// context go to the first reader, so only one function may call this.
     pub(crate) fn take_event(&self) -> Option<AsyncEvent> {
         either!(&self.inner, context => context.take_event())
     }
 }
 
-/// Becomes readable when there is an asynchronous event.
+/// The descriptor becomes readable when there is an asynchronous event.
 impl AsFd for Context {
     fn as_fd(&self) -> BorrowedFd<'_> {
         either!(&self.inner, context => context.as_fd())

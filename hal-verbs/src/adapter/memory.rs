@@ -12,8 +12,8 @@ use super::{Access, Context, LocalRange, Pages, context};
 use crate::fake;
 use crate::ffi;
 
-/// A protection domain: the separation of queue pairs from memory that is not theirs. A clone is
-/// the same domain.
+/// A protection domain, which separates queue pairs from memory that does not belong to them. A
+/// clone refers to the same domain.
 #[derive(Clone, Debug)]
 pub(crate) struct ProtectionDomain {
     inner: Inner,
@@ -44,10 +44,10 @@ impl ProtectionDomain {
     }
 }
 
-/// A registered range at the start of some pages.
+/// A registered range of memory, which starts at the first of its pages.
 #[derive(Debug)]
 pub struct MemoryRegion {
-    // The first field: the registration ends before the pages.
+    // This is the first field, so that the registration ends before the pages are released.
     registration: Registration,
     pages: Arc<Pages>,
     bytes: usize,
@@ -56,7 +56,7 @@ pub struct MemoryRegion {
     remote_key: u32,
 }
 
-/// The registration, which ends when it is dropped.
+/// The registration, which is ended when this is dropped.
 #[derive(Debug)]
 pub(super) enum Registration {
     Library(ffi::Registration),
@@ -65,7 +65,7 @@ pub(super) enum Registration {
 }
 
 impl MemoryRegion {
-    /// Registers the first `bytes` of some pages.
+    /// Registers the first `bytes` bytes of some pages.
     pub(crate) fn new(
         domain: &ProtectionDomain,
         pages: &Arc<Pages>,
@@ -89,7 +89,7 @@ impl MemoryRegion {
         Ok(Self { registration, pages, bytes, access, local_key, remote_key })
     }
 
-    /// Ends the registration. After this returns, its keys are invalid, and nothing that used them
+    /// Ends the registration. After this returns, its keys are invalid, and no write that uses them
     /// lands.
     ///
     /// # Errors
@@ -115,28 +115,29 @@ impl MemoryRegion {
         self.access
     }
 
-    /// Returns whether peers may write to it.
+    /// Returns whether peers may write to the region.
     pub(crate) const fn may_be_written(&self) -> bool {
         self.access.contains(Access::REMOTE_WRITE)
     }
 
-    /// Returns the pages that contain it.
+    /// Returns the pages that contain the region.
     pub(crate) const fn pages(&self) -> &Arc<Pages> {
         &self.pages
     }
 
-    /// Returns the address of its first byte, as peers use it.
+    /// Returns the address of the region's first byte, as peers use it.
     pub(crate) fn address(&self) -> u64 {
         // Addresses have at most 64 bits on every platform with RDMA.
         u64::try_from(self.pages.base().as_ptr().expose_provenance()).unwrap_or(0)
     }
 
-    /// Returns the key that peers use.
+    /// Returns the key with which peers access the region.
     pub(crate) const fn remote_key(&self) -> u32 {
         self.remote_key
     }
 
-    /// Returns a range of it, as the local device addresses it; `None` if it is out of bounds.
+    /// Returns a range of the region, as the local device addresses it, or `None` if it is out of
+    /// bounds.
     #[inline]
     pub(super) fn range(&self, offset: usize, length: usize) -> Option<LocalRange<'_>> {
         let end = offset.checked_add(length)?;

@@ -1,8 +1,8 @@
-//! The seam to a verbs device: the objects on which the fabric is built, of libibverbs or of a fake
-//! device, and the plain types that both use.
+//! The interface to a verbs device: the objects on which the fabric is built, either of libibverbs
+//! or of a fake device, and the plain types that both kinds use.
 //!
-//! The choice between the two is made when a device is opened by its name, and does not show above
-//! this module. Without the feature `fake`, each object has one variant, and the choice costs
+//! The choice between the two kinds is made when a device is opened by its name, and is invisible
+//! above this module. Without the feature `fake`, each object has one variant, and the choice costs
 //! nothing.
 //!
 //! Each object keeps the objects it depends on alive:
@@ -14,14 +14,14 @@
 //! ```
 //!
 //! # Invariants
-//! - Pages outlive the registration of any part of them; a device never accesses memory that was
-//!   released.
+//! - Pages outlive the registration of any part of them, so a device never accesses memory that has
+//!   been released.
 //! - Posted ranges are inside a registration that is borrowed until the call returns. Later reads
-//!   by the device go through the registration, and are refused once that is gone.
+//!   by the device go through the registration, and are refused once it has ended.
 //! - Objects of the two kinds are never mixed: all objects of a site come from one context. A call
 //!   that mixes them is refused.
 
-/// Makes the same call on an object of either kind. Each file has one enum `Inner` of both.
+/// Makes the same call on an object of either kind. Each file has an enum `Inner` with both kinds.
 macro_rules! either {
     ($object:expr, $inner:pat => $call:expr) => {
         match $object {

@@ -18,7 +18,8 @@ bitflags::bitflags! {
     }
 }
 
-/// The most requests in one list: the writes of a post, an update, and a ring after them.
+/// Maximum number of requests in one list: the writes of a post, an update, and a ring that follows
+/// them.
 pub(crate) const REQUESTS_MAX: usize = WRITES_MAX + 2;
 
 /// An address in the remote end's memory.
@@ -37,7 +38,7 @@ pub(crate) enum Operation {
     Send,
 }
 
-/// A range inside a registration, which it borrows.
+/// A range inside a registration, which is borrowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalRange<'r> {
     pub(super) address: u64,
@@ -57,23 +58,23 @@ impl LocalRange<'_> {
         self.length
     }
 
-    /// Returns the key of its registration.
+    /// Returns the key of the range's registration.
     pub(crate) const fn local_key(&self) -> u32 {
         self.local_key
     }
 }
 
-/// The most completions taken per call.
+/// Maximum number of completions taken per call.
 pub(crate) const BATCH: usize = 32;
 
-/// A completion. For a failed request only the name, the status and the vendor's error are valid.
+/// A completion. If the request failed, only the name, the status and the vendor's error are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Completion {
     /// The name with which the request was posted.
     pub(crate) name: u64,
     /// `enum ibv_wc_status`.
     pub(crate) status: u32,
-    /// The vendor's detail of the status.
+    /// The vendor's error code, which gives details of the status.
     pub(crate) vendor_error: u32,
     /// Bytes received.
     pub(crate) bytes: u32,

@@ -5,7 +5,7 @@ use super::{Context, MemoryRegion, Operation, context};
 use crate::fake;
 use crate::ffi;
 
-/// Reusable room for one list.
+/// Reusable memory for one list.
 pub(crate) struct SendBuffers {
     inner: BuffersInner,
 }
@@ -28,7 +28,7 @@ impl SendBuffers {
     }
 }
 
-/// A list under construction. It borrows the memory that it names until it is posted.
+/// A list under construction. It borrows the memory that it refers to until it is posted.
 pub(crate) struct SendList<'l> {
     inner: ListInner<'l>,
 }

@@ -1,4 +1,4 @@
-//! One connection of a check, with memory of its own at both ends.
+//! One connection of a check, with separate memory at each end.
 
 use std::io;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) struct CheckedHalf {
 }
 
 impl CheckedHalf {
-    /// Returns a part with the same offset at both ends.
+    /// Returns a part that has the same offset at both ends.
     pub(super) const fn at(place: usize, bytes: usize) -> Self {
         Self { from: place, to: place, bytes }
     }
@@ -50,7 +50,7 @@ impl CheckedHalf {
 
 /// One end of a connection.
 pub(super) struct CheckConnection {
-    // The first field, so that no queue pair outlives the memory to which it writes.
+    // This is the first field, so that no queue pair outlives the memory to which it writes.
     pair: QueuePair,
     completions: CompletionQueue,
     buffers: SendBuffers,
@@ -73,9 +73,9 @@ impl CheckConnection {
     pub(super) fn new(site: &Site) -> Result<Self, JoinError> {
         let failed = |action| move |source| site.failed(action, source);
         let domain =
-            ProtectionDomain::new(site.context()).map_err(failed("make a protection domain"))?;
+            ProtectionDomain::new(site.context()).map_err(failed("create a protection domain"))?;
         let completions = CompletionQueue::new(site.context(), DEPTH)
-            .map_err(failed("make a completion queue"))?;
+            .map_err(failed("create a completion queue"))?;
         let pages = Pages::new(MEMORY_BYTES).map(Arc::new).map_err(failed("take memory"))?;
         let own = Pages::new(MEMORY_BYTES).map(Arc::new).map_err(failed("take memory"))?;
         let register = |pages: &Arc<Pages>, access| {
@@ -86,7 +86,7 @@ impl CheckConnection {
         let source = register(&own, Access::empty())?;
         let limits = QueuePairLimits { sends_max: DEPTH, receives_max: 1, inline_bytes_max: 0 };
         let pair =
-            QueuePair::new(&domain, &completions, limits).map_err(failed("make a queue pair"))?;
+            QueuePair::new(&domain, &completions, limits).map_err(failed("create a queue pair"))?;
         let link = CardLink {
             number: pair.number(),
             first_packet: 1,

@@ -15,7 +15,7 @@ const FORBIDDEN: u64 = 2;
 /// The time after which late writes have landed.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// Reports that the driver cannot forbid writes in this way.
+/// The answer of a driver that cannot forbid writes in this way.
 const UNABLE: u64 = 2;
 
 /// Writes with permission, and again after the permission has been revoked.
@@ -43,7 +43,7 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     let bad = if check == Check::EndedKey { Verdict::Failed } else { Verdict::Note };
     Ok(match (landed, ended) {
         (0, Ended::With(WorkStatus::Success)) => {
-            (bad, "the write did not land, but was reported as done".to_owned())
+            (bad, "the write did not land, but was reported as completed".to_owned())
         }
         (0, ended) => (Verdict::Passed, format!("the write did not land: {}", text(ended))),
         _ => (bad, "the write landed: this NIC does not deny writes in this way".to_owned()),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The role of this end. A check needs one of each kind.
+/// The role of an end in the checks. Each check needs one end of each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
@@ -61,7 +61,7 @@ impl Check {
             Self::WriteOrder => "order between writes",
             Self::ByteOrder => "order within a write",
             Self::Visibility => "visible upon completion",
-            Self::EndedKey => "denial by an ended key",
+            Self::EndedKey => "denial by a revoked key",
             Self::AccessFlags => "denial by access flags",
             Self::Reset => "denial by reset",
             Self::Loss => "loss of a peer",
@@ -73,10 +73,10 @@ impl Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The result is as it must be.
+    /// The property holds.
     Passed,
-    /// The result is worth knowing, but the fabric does not depend on it, or not with the current
-    /// options.
+    /// The property does not hold, but the fabric does not depend on it, at least not with the
+    /// current options.
     Note,
     /// The fabric would malfunction. The text contains the remedy.
     Failed,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_round_trip_and_other_bytes_are_refused() {
+    fn findings_round_trip_and_invalid_bytes_are_refused() {
         for verdict in [Verdict::Passed, Verdict::Note, Verdict::Failed, Verdict::Skipped] {
             let finding = Finding {
                 check: Check::Loss,

@@ -14,7 +14,8 @@ const FIRMWARE_MAX: Duration = Duration::from_secs(30);
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Session<'_> {
-    /// Returns an upper bound on the time until any request is acknowledged or given up.
+    /// Returns an upper bound on the time after which any request has been acknowledged or given
+    /// up.
     pub(super) fn longest(&self) -> Duration {
         self.site.loss_times().longest() + SLACK
     }
@@ -33,7 +34,7 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
     let stated = format!("the stated range is {least:.1?} to {longest:.1?}");
     Ok(match ended {
         Ended::With(WorkStatus::Success) => {
-            (Verdict::Failed, "a write to an end that is gone was acknowledged".to_owned())
+            (Verdict::Failed, "a write to a peer that has exited was acknowledged".to_owned())
         }
         Ended::NotYet => (
             Verdict::Failed,

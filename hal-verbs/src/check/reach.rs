@@ -63,6 +63,6 @@ pub(super) fn stay(session: &mut Session<'_>) -> Result<(), CheckError> {
 pub(super) fn text(ended: Ended) -> String {
     match ended {
         Ended::With(status) => status.to_string(),
-        Ended::NotYet => "no completion came".to_owned(),
+        Ended::NotYet => "no completion arrived".to_owned(),
     }
 }

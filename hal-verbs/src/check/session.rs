@@ -1,4 +1,4 @@
-//! Both ends of a check, in lockstep.
+//! The two ends of a check, which work in lockstep.
 
 use std::io;
 
@@ -14,7 +14,7 @@ pub enum CheckError {
     /// There is no device, or it refused.
     #[error(transparent)]
     Device(#[from] JoinError),
-    /// The other end is gone, or sent an unexpected message.
+    /// The other end has exited, or has sent an unexpected message.
     #[error("the other end stopped: {0}; see its error message, and start both ends again")]
     Talk(#[from] io::Error),
     /// The other end has another version or other options.
@@ -35,7 +35,7 @@ pub enum CheckError {
     WriteOrders,
 }
 
-/// Both ends of a check, as one of them sees it.
+/// A check as seen by one of its two ends.
 pub(super) struct Session<'s> {
     pub(super) site: &'s Site,
     pub(super) talk: &'s mut dyn Talk,
@@ -46,7 +46,7 @@ pub(super) struct Session<'s> {
 pub(super) type Judged = Result<(Verdict, String), CheckError>;
 
 impl Session<'_> {
-    /// Makes a new connection that is up at both ends.
+    /// Creates a new connection, and brings it up at both ends.
     pub(super) fn connect(&mut self) -> Result<CheckConnection, CheckError> {
         let mut connection = CheckConnection::new(self.site)?;
         self.talk.tell(&connection.card())?;
@@ -63,7 +63,7 @@ impl Session<'_> {
         }
     }
 
-    /// Waits until the other end has come to the same point.
+    /// Waits until the other end has reached the same point.
     pub(super) fn meet(&mut self) -> Result<(), CheckError> {
         self.tell_number(MEET)?;
         if self.hear_number()? == MEET { Ok(()) } else { Err(CheckError::Mismatch) }

@@ -15,7 +15,8 @@ use crate::site::{Builder, Connection, JoinError, Prepared, Shared};
 pub(crate) enum Job {
     /// Creates the objects that all connections of a view share.
     Start(Arc<Builder>),
-    /// Creates one peer's part: the registration of its copy, and this end of its connections.
+    /// Creates the objects for one peer: the registration of the peer's copy, and this end of its
+    /// connections.
     Prepare { builder: Arc<Builder>, shared: Arc<Shared>, peer: Rank },
     /// Brings up this end of a peer's connections.
     Connect { peer: Rank, connections: Vec<Connection> },
@@ -57,7 +58,7 @@ pub(crate) struct Remains {
 }
 
 impl Job {
-    /// Returns the peer whose part this job handles, if it is for one peer.
+    /// Returns the peer that this job is for, if it is for one peer.
     pub(super) const fn peer(&self) -> Option<Rank> {
         match self {
             Self::Prepare { peer, .. } | Self::Connect { peer, .. } => Some(*peer),

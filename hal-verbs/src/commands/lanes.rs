@@ -1,5 +1,5 @@
-//! Workers in virtual time, where the speed of threads must not matter. Each job waits in order for
-//! a lane, and its outcome is available after its commands' time has passed.
+//! Workers in virtual time, where the speed of threads must not matter. Jobs wait in order for a
+//! lane, and the outcome of a job is available after the time of its commands has passed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -73,7 +73,7 @@ impl Lanes {
 }
 
 impl Work {
-    /// Returns the lane in which the next job starts and the time of its start, if that has come.
+    /// Returns the lane in which the next job starts and the start time, if that time has come.
     fn next_start(&self, now: u64) -> Option<(usize, u64)> {
         let since = self.waiting.front()?.0;
         let free = self.free_at.iter().copied().enumerate();

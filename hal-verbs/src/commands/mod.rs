@@ -1,6 +1,7 @@
-//! Kernel commands that views need: registrations, and making, bringing up and ending queue pairs.
-//! Each takes from microseconds to a second, and a view of 64 members needs several hundred.
-//! Therefore workers run them. The polling thread hands in jobs and collects their outcomes.
+//! Kernel commands that views need: registering memory, and creating, bringing up and destroying
+//! queue pairs. Each takes from microseconds to a second, and a view of 64 members needs several
+//! hundred. Therefore workers run them. The polling thread hands in jobs and collects their
+//! outcomes.
 //!
 //! | file | subject |
 //! |---|---|
@@ -9,22 +10,23 @@
 //! | `lanes` | running jobs in virtual time, without threads |
 //!
 //! # Invariants
-//! - A job owns the objects it works on, and returns those that are still in use. So nothing is
-//!   posted to an object that a worker has, and no object is under two commands at once.
+//! - A job owns the objects that it works on, and returns those that are still in use. So nothing
+//!   is posted to an object that a worker has, and no object is subject to two commands at once.
 //! - Each job has exactly one outcome, even if its worker fails.
-//! - Ending a view keeps memory as long as the device may access it: queue pairs end before
-//!   registrations, and registrations keep their pages.
-//! - The polling thread takes a lock when it hands in a job, never when it checks for outcomes; and
-//!   it checks only while a job is outstanding.
+//! - Ending a view keeps memory as long as the device may access it: queue pairs are destroyed
+//!   before registrations end, and registrations keep their pages.
+//! - The polling thread takes a lock when it hands in a job, but never when it checks for outcomes.
+//!   It checks only while a job is outstanding.
 //!
 //! # Kernel calls of the polling thread
-//! The end of one queue pair, for each peer that is cut while its row's connection works: nothing
-//! from it may land after [`cut`](tramontane_core::fabric::Fabric::cut) has returned, and only the
-//! device can ensure that. A connection with a failed request is in error, where nothing lands. One
-//! that has not been brought up yet leads nowhere. While one is being brought up, the peer does not
-//! know about it, so a correct peer does not write. Regions call the kernel on the polling thread
-//! too: a grant registers memory, a revoke ends the registration, and a connection that a refused
-//! write broke is re-established.
+//! One command stays on the polling thread: it destroys the queue pair of each peer that is cut
+//! while its row's connection works. Nothing from such a peer may land after
+//! [`cut`](tramontane_core::fabric::Fabric::cut) has returned, and only the device can ensure that.
+//! A connection with a failed request is in the error state, in which nothing lands. A connection
+//! that has not been brought up yet leads nowhere. While a connection is being brought up, the peer
+//! does not know about it, so a correct peer does not write. Regions call the kernel on the polling
+//! thread too: a grant registers memory, a revocation ends the registration, and a connection that
+//! a refused write broke is re-established.
 
 mod jobs;
 #[cfg(feature = "fake")]
@@ -45,7 +47,7 @@ pub(crate) struct Commands {
     place: Place,
     outcomes: Receiver<Outcome>,
     sender: Sender<Outcome>,
-    /// Jobs whose outcome was not collected.
+    /// Number of jobs whose outcomes have not been collected.
     out: usize,
     is_over: Arc<AtomicBool>,
 }
@@ -56,7 +58,7 @@ impl Commands {
         Self { place, outcomes, sender, out: 0, is_over: Arc::default() }
     }
 
-    /// Returns whether jobs are done before [`Commands::hand_in`] returns.
+    /// Returns whether jobs are complete before [`Commands::hand_in`] returns.
     pub(crate) const fn is_at_once(&self) -> bool {
         self.place.is_at_once()
     }
@@ -74,7 +76,7 @@ impl Commands {
         self.out == 0
     }
 
-    /// Returns the outcome of a job, if one is done.
+    /// Returns the outcome of a completed job, if there is one.
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
         self.place.go_on();
         let outcome = self.outcomes.try_recv().ok()?;
@@ -82,8 +84,8 @@ impl Commands {
         Some(outcome)
     }
 
-    /// Stops jobs from making more objects: outstanding jobs return once their current command is
-    /// done.
+    /// Stops jobs from creating more objects: outstanding jobs return once their current command is
+    /// complete.
     pub(crate) fn make_nothing_more(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }

@@ -8,9 +8,9 @@ use super::{Choice, ChoiceError, Device, Devices, GidChoice, Port, Wanted};
 
 impl Devices {
     /// Chooses a port and an address within the caller's constraints. If the caller requires no
-    /// address, the first choice is the address at which the members meet. The second is the port
-    /// below the network interface that has that address, and that interface's own address among
-    /// the port's addresses. Any other choice may fail to reach peers, so it is logged.
+    /// address, the first choice is the address at which the members meet. The second choice is an
+    /// address of the network interface that has the meeting address, on the port below that
+    /// interface. Any other choice may fail to reach peers, so it is logged.
     pub(crate) fn choose_for_meeting(
         &self,
         wanted: &Wanted,
@@ -125,7 +125,8 @@ mod tests {
         Devices { devices: vec![device.clone()] }.choose(wanted).expect("a choice")
     }
 
-    /// Returns the choice after `change` for a caller whose only constraints are `wanted`.
+    /// Returns the choice that is made after `change`, for a caller whose only constraints are
+    /// `wanted`.
     fn again(wanted: &Wanted, change: impl FnOnce(&mut Device)) -> Result<Choice, ChoiceError> {
         let mut device = rxe();
         let before = chosen(&device, wanted);
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn address_is_found_at_another_index() {
+    fn device_address_is_found_at_new_index() {
         let choice = again(&Wanted::default(), |device| {
             // Another entry that is equally good has a lower index.
             device.ports[0].gids = vec![
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn meeting_address_is_preferred() {
+    fn address_used_by_the_meeting_is_preferred() {
         let mut device = rxe();
         let before = chosen(&device, &Wanted::default());
         device.ports[0].gids = vec![gid(0, V2, "::ffff:10.1.1.1"), gid(2, V2, "::ffff:10.9.0.7")];
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn renewed_choice_has_the_ports_lid_and_mtu() {
+    fn renewed_choice_uses_current_lid_and_mtu() {
         let infiniband = |lid| {
             move |device: &mut Device| {
                 let port = &mut device.ports[0];

@@ -1,7 +1,7 @@
-//! Queries whether a device writes the data of one request in order.
+//! The query whether a device writes the data of one request in order.
 //!
-//! Drivers answer only for a queue pair that is ready to send, so one is connected to itself for
-//! the question.
+//! Drivers answer only for a queue pair that is ready to send. Therefore, a queue pair is connected
+//! to itself for the query.
 
 use std::io;
 

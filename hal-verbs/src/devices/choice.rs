@@ -19,11 +19,11 @@ pub struct Wanted {
     pub mtu_bytes: Option<u32>,
     /// The partition, by its number. The port's table lists the port as a full or a limited member.
     pub partition: Option<PartitionKey>,
-    /// How switches and routers treat the packets.
+    /// The treatment of the packets by switches and routers.
     pub service: Service,
 }
 
-/// How switches and routers treat the packets.
+/// The treatment of packets by switches and routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Service {
     /// The traffic class. On RoCE v2, its upper six bits are the DSCP of each packet.
@@ -73,7 +73,7 @@ pub struct Choice {
     pub mtu_bytes: u32,
     /// The partition.
     pub partition: Partition,
-    /// How switches and routers treat the packets.
+    /// The treatment of the packets by switches and routers.
     pub service: Service,
 }
 
@@ -286,7 +286,7 @@ fn choose_partition(
         same.copied().max_by_key(|entry| entry.key.is_full_member())
     };
     match wanted {
-        // A port outside the usual partition uses the first partition in its table.
+        // A port outside the usual partition uses the first partition in its own table.
         None => Ok(of(PartitionKey::USUAL).or(port.partitions.first().copied()).unwrap_or(usual)),
         Some(partition) => of(partition).ok_or_else(|| ChoiceError::NoSuchPartition {
             device: device.name.clone(),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn working_address_is_chosen() {
+    fn routable_roce_v2_address_is_chosen() {
         let choice = one(rxe()).choose(&Wanted::default()).expect("a choice");
         assert_eq!((choice.port, choice.gid.index, choice.mtu_bytes), (1, 1, 1024));
         let gid = GidChoice::Address("10.9.0.1".parse().expect("an address"));
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_is_chosen_by_number_preferring_full_membership() {
+    fn partition_choice_prefers_full_membership() {
         let entry = |index, key| Partition { index, key: PartitionKey(key) };
         let mut device = rxe();
         device.ports[0].partitions = vec![entry(0, 0x7fff), entry(1, 0x0001), entry(3, 0x8001)];

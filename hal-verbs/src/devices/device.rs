@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packet_sizes_are_those_of_the_field() {
+    fn mtu_codes_map_to_standard_packet_sizes() {
         assert_eq!([1, 2, 3, 4, 5].map(mtu_bytes), [256, 512, 1024, 2048, 4096]);
         assert_eq!([0, 6, u32::MAX].map(mtu_bytes), [0; 3]);
     }

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_wanted_device_is_opened() {
+    fn only_the_requested_device_is_opened() {
         let names = || vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()];
         assert_eq!(only(names(), Some("mlx5_1")), Ok(vec!["mlx5_1".to_owned()]));
         assert_eq!(only(names(), None), Ok(names()));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_devices_differ_from_no_devices() {
+    fn unusable_devices_are_distinguished_from_no_devices() {
         let denied = || Some(("rxe0".to_owned(), io::Error::from_raw_os_error(13)));
         let error = judge(Vec::new(), denied(), &[]).expect_err("none answers");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn software_device_keeps_order_with_any_answer() {
+    fn software_device_always_promises_write_order() {
         for answer in [DataInOrder::Yes, DataInOrder::No, DataInOrder::NotKnown] {
             let order = DeviceKind::SoftRoce.order(answer);
             assert!(order.writes && order.visible_upon_completion && !order.addresses);

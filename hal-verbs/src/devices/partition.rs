@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_needs_same_partition_and_full_member() {
+    fn traffic_requires_same_partition_and_full_member() {
         let reaches = |one, other| PartitionKey(one).reaches(PartitionKey(other));
         assert!(reaches(0x8001, 0x8001) && reaches(0x8001, 0x0001) && reaches(0x0001, 0x8001));
         assert!(!reaches(0x0001, 0x0001), "both limited");

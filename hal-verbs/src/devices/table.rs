@@ -19,8 +19,8 @@ impl fmt::Display for Devices {
 impl fmt::Display for Device {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            DeviceKind::SoftRoce => "RoCE in software",
-            DeviceKind::SoftIwarp => "iWARP in software",
+            DeviceKind::SoftRoce => "software RoCE",
+            DeviceKind::SoftIwarp => "software iWARP",
             DeviceKind::Adapter => "adapter",
         };
         let yes = |promise| if promise { "yes" } else { "not promised" };
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_data_too() {
+    fn device_table_serializes_as_json() {
         let json = serde_json::to_value(Devices { devices: vec![samples::rxe()] }).expect("data");
         assert_eq!(json["devices"][0]["ports"][0]["gids"][1]["address"], "::ffff:10.9.0.1");
         assert_eq!(json["devices"][0]["kind"], "soft-roce");

@@ -72,7 +72,7 @@ impl Transport {
             Self::OmniPath => "Omni-Path",
             Self::Efa => "EFA",
             Self::UsNic => "usNIC",
-            Self::Unknown => "a transport that is not known",
+            Self::Unknown => "an unknown transport",
         }
     }
 }

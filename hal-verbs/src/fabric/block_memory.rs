@@ -82,8 +82,9 @@ struct Registered {
     generation: u64,
     /// The registrations in the handles.
     regions: Regions<Weak<MemoryRegion>>,
-    /// Registrations of the same pages in the current domain, if the handles have those of an
-    /// earlier one. Registrations of dropped memory are removed when memory is next allocated.
+    /// Registrations of the same pages in the current domain, for handles whose registrations are
+    /// in an earlier domain. Registrations of dropped memory are removed when memory is next
+    /// allocated.
     again: BTreeMap<u16, Arc<MemoryRegion>>,
 }
 
@@ -157,7 +158,7 @@ impl BlockStore {
                 let registered = self.registered();
                 (registered.domain.clone(), registered.generation)
             };
-            // Done without holding the lock, because registration touches every page.
+            // This is done without holding the lock, because registration touches every page.
             let made = MemoryRegion::new(&domain, &pages, pages.bytes(), access).map(Arc::new);
             let mut registered = self.registered();
             if registered.generation != generation {

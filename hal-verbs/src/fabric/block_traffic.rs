@@ -31,17 +31,17 @@ pub(crate) struct BlockTraffic {
     pub(super) events: EventQueue,
 }
 
-/// The channels that were closed at this end, by number.
+/// The channels that have been closed at this end, by number.
 #[derive(Debug)]
 pub(super) struct ClosedChannels(Vec<bool>);
 
 impl ClosedChannels {
-    /// Numbers that are not channels count as closed.
+    /// Returns whether a channel is closed. Numbers that are not channels count as closed.
     pub(super) fn contains(&self, channel: Channel) -> bool {
         self.0.get(usize::from(channel.0)).copied().unwrap_or(true)
     }
 
-    /// Returns false if the channel was closed before.
+    /// Marks a channel as closed. Returns false if it was closed before.
     pub(super) fn insert(&mut self, channel: Channel) -> bool {
         let place = self.0.get_mut(usize::from(channel.0));
         place.is_some_and(|is_closed| !std::mem::replace(is_closed, true))
@@ -52,7 +52,7 @@ impl ClosedChannels {
 pub(super) enum Broken {
     /// The device refused a list.
     Post,
-    /// The peer broke the rules, or this member's block did.
+    /// The peer violated the protocol, or this member's block did.
     Peer(LossCause),
 }
 

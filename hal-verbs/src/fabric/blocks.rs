@@ -1,9 +1,9 @@
-//! Blocks, over a separate connection with each peer, so that their messages do not use up the
+//! Blocks, which use a separate connection to each peer, so that their messages do not use up the
 //! receives of notices.
 //!
-//! [`protocol::blocks`](crate::protocol::blocks) decides which end writes which block where; this
-//! module carries this out on the device. Memory is allocated on demand, and any number of channels
-//! share the connection.
+//! [`protocol::blocks`](crate::protocol::blocks) decides which end writes which block to which
+//! address; this module carries this out on the device. Memory is allocated on demand, and any
+//! number of channels share the connection.
 //!
 //! After a channel is closed or a peer is lost, memory stays in use for a while. Writes in flight
 //! are read to their end. Memory into which a peer may still write is kept until the peer has

@@ -1,5 +1,5 @@
-//! The results of workers, in order: first the objects that all connections share, then each peer's
-//! part, then each peer's connections, once its card has arrived.
+//! The results of workers, in order: first the objects that all connections share, then the objects
+//! for each peer, then each peer's connections, once the peer's card has arrived.
 //!
 //! A peer is lost if an object for that peer cannot be created. All peers are lost if a shared
 //! object cannot. Each loss is reported once, like any other.
@@ -55,7 +55,7 @@ impl Verbs {
         self.failure.take()
     }
 
-    /// Records that an object cannot be created: a peer's part, or the shared objects.
+    /// Records that objects cannot be created: those for a peer, or the shared ones.
     fn unmade(&mut self, peer: Option<Rank>, error: JoinError) {
         tracing::warn!(view = %self.view, %error, "a view's connections cannot be made");
         self.failure.get_or_insert(error);
@@ -121,7 +121,7 @@ impl Verbs {
         self.completions.as_ref()
     }
 
-    /// Returns whether this end of a peer's connections can be shown to the peer.
+    /// Returns whether this end of a peer's connections has a card to show to the peer.
     pub(crate) fn has_card(&self, peer: Rank) -> bool {
         self.ends_of(peer) == Some(Ends::Made)
     }

@@ -167,7 +167,7 @@ impl Verbs {
             return false;
         }
         let operation = |target| Operation::WriteWithImmediate(target, notice.encode());
-        // The view's end waits for the last notice.
+        // The end of the view waits for the last notice.
         let is_last = notice == Notice::Retired;
         let posted = link.post_one(buffers, operation, None, None, is_last, counters);
         counters.notices_sent += 1;

@@ -69,7 +69,7 @@ impl Verbs {
     }
 
     /// Counts a peer as lost, once, and shuts down its connections. Its writes may still land in
-    /// the copy of its row until the copy is sealed.
+    /// the copy of its row until that copy is sealed.
     pub(super) fn lose(&mut self, rank: Rank, loss: Loss) {
         self.lose_sealed(rank, loss, false);
     }
@@ -149,7 +149,8 @@ impl Verbs {
         self.end_links(rank, is_sealed);
     }
 
-    /// Has workers shut down all connections to a peer, except the row's if it is not sealed.
+    /// Makes workers shut down all connections to a peer, except the row's connection if the row's
+    /// copy is not sealed.
     fn end_links(&mut self, rank: Rank, is_sealed: bool) {
         let mut remains = Remains::default();
         for link in self.links.iter_mut().filter(|link| link.peer == rank) {
@@ -237,8 +238,8 @@ impl Verbs {
         self.untold = 0;
     }
 
-    /// Has workers destroy connections and registrations. Returns `true` once that is done, so that
-    /// the memory may be released.
+    /// Makes workers destroy connections and registrations. Returns `true` once that is done, so
+    /// that the memory may be released.
     fn end_view(&mut self) -> bool {
         self.life = Life::Ending;
         self.commands.make_nothing_more();

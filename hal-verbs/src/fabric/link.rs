@@ -21,13 +21,13 @@ use near_end::memory_of;
 pub(crate) use near_end::{NearEnd, NearParts, OtherMemory, Staging};
 pub(crate) use updates::Updates;
 
-/// The longest guard: a cache line, which is more than the core posts.
+/// Maximum size of a guard in bytes: a cache line, which is more than the core posts.
 pub(crate) const GUARD_BYTES_MAX: usize = 64;
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// This member's row, to the peer's copy of it; and all notices.
+    /// This member's row, which is written to the peer's copy of it, and all notices.
     Row,
     /// A region whose owner decides which peers may write, by its number in the list of regions.
     Region(u8),
@@ -45,19 +45,19 @@ pub(crate) enum Behind {
     Completion,
 }
 
-/// The other end's addresses, as it reported them.
+/// The addresses at the remote end, as the peer reported them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FarEnd {
-    /// Path and numbers; the packet number is that of epoch 0.
+    /// Path and numbers of the remote end; the packet number is that of epoch 0.
     pub(crate) route: Route,
-    /// Memory that may be written or read.
+    /// Memory at the remote end that may be written or read.
     pub(crate) target: Target,
     /// Length of that memory in bytes.
     pub(crate) bytes: usize,
 }
 
-/// One connection, as the polling thread has it. Its local end is elsewhere while `crate::commands`
-/// makes it, brings it up or ends it.
+/// One connection, as known to the polling thread. Its local end is absent while `crate::commands`
+/// creates it, brings it up or destroys it.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) queue: SendQueue,
@@ -80,17 +80,17 @@ impl Link {
         Self { queue, index, peer, purpose, region, near: None }
     }
 
-    /// Returns the local end, while it is here.
+    /// Returns the local end, while it is not in a worker's hands.
     pub(crate) const fn near(&self) -> Option<&NearEnd> {
         self.near.as_ref()
     }
 
-    /// Stores the local end after it was made or brought up.
+    /// Stores the local end after it has been created or brought up.
     pub(crate) fn put(&mut self, near: NearEnd) {
         self.near = Some(near);
     }
 
-    /// Removes the local end, so that it can be brought up or ended.
+    /// Removes the local end, so that it can be brought up or destroyed.
     pub(crate) const fn take(&mut self) -> Option<NearEnd> {
         self.near.take()
     }
@@ -99,7 +99,7 @@ impl Link {
         self.near.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Returns the number of the queue pair, while it is here.
+    /// Returns the number of the queue pair, while the local end is present.
     pub(crate) fn number(&self) -> Option<u32> {
         self.near.as_ref().map(|near| near.card.number)
     }
@@ -110,7 +110,7 @@ impl Link {
         matches!(state, Some(State::Error | State::SendError | State::Unknown))
     }
 
-    /// Uses another key for writes than the card's, until the connection is re-established.
+    /// Uses another key for writes than the card's key, until the connection is re-established.
     pub(crate) const fn write_with(&mut self, key: u32) {
         if let Some(near) = &mut self.near {
             near.write_key = key;
@@ -130,12 +130,13 @@ impl Link {
         self.near_mut()?.reset()
     }
 
-    /// Posts a receive for a notice or a message again.
+    /// Reposts a receive for a notice or a message.
     pub(crate) fn repost(&mut self, name: Name) -> io::Result<()> {
         self.near_mut()?.repost(name)
     }
 
-    /// Returns whether a write can be carried; `bytes_max` is the port's longest message.
+    /// Returns whether the connection can carry a write; `bytes_max` is the port's maximum message
+    /// length.
     #[inline]
     pub(crate) fn fits(&self, write: &Write, bytes_max: usize) -> bool {
         let inside = |offset: usize, bytes: usize| {
@@ -153,7 +154,7 @@ impl Link {
     }
 
     /// Posts a list that fits and has room, with the request that follows it. Returns true if
-    /// something was posted: a list without bytes is done at once.
+    /// something was posted; a list without bytes is complete at once.
     pub(crate) fn post_writes(
         &mut self,
         buffers: &mut SendBuffers,
@@ -251,7 +252,7 @@ impl Link {
         at(far.target, offset).ok()
     }
 
-    /// Returns whether an area is within local memory that the connection writes from.
+    /// Returns whether an area is within local memory from which the connection writes.
     #[inline]
     pub(crate) fn has_own_area(&self, area: Area, length: usize) -> bool {
         let Some(near) = &self.near else { return false };
@@ -264,7 +265,8 @@ impl Link {
     }
 }
 
-/// Returns local memory by its region: the connection's own, or another.
+/// Returns the local memory of a region: the connection's own memory, or other memory in the same
+/// domain.
 fn source_of<'m>(
     (region, source): (Region, &'m MemoryRegion),
     others: &'m [OtherMemory],
@@ -282,7 +284,7 @@ struct Request<'r> {
     range: Option<(&'r MemoryRegion, usize, usize)>,
     is_inline: bool,
     token: Option<Token>,
-    /// Requests a completion in any case.
+    /// Whether a completion is requested in any case.
     is_signalled: bool,
 }
 

@@ -10,9 +10,9 @@ use crate::status::WorkStatus;
 pub struct Loss {
     /// The cause that the core receives.
     pub cause: LossCause,
-    /// The status of the first request that failed; `None` if the loss was found otherwise.
+    /// The status of the first request that failed; `None` if the loss was detected in another way.
     pub status: Option<WorkStatus>,
-    /// The vendor's error code for it.
+    /// The vendor's error code for that request.
     pub vendor_error: u32,
     /// The state of the queue pair at that moment.
     pub queue_pair: Option<&'static str>,
@@ -29,7 +29,7 @@ impl Loss {
         Self { reason: Some(reason), ..Self::of(LossCause::Unreachable) }
     }
 
-    /// Returns the remedy for an unreachable peer; the reason has its own, if there is one.
+    /// Returns the remedy for an unreachable peer. If the reason is known, its own remedy is used.
     pub(crate) fn advice(&self) -> &'static str {
         match self.reason {
             Some(_) => "",

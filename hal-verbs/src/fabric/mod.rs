@@ -1,8 +1,8 @@
 //! The fabric over reliable connections, one per peer.
 //!
 //! A write of the core becomes one RDMA write from the registered local row into the peer's copy of
-//! it. All writes of a list go to the device with one doorbell, and only every n-th is signalled;
-//! short ones and guards go inline. See [`crate`] for the promises.
+//! it. All writes of a list go to the device with one doorbell, and only every n-th request is
+//! signalled. Short writes and guards are sent inline. See [`crate`] for the promises.
 //!
 //! | module | subject |
 //! |---|---|
@@ -79,16 +79,16 @@ use crate::protocol::{Counters, Notice};
 use crate::settings::WriteOrder;
 use crate::site::{Builder, Handshake, JoinError, NOTICES_MAX, Rows, Shared, ViewCost};
 
-/// Lists with a token that are in flight, or done but not polled. Beyond this number, a post with a
-/// token is refused for now.
+/// Maximum number of lists with a token that are in flight, or complete but not polled. Beyond this
+/// number, a post with a token is refused for now.
 const TOKENS_MAX: usize = 1024;
 
 /// The fabric of one member in one view, over the memory and the connections that [`Site::view`]
-/// made.
+/// creates.
 ///
 /// [`Site::view`]: crate::Site::view
 pub struct Verbs {
-    // The first field, so that no queue pair outlives the memory it writes to.
+    // This is the first field, so that no queue pair outlives the memory to which it writes.
     links: Vec<Link>,
     /// The index of the connection to each peer's copy of the local row, by rank; `None` for this
     /// member's rank.
@@ -102,9 +102,9 @@ pub struct Verbs {
     copies: Vec<MemoryRegion>,
     builder: Arc<Builder>,
     commands: Commands,
-    /// The objects that all connections share, once they are made.
+    /// The objects that all connections share, once they have been created.
     shared: Option<Arc<Shared>>,
-    /// The reason why an object could not be made, until it is reported.
+    /// The reason why an object could not be created, until it has been reported.
     failure: Option<JoinError>,
     /// Number of lost peers whose row's connection may still accept their writes.
     unsealed: usize,
@@ -119,36 +119,37 @@ pub struct Verbs {
     done: VecDeque<Token>,
     /// Number of tokens of lists in flight.
     waiting: usize,
-    /// Whether a request was flushed for a reason that is not known yet: see [`Peer`].
+    /// Whether a request has been flushed for a reason that is not known yet: see [`Peer`].
     has_flushed: bool,
     /// Readiness and losses that `poll` has not reported yet.
     untold: usize,
-    /// Whether a peer rang.
+    /// Whether a peer has rung this member.
     rung: bool,
-    /// Whether room became free for a post that was refused.
+    /// Whether room has become free for a post that was refused.
     retry_due: bool,
-    /// Whether this member sleeps or is about to.
+    /// Whether this member sleeps or is about to sleep.
     armed: bool,
-    /// Whether lists travel as updates because devices keep no order between writes.
+    /// Whether lists are sent as updates because devices keep no order between writes.
     goes_by_updates: bool,
-    /// Batches of completions that all receives for updates can fill; zero without updates.
+    /// Number of batches of completions that all receives for updates can fill; zero without
+    /// updates.
     update_batches: usize,
     counters: Counters,
-    /// Whether the cost of the view was logged.
+    /// Whether the cost of the view has been logged.
     is_cost_told: bool,
 }
 
 const fn assert_send<T: Send>() {}
-// The fabric moves to the polling thread.
+// The fabric is moved to the polling thread.
 const _: () = assert_send::<Verbs>();
 
-/// The parts from which a fabric is made.
+/// The components from which a fabric is created.
 pub(crate) struct Parts {
     pub(crate) view: ViewId,
     pub(crate) links: Vec<Link>,
     pub(crate) regions: Vec<RegionLink>,
     pub(crate) builder: Builder,
-    /// The place where its commands are run.
+    /// The queue of the workers that run the fabric's commands.
     pub(crate) place: Place,
     pub(crate) handshake: Handshake,
     pub(crate) block_store: BlockStore,
@@ -158,7 +159,7 @@ pub(crate) struct Parts {
 }
 
 impl Verbs {
-    /// Creates a fabric and starts making its objects.
+    /// Creates a fabric, and starts to create its objects.
     pub(crate) fn new(parts: Parts) -> Self {
         let members = parts.builder.rows().members().len();
         let goes_by_updates = parts.write_order == WriteOrder::ByUpdates;
@@ -215,26 +216,26 @@ impl Verbs {
         &self.counters
     }
 
-    /// Returns the objects made for the view so far.
+    /// Returns the objects that have been created for the view so far.
     #[must_use]
     pub fn cost(&self) -> ViewCost {
         self.builder.cost()
     }
 
-    /// Returns the rows that this fabric writes from and that its peers write to.
+    /// Returns the rows from which this fabric writes and to which its peers write.
     #[must_use]
     pub fn rows(&self) -> &Rows {
         self.builder.rows()
     }
 
-    /// Returns why a peer counts as lost, if it does.
+    /// Returns the reason why a peer counts as lost, or `None` if it does not.
     #[must_use]
     pub fn loss_of(&self, peer: Rank) -> Option<&Loss> {
         self.peers.get(peer.index())?.loss.as_ref()
     }
 
-    /// Returns the number of requests not known to be complete; of those without a completion, some
-    /// may be done.
+    /// Returns the number of requests that are not known to be complete. Unsignalled requests may
+    /// be complete without being known to be.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.links.iter().map(|link| link.queue.in_flight()).sum()
@@ -250,7 +251,7 @@ impl Verbs {
         match self.peers[to.index()].stage {
             Stage::Live => Ok(link),
             Stage::Awaited | Stage::Tried | Stage::SmallPassed => Err(ErrorKind::QueueFull),
-            // The peer reported that it cut this member off, so it need not be dead.
+            // The peer has reported that it cut this member off, so it need not be dead.
             Stage::Lost if self.is_denied(to) => Err(ErrorKind::Revoked),
             Stage::Departed | Stage::Cut | Stage::Lost => Err(ErrorKind::PeerLost),
         }
@@ -330,7 +331,7 @@ impl Verbs {
         None
     }
 
-    /// Returns the next event that was found but not reported.
+    /// Returns the next event that has been found but not reported.
     #[inline]
     fn next_event(&mut self) -> Option<Event> {
         if let Some(token) = self.done.pop_front() {
@@ -354,8 +355,8 @@ impl Fabric for Verbs {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open; [`ErrorKind::WrongMemory`] if the view or the
-    /// memory is not the one made with the fabric, or the view has ended.
+    /// Fails with [`ErrorKind::Other`] if the view is open; and with [`ErrorKind::WrongMemory`] if
+    /// the view or the memory is not the one created with the fabric, or if the view has ended.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         if matches!(self.life, Life::Open(open) if open == view) {
             return Err(ErrorKind::Other);
@@ -369,7 +370,7 @@ impl Fabric for Verbs {
                 peer.ready_untold = true;
                 self.untold += 1;
             }
-            // The loss was found before it could be reported.
+            // The loss was found before `open`, when it could not be reported.
             self.untold += usize::from(peer.loss_untold);
         }
         Ok(())
@@ -425,11 +426,11 @@ impl Fabric for Verbs {
         self.next_event()
     }
 
-    /// A few rings may be unanswered at each peer. A further one is sent when an answer is
+    /// At most a few rings to each peer may be unanswered. A further ring is sent when an answer is
     /// processed, by the next `wake` or `poll`. So a member that rings must keep stepping.
     fn wake(&mut self, view: ViewId, to: Rank) {
         if let Ok(link) = self.target(view, to) {
-            // Answers to earlier rings may be waiting here.
+            // Answers to earlier rings may be waiting in the completion queue.
             self.take_batch();
             self.peers[to.index()].doorbell.wake();
             self.send_notices(link);

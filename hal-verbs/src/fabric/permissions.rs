@@ -1,13 +1,13 @@
-//! Regions whose owner decides by keys which peers may write: see `rights`.
+//! Regions whose owner decides, by means of keys, which peers may write: see `rights`.
 //!
 //! Each pair of members has one connection per region, in a protection domain of that region: the
-//! keys of a region's memory work on no connection of another. A post to a peer that granted no key
-//! is refused here, before it is sent. A write with a key that has been ended is refused by the
-//! owner's device and breaks the connection at both ends. It is then re-established: see
-//! `reconnect`.
+//! keys of a region's memory do not work on the connection of another region. A post to a peer that
+//! has granted no key is refused locally, before it is sent. A write with a revoked key is refused
+//! by the owner's device and breaks the connection at both ends. The connection is then
+//! re-established: see `reconnect`.
 //!
-//! A sleeping peer is rung once the writes to its region are acknowledged: the ring uses the rows'
-//! connection and would otherwise overtake them.
+//! A sleeping peer is rung once the writes to its region have been acknowledged, because the ring
+//! uses the rows' connection and would otherwise overtake the writes.
 
 use tramontane_core::fabric::{
     Area, ErrorKind, PermissionEvent, Permissions, Region, Token, WRITES_MAX, Write,
@@ -21,7 +21,7 @@ use crate::adapter::Operation;
 use crate::status::WorkStatus;
 
 impl Verbs {
-    /// Returns a change of permissions that is known without querying the device.
+    /// Returns a change of permissions that has been found without querying the device.
     pub(crate) fn told_permission(&mut self) -> Option<PermissionEvent> {
         self.permissions.events.pop_front()
     }
@@ -47,7 +47,7 @@ impl Verbs {
         self.region_index(peer, region).ok_or(ErrorKind::OutOfRange)
     }
 
-    /// Returns whether a region's connection can be posted to.
+    /// Checks whether a region's connection can be posted to.
     fn passable(&self, index: usize) -> Result<(), ErrorKind> {
         match self.regions[index].way {
             Way::Open => Ok(()),
@@ -128,7 +128,7 @@ impl Verbs {
         }
     }
 
-    /// Arranges that a sleeping peer is rung once the writes to its regions are acknowledged.
+    /// Ensures that a sleeping peer is rung once the writes to its regions have been acknowledged.
     pub(super) fn ring_for_regions(&mut self, peer: Rank) {
         for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
             if std::mem::take(&mut region.posted) {
@@ -160,7 +160,7 @@ impl Permissions for Verbs {
     fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         let index = self.region_of(view, peer, region)?;
         if let Err(error) = self.take_key(index) {
-            tracing::warn!(%peer, region = region.0, %error, "a key cannot be ended");
+            tracing::warn!(%peer, region = region.0, %error, "a key cannot be revoked");
             self.cut_peer(view, peer);
             return Err(ErrorKind::Other);
         }

@@ -24,7 +24,7 @@ use crate::status::WorkStatus;
 impl Verbs {
     /// Posts the first writes to a peer.
     pub(super) fn probe(&mut self, peer: Rank, row: usize) {
-        // Probes are not counted.
+        // The first writes are not counted.
         let mut uncounted = Counters::default();
         let Self { links, buffers, .. } = self;
         if links[row].post_probe(buffers, &mut uncounted).is_err() {

@@ -9,7 +9,7 @@ use crate::devices::{LinkLayer, PartitionKey};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// An empty write was acknowledged, but one of a full packet was not.
+    /// An empty write has been acknowledged, but a write of a full packet has not.
     FullPackets {
         /// The payload of a full packet in bytes.
         bytes: u32,
@@ -38,8 +38,8 @@ pub enum LossReason {
     NoLink,
 }
 
-/// A payload that passes even if larger packets are not configured: it fits into an Ethernet frame
-/// of 1500 bytes.
+/// A payload that always passes, even if larger packets are not configured: it fits into an
+/// Ethernet frame of 1500 bytes.
 const MTU_EVERYWHERE: u32 = 1024;
 
 impl fmt::Display for LossReason {

@@ -23,7 +23,7 @@ use crate::status::WorkStatus;
 
 impl Verbs {
     /// Handles a failed request on a region's connection: either the request was denied, or the
-    /// other end was reset. The rows' connection shows whether the peer itself is gone.
+    /// other end was reset. The rows' connection shows whether the peer itself has been lost.
     pub(super) fn fail_region(&mut self, link: usize, status: WorkStatus) {
         let Some(index) = self.regions.iter().position(|region| region.link == link) else {
             return;
@@ -37,7 +37,7 @@ impl Verbs {
         region.way = Way::Broken;
         let connection = &mut self.links[link];
         self.waiting -= connection.queue.waiting();
-        // If the reset fails, the queue pair is in error, which also stops it.
+        // If the reset fails, the queue pair is in the error state, which also stops it.
         let _ = connection.reset();
         let (peer, region) = (region.peer, region.region);
         let view = self.view;
@@ -54,7 +54,7 @@ impl Verbs {
         self.waiting -= self.links[link].queue.waiting();
         let is_given_up = self.links[link].queue.in_flight() > 0;
         if self.links[link].reconnect(REGION_ACCESS, epoch).is_err() {
-            // All attempts have failed: without its connection to the region the peer would wait
+            // All attempts have failed. Without its connection to the region, the peer would wait
             // forever.
             region.way = Way::Broken;
             self.fail_post(link);
@@ -65,7 +65,7 @@ impl Verbs {
         region.way = Way::Asked;
         region.due = Some(Notice::Reconnect { region: region.number, epoch });
         if is_given_up {
-            // Whether the write has landed is unknown.
+            // It is unknown whether the write has landed.
             let region = region.region;
             let view = self.view;
             self.permissions.push(PermissionEvent::Denied { view, peer, region });
@@ -87,7 +87,7 @@ impl Verbs {
             return;
         }
         if !epoch::is_later(epoch, region.epoch) {
-            // The peer will receive our later epoch.
+            // The peer will receive the later epoch of this end.
             return;
         }
         let link = region.link;
@@ -101,7 +101,7 @@ impl Verbs {
         region.epoch = epoch;
         region.ring_at = None;
         if is_denied {
-            // Whether the write has landed is unknown.
+            // It is unknown whether the write has landed.
             let (peer, region) = (region.peer, region.region);
             let view = self.view;
             self.permissions.push(PermissionEvent::Denied { view, peer, region });
@@ -112,7 +112,7 @@ impl Verbs {
         self.restored(index);
     }
 
-    /// Handles the peer's answer.
+    /// Handles the peer's answer to a start of a new epoch.
     pub(super) fn reconnect_answered(&mut self, peer: Rank, number: u8, epoch: u32) {
         let Some(index) = self.region_numbered(peer, number) else { return };
         if self.regions[index].epoch == epoch && self.regions[index].way == Way::Asked {

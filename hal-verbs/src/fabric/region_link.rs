@@ -1,5 +1,5 @@
-//! Regions as this member has them: its own, its connections to the peers' regions, and changes of
-//! permissions.
+//! The regions of a member: its own regions, its connections to the peers' regions, and the changes
+//! of permissions.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,11 +14,11 @@ use crate::protocol::{Announcer, EndedKeys, Holder, Notice};
 /// The access that queue pairs allow: keys alone decide which writes are accepted.
 pub(crate) const REGION_ACCESS: Access = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
 
-/// One of this member's regions: the source of keys.
+/// One of this member's regions, for which keys are created.
 #[derive(Debug)]
 pub(crate) struct OwnRegion {
     pub(crate) domain: ProtectionDomain,
-    /// The registration with which peers read.
+    /// The registration through which peers read.
     pub(crate) memory: Arc<MemoryRegion>,
 }
 
@@ -34,7 +34,7 @@ impl OwnRegion {
 pub(super) enum Way {
     /// Both ends are up.
     Open,
-    /// This end is up in a new epoch, and the other has not answered.
+    /// This end is up in a new epoch, and the other end has not answered.
     Asked,
     /// A write was denied, or the owner's end was reset.
     Broken,
@@ -46,23 +46,23 @@ pub(crate) struct RegionLink {
     pub(super) link: usize,
     pub(super) peer: Rank,
     pub(super) region: Region,
-    /// The region's number in the list of regions, which notices use.
+    /// The region's number in the list of regions, which notices use to identify it.
     pub(super) number: u8,
-    /// The registration with which the peer may write to this member's region, if it may.
+    /// The registration through which the peer may write to this member's region, if it may.
     pub(super) key: Option<MemoryRegion>,
-    /// Keys that the peer had before.
+    /// Revoked keys that the peer has had.
     pub(super) ended: EndedKeys,
     /// The announcements of the key to the peer.
     pub(super) announcer: Announcer,
     /// The key with which this member may write to the peer's region, if it knows one.
     pub(super) holder: Holder,
-    /// Whether a post was refused for lack of a key.
+    /// Whether a post has been refused for lack of a key.
     pub(super) refused: bool,
     pub(super) way: Way,
     pub(super) epoch: u32,
     /// The notice to send next.
     pub(super) due: Option<Notice>,
-    /// Whether anything was posted here since the last ring.
+    /// Whether anything has been posted on this connection since the last ring.
     pub(super) posted: bool,
     /// The number of completed requests at which the peer is rung.
     pub(super) ring_at: Option<u64>,
@@ -89,7 +89,7 @@ impl RegionLink {
     }
 }
 
-/// Changes of permissions that were not polled yet.
+/// Changes of permissions that have not been polled yet.
 #[derive(Debug)]
 pub(crate) struct PermissionQueue {
     pub(super) events: VecDeque<PermissionEvent>,
@@ -98,7 +98,7 @@ pub(crate) struct PermissionQueue {
 
 impl PermissionQueue {
     pub(super) fn new(links: usize) -> Self {
-        // Each region's connection has at most one meaningful event of each kind.
+        // Each region's connection has at most one event of each kind that still matters.
         let most = links.saturating_mul(4).max(1);
         Self { events: VecDeque::with_capacity(most), most }
     }
@@ -109,7 +109,7 @@ impl PermissionQueue {
 
     pub(super) fn push(&mut self, event: PermissionEvent) {
         if self.events.contains(&event) {
-            // The latest event counts.
+            // Only the latest event counts.
             self.events.retain(|other| *other != event);
         }
         if self.events.len() < self.most {

@@ -1,4 +1,4 @@
-//! Sleep, and the descriptor that ends it: the completion channel.
+//! Sleep, and the descriptor that ends it, which is that of the completion channel.
 
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,8 @@ impl Verbs {
     }
 
     /// Reads the channel's events, processes their completions, and requests the next event.
-    /// Notices are answered here: so a sleeping member stays asleep when a peer falls asleep too.
+    /// Notices are answered at this point, so a sleeping member stays asleep when a peer falls
+    /// asleep too.
     fn take_channel(&mut self) {
         let Some(completions) = &self.completions else { return };
         while completions.take_event() {}

@@ -1,14 +1,15 @@
-//! The keys with which peers write to this member's regions: made at a grant, ended when the right
-//! is revoked.
+//! The keys with which peers write to this member's regions. A key is created at a grant, and ends
+//! when the right is revoked.
 //!
-//! Some drivers ignore the access flags of a queue pair, and on others a reset revokes nothing; all
-//! refuse a key that was ended. Therefore a peer's right is its key, which is new at each grant:
-//! that of a registration of the region's memory for that peer. Reads use another key, which every
-//! peer has from the start and which never changes.
+//! Some drivers ignore the access flags of a queue pair, and on others a reset revokes nothing, but
+//! all refuse a key that has ended. Therefore a peer's right is its key, which is new at each
+//! grant: that of a registration of the region's memory for that peer. Reads use another key, which
+//! every peer has from the start and which never changes.
 //!
 //! # Invariants
-//! - A new key is never one that was ended, for any peer of the region, since the connection to
-//!   that peer was last re-established: a late write never finds its key given to another peer.
+//! - A new key differs from all keys that have ended, for any peer of the region, since the
+//!   connection to that peer was last re-established. So a late write never finds that its key has
+//!   been given to another peer.
 //! - `crate::protocol::keys` defines how a peer learns its key.
 
 use std::io;
@@ -21,14 +22,14 @@ use super::region_link::Way;
 use crate::adapter::MemoryRegion;
 use crate::protocol::Notice;
 
-/// The attempts to get another key if a device returns one that was just ended.
+/// Maximum number of attempts to get another key if a device returns a key that has just ended.
 const TRIES: usize = 4;
 
 impl Verbs {
-    /// Makes a new key for a peer, and announces it.
+    /// Creates a new key for a peer, and announces it.
     pub(super) fn give_key(&mut self, index: usize) -> Result<(), ErrorKind> {
         if self.regions[index].ended.is_full() {
-            // After this no earlier write is accepted, so the ended keys may be forgotten.
+            // After this, no earlier write is accepted, so the ended keys may be forgotten.
             self.make_anew(index)?;
         }
         let key = self.new_key(index)?;
@@ -44,7 +45,7 @@ impl Verbs {
         let region = &mut self.regions[index];
         let Some(key) = region.key.take() else { return Ok(()) };
         if region.announcer.may_be_known(key.remote_key()) {
-            // Writes with the key may be in flight.
+            // Writes with the key may still be in flight.
             region.ended.push(key.remote_key());
         }
         region.announcer.tell(None);
@@ -55,16 +56,17 @@ impl Verbs {
     pub(super) fn take_keys(&mut self, peer: Rank) {
         for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
             if let Some(Err(error)) = region.key.take().map(MemoryRegion::end) {
-                tracing::warn!(%peer, %error, "a key cannot be ended");
+                tracing::warn!(%peer, %error, "a key cannot be revoked");
             }
         }
     }
 
-    /// Makes a key with which no write can be in flight.
+    /// Creates a key with which no write can be in flight.
     fn new_key(&mut self, index: usize) -> Result<MemoryRegion, ErrorKind> {
         let number = self.regions[index].number;
         let own = self.own_regions.get(usize::from(number)).ok_or(ErrorKind::OutOfRange)?;
-        // Kept until another key is found: the device never returns a key that is in use.
+        // These registrations are kept until another key has been found, because the device never
+        // returns a key that is in use.
         let mut refused: [Option<MemoryRegion>; TRIES] = [const { None }; TRIES];
         for slot in &mut refused {
             let made = own.register().map_err(|error| {
@@ -76,8 +78,8 @@ impl Verbs {
             }
             *slot = Some(made);
         }
-        // The device has few keys: connections on which writes with the last one may be in flight
-        // are stopped.
+        // The device has few keys, so the connections on which writes with the last key may be in
+        // flight are stopped.
         let made = refused[TRIES - 1].take().ok_or(ErrorKind::Other)?;
         for other in 0..self.regions.len() {
             let region = &self.regions[other];
@@ -88,14 +90,14 @@ impl Verbs {
         Ok(made)
     }
 
-    /// Returns whether a write of any peer may be in flight with an ended key of a region.
+    /// Returns whether a write by any peer may be in flight with an ended key of a region.
     fn is_under_way(&self, number: u8, key: u32) -> bool {
         let mut of_region = self.regions.iter().filter(|region| region.number == number);
         of_region.any(|region| region.ended.contains(key))
     }
 
-    /// Renews the key after a region's connection was re-established at this end, in an epoch that
-    /// the peer knows or will learn.
+    /// Renews the key after this end of a region's connection has been re-established, in an epoch
+    /// that the peer knows or will learn.
     pub(super) fn renew_key(&mut self, index: usize) {
         let region = &mut self.regions[index];
         region.ended.clear();
@@ -105,7 +107,7 @@ impl Verbs {
         }
     }
 
-    /// Handles a peer's notice about a key. Returns false if the peer broke the protocol.
+    /// Handles a peer's notice about a key. Returns false if the peer has violated the protocol.
     pub(super) fn hear_of_key(&mut self, peer: Rank, notice: Notice) -> bool {
         let (Notice::KeyLow { region: number, .. }
         | Notice::KeyHigh { region: number, .. }
@@ -134,7 +136,7 @@ impl Verbs {
         true
     }
 
-    /// Sends the notices that are due about a region's key; returns false if there is no room.
+    /// Sends the notices that are due about a region's key. Returns false if there is no room.
     pub(super) fn send_key_notices(&mut self, row: usize, index: usize) -> bool {
         let region = &self.regions[index];
         let (number, epoch) = (region.number, region.epoch);
@@ -153,7 +155,7 @@ impl Verbs {
         true
     }
 
-    /// Sends a peer the notices that are due to it.
+    /// Sends a peer all notices that are due to it.
     pub(super) fn tell_peer(&mut self, peer: Rank) {
         if let Some(row) = self.rows_to[peer.index()] {
             self.send_notices(row);
@@ -170,7 +172,7 @@ mod tests {
     use crate::{Limits, Site, ViewOptions};
 
     #[test]
-    fn shared_key_of_region_is_read_only() {
+    fn key_shared_for_a_region_is_read_only() {
         let network = Network::new(1, Clock::Virtual);
         let device = network.add_device(Profile::strict());
         let site = Site::open(&device.wanted(), &Limits::default(), None).expect("it opens");

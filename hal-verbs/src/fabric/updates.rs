@@ -10,8 +10,8 @@
 //!   update has arrived, not that it has been applied.
 //! - *A member that does not poll sees nothing.* Updates are applied wherever completions are
 //!   processed: by `poll` before it reports that nothing happened, by `arm` before it allows this
-//!   member to sleep, and during sleep. A node polls in each step and checks once more after it has
-//!   armed.
+//!   member to sleep, and during sleep. A node polls in each step, and checks once more after it
+//!   has armed.
 //! - A member that processes nothing receives no more than its receives hold; further posts to it
 //!   are refused as for a full queue.
 
@@ -24,7 +24,7 @@ use crate::protocol::Name;
 use crate::protocol::update::{UPDATE_BYTES_MAX, Update};
 
 impl Verbs {
-    /// Applies an update that arrived.
+    /// Applies an update that has arrived.
     #[inline(never)]
     pub(super) fn take_update(&mut self, name: Name, rank: Rank, completion: &Completion) {
         self.counters.updates_taken += 1;

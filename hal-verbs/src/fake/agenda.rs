@@ -1,4 +1,4 @@
-//! Future events, by their time.
+//! Scheduled events of a network, ordered by time.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The one lock over a network's hardware, and the progress of its time.
+//! The single lock on a network's hardware, and the progress of the network's time.
 
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ pub enum Clock {
     ///
     /// [`Network::run_until`]: super::Network::run_until
     Virtual,
-    /// The machine's clock. Each call first carries out what is due, and a thread of the network
-    /// does so for sleepers.
+    /// The machine's clock. Each call first carries out the events that are due; a thread of the
+    /// network does so for threads that sleep.
     Real,
 }
 
@@ -26,14 +26,14 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether this thread is in a call of a fake device: allocations inside a call would not
-/// happen with a real device.
+/// Returns whether this thread is in a call of a fake device. Allocations inside such a call would
+/// not happen with a real device.
 #[must_use]
 pub fn is_inside_call() -> bool {
     INSIDE.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Marks this thread as inside a call while it exists.
+/// Marks this thread as inside a call as long as the value exists.
 struct Inside(bool);
 
 impl Inside {
@@ -64,8 +64,8 @@ struct Shared {
     started: Instant,
 }
 
-/// The hardware of a network, shared by all objects. Dropping the last of them ends the network's
-/// thread.
+/// The hardware of a network, shared by all its objects. Dropping the last of them ends the
+/// network's thread.
 #[derive(Debug)]
 pub(super) struct Core {
     shared: Arc<Shared>,

@@ -15,7 +15,7 @@ use crate::adapter::{BATCH, Completion};
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionQueue(pub(super) Arc<Made>);
 
-/// The queue that is destroyed when the last clone is dropped.
+/// The queue itself, which is destroyed when the last clone is dropped.
 #[derive(Debug)]
 pub(super) struct Made {
     context: Context,

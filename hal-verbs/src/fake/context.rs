@@ -19,7 +19,7 @@ use crate::devices::{Gid, GidKind, Interface, LinkLayer};
 #[derive(Clone, Debug)]
 pub(crate) struct Context(pub(super) Arc<Opened>);
 
-/// The context that is closed when the last clone is dropped.
+/// The context itself, which is closed when the last clone is dropped.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) core: Arc<Core>,

@@ -50,40 +50,40 @@ pub struct CommandCount {
     pub count: u64,
 }
 
-/// Event counts, which show what a run reached.
+/// Event counts, which show how much of the device's behaviour a run has reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pieces placed later than they arrived.
+    /// Number of pieces that were placed later than they arrived.
     pub placed_late: u64,
-    /// Pieces placed before older ones.
+    /// Number of pieces that were placed before older ones.
     pub placed_out_of_order: u64,
-    /// Requests whose content was read at execution instead of at the post.
+    /// Number of requests whose content was read at execution instead of at the post.
     pub read_late: u64,
-    /// Requests carried out although the queue pair's access flags forbid them.
+    /// Number of requests that were carried out although the queue pair's access flags forbid them.
     pub flags_ignored: u64,
-    /// Moves to RESET that led to ERROR.
+    /// Number of moves to RESET that led to ERROR.
     pub resets_to_error: u64,
-    /// Requests and receives flushed.
+    /// Number of requests and receives that were flushed.
     pub flushed: u64,
     /// Requests refused.
     pub refused: u64,
-    /// Requests that found no receive.
+    /// Number of requests that found no receive.
     pub not_ready: u64,
-    /// Retransmissions of requests.
+    /// Number of retransmissions of requests.
     pub sent_again: u64,
-    /// Requests received twice.
+    /// Number of requests that were received twice.
     pub seen_twice: u64,
-    /// Messages lost at random.
+    /// Number of messages that were lost at random.
     pub lost: u64,
-    /// Messages that led nowhere: no such address or queue pair, a port that is down, a link that
-    /// is cut.
+    /// Number of messages that led nowhere: no such address or queue pair, a port that is down, a
+    /// link that is cut.
     pub nowhere: u64,
-    /// Messages lost because their packets were too long.
+    /// Number of messages that were lost because their packets were too long.
     pub too_long: u64,
-    /// Completion queues that overflowed.
+    /// Number of completion queues that overflowed.
     pub overruns: u64,
-    /// Faults carried out.
+    /// Number of faults that were carried out.
     pub faults: u64,
-    /// Objects destroyed because their process was killed.
+    /// Number of objects that were destroyed because their process was killed.
     pub killed_objects: u64,
 }

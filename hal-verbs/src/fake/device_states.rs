@@ -23,7 +23,8 @@ impl Network {
         });
     }
 
-    /// Makes a device report its failure without any other symptom: no flush, no failing call.
+    /// Makes a device report its failure without any other symptom: no requests are flushed, and no
+    /// calls fail.
     pub fn announce_failure(&self, device: &DeviceName) {
         self.on_device(device, |hardware, device| {
             hardware.tell_all(device, AsyncEvent::DeviceFatal);

@@ -8,7 +8,8 @@ use super::link::Link;
 /// A fault, a change or a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A process is killed: the kernel destroys its objects one by one. Its calls fail from now on.
+    /// A process is killed: the kernel destroys its objects one by one, and its calls fail from now
+    /// on.
     Kill {
         /// The context that the process had opened.
         context: ContextId,

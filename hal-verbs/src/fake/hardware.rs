@@ -33,7 +33,7 @@ pub(super) enum FakeEvent {
     Answer(FakeAnswer),
     /// A piece is placed.
     Place(u64),
-    /// There was no answer for too long.
+    /// An answer has been outstanding for too long.
     TimedOut { pair: u64, epoch: u64 },
     /// A peer that had no receive posted may have one now.
     TryAgain { pair: u64, epoch: u64 },
@@ -52,7 +52,7 @@ pub(super) struct Device {
     pub(super) is_fatal: bool,
     pub(super) next_number: u32,
     pub(super) next_key: u32,
-    /// Keys of registrations that ended.
+    /// Keys of registrations that have ended, which may be reused.
     pub(super) free_keys: Vec<u32>,
 }
 
@@ -72,12 +72,12 @@ impl Device {
 pub(super) struct OpenContext {
     pub(super) device: usize,
     pub(super) events: VecDeque<AsyncEvent>,
-    /// Counts the waiting events.
+    /// Descriptor that counts the waiting events.
     pub(super) channel: Arc<OwnedFd>,
     pub(super) is_killed: bool,
-    /// The cost of commands since it was last taken.
+    /// The cost of commands since the last call that took it.
     pub(super) command_ns: u64,
-    /// The cost of workers' commands, while a worker runs some.
+    /// The cost of a worker's commands, while a worker is running some.
     pub(super) worker_ns: Option<u64>,
     pub(super) commands: Vec<CommandCount>,
 }
@@ -104,11 +104,11 @@ pub(super) struct Queue {
     pub(super) vector: u32,
     pub(super) is_armed: bool,
     pub(super) has_overrun: bool,
-    /// Counts the waiting events.
+    /// Descriptor that counts the waiting events.
     pub(super) channel: Arc<OwnedFd>,
 }
 
-/// A completion that was not taken.
+/// A completion that has not been taken.
 #[derive(Debug)]
 pub(super) struct CompletionEntry {
     pub(super) completion: Completion,
@@ -125,17 +125,17 @@ pub(super) struct Spot {
     pub(super) offset: usize,
 }
 
-/// Bytes that arrived but are not in memory yet.
+/// Bytes that have arrived but are not in memory yet.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// The queue pair that accepted them.
+    /// The queue pair that accepted the bytes.
     pub(super) pair: u64,
     pub(super) region: u64,
     pub(super) offset: usize,
     pub(super) bytes: Vec<u8>,
 }
 
-/// The whole hardware.
+/// The hardware of a network as a whole.
 #[derive(Debug)]
 pub(super) struct Hardware {
     pub(super) now: u64,
@@ -183,7 +183,7 @@ impl Hardware {
         self.last_id
     }
 
-    /// Carries out what is due by this time, which then is the present.
+    /// Carries out what is due by the given time, which then becomes the current time.
     pub(super) fn run_until(&mut self, ns: u64) {
         while let Some((at, event)) = self.agenda.take_due(ns) {
             self.now = self.now.max(at);
@@ -267,7 +267,7 @@ impl Hardware {
 
 /// Adds an event to a descriptor.
 pub(super) fn count_up(channel: &OwnedFd) {
-    // This fails only at 2^64 - 1 of them.
+    // This fails only if 2^64 - 1 events are waiting.
     let _ = rustix::io::write(channel, &1_u64.to_ne_bytes());
 }
 
@@ -276,7 +276,7 @@ pub(super) fn count_down(channel: &OwnedFd) -> bool {
     rustix::io::read(channel, &mut [0; 8]).is_ok()
 }
 
-/// Creates a descriptor that is readable while events wait.
+/// Creates a descriptor that is readable while events are waiting.
 pub(super) fn new_channel() -> io::Result<Arc<OwnedFd>> {
     use rustix::event::{EventfdFlags, eventfd};
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;

@@ -1,4 +1,4 @@
-//! Names of fake devices and of their openings.
+//! Names of fake devices and of the contexts opened on them.
 
 use std::fmt;
 

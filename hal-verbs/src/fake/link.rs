@@ -1,4 +1,4 @@
-//! Ports as ends of paths, and the defects of a path.
+//! Ports as the ends of paths, and the defects of a path.
 
 /// A port of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

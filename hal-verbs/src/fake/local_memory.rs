@@ -9,7 +9,8 @@ pub(super) const LOCAL_LENGTH: u32 = 1;
 pub(super) const LOCAL_PROTECTION: u32 = 4;
 
 impl Hardware {
-    /// Returns the region and offset of a range of local memory, if its key is valid for the range.
+    /// Returns the region and offset of a range of local memory, if its key is valid for that
+    /// range.
     fn local(&self, id: u64, range: LocalBytes, access: Access) -> Result<(u64, usize), u32> {
         let pair = self.pairs.get(&id).ok_or(LOCAL_PROTECTION)?;
         let found = self.keys.get(&(pair.device, range.key)).ok_or(LOCAL_PROTECTION)?;

@@ -1,4 +1,5 @@
-//! The limit on a process's locked memory, which holds registrations and the rings of queues.
+//! The limit on the memory that a process may lock. Registrations and the rings of queues count
+//! towards it.
 
 use std::io;
 

@@ -11,12 +11,12 @@ use super::hardware::{Hardware, Region};
 use super::profile::Keys;
 use crate::adapter::{Access, Pages};
 
-/// A protection domain: the separation of queue pairs from memory that is not theirs. A clone is
-/// the same domain.
+/// A protection domain, which separates queue pairs from memory that does not belong to them. A
+/// clone refers to the same domain.
 #[derive(Clone, Debug)]
 pub(crate) struct ProtectionDomain(pub(super) Arc<Domain>);
 
-/// The domain that ends when the last clone is dropped.
+/// The domain itself, which ends when the last clone is dropped.
 #[derive(Debug)]
 pub(super) struct Domain {
     pub(super) context: Context,
@@ -149,7 +149,7 @@ impl Hardware {
         }
     }
 
-    /// Ends a registration. Acknowledged writes have landed; no other write lands after this.
+    /// Ends a registration. Acknowledged writes have landed, and no other write lands after this.
     pub(super) fn destroy_region(&mut self, id: u64) {
         self.place_all(|piece| piece.region == id);
         let device = self.regions.get(&id).and_then(|region| self.devices.get(region.device));

@@ -1,8 +1,8 @@
-//! A simulated verbs device for tests: deterministic, and with every freedom that verbs leave to a
-//! device.
+//! A simulated verbs device for tests. It is deterministic, and has every freedom that verbs leave
+//! to a device.
 //!
 //! A [`Network`] connects devices, each with its [`Profile`]. Members open a device by its name, as
-//! they open any other:
+//! they open any other device:
 //!
 //! ```text
 //! let network = Network::new(seed, Clock::Real);
@@ -25,10 +25,10 @@
 //!
 //! # Rules
 //! A reliable connection as in the InfiniBand specification, volume 1, chapters 9 to 11, as far as
-//! this project uses it. Requests execute in order, each once. A forbidden request is refused and
-//! breaks the connection. An unanswered request is retransmitted and finally given up. Outstanding
-//! requests are flushed when a connection breaks. A message travels as a whole; its packets are
-//! only counted.
+//! this project uses it. Requests execute in order, each of them once. A forbidden request is
+//! refused and breaks the connection. An unanswered request is retransmitted and finally given up.
+//! Outstanding requests are flushed when a connection breaks. A message travels as a whole; its
+//! packets are only counted.
 //!
 //! # Invariants
 //! - The same seed and the same calls in virtual time produce the same run.

@@ -1,4 +1,4 @@
-//! The interface of a network of fake devices.
+//! A network of fake devices, as tests use it.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -13,8 +13,8 @@ use super::profile::{GidEntry, Profile};
 use super::registry;
 use crate::devices::{Devices, GidKind, LinkLayer};
 
-/// A network of fake devices. A clone is the same network. After the last is dropped, the devices
-/// can no longer be opened, but opened ones continue to work.
+/// A network of fake devices. A clone refers to the same network. After the last clone has been
+/// dropped, the devices can no longer be opened, but opened devices continue to work.
 #[derive(Clone, Debug)]
 pub struct Network {
     core: Arc<Core>,
@@ -32,13 +32,13 @@ impl Drop for Names {
 }
 
 impl Network {
-    /// Creates a network without devices. The seed decides everything random.
+    /// Creates a network without devices. The seed determines everything that is random.
     #[must_use]
     pub fn new(seed: u64, clock: Clock) -> Self {
         Self { core: Core::new(seed, clock), names: Arc::default() }
     }
 
-    /// Adds a device, which can be opened by its name from now on.
+    /// Adds a device, which can then be opened by its name.
     #[must_use]
     pub fn add_device(&self, profile: Profile) -> DeviceName {
         let device = self.core.with(|hardware| {
@@ -57,7 +57,7 @@ impl Network {
         DeviceName(name)
     }
 
-    /// Describes a device as [`Devices::discover`] would list it, by opening it for a moment.
+    /// Describes a device as [`Devices::discover`] would list it, by opening it briefly.
     ///
     /// # Errors
     /// Fails if the device has failed.
@@ -77,8 +77,8 @@ impl Network {
         self.core.with(|hardware| hardware.agenda.next_at())
     }
 
-    /// Carries out what is due by this time, which then is the present. Only for
-    /// [`Clock::Virtual`]; a time in the past changes nothing.
+    /// Carries out what is due by the given time, which then becomes the current time. Only for
+    /// [`Clock::Virtual`]. A time in the past changes nothing.
     pub fn run_until(&self, ns: u64) {
         if self.core.is_virtual() {
             self.core.with(|hardware| hardware.run_until(ns));
@@ -96,9 +96,9 @@ impl Network {
         })
     }
 
-    /// Returns the cost of commands on a context since the last call, in nanoseconds. In virtual
-    /// time it has no other effect. Workers' commands are not included: their outcomes are delayed
-    /// by their cost.
+    /// Returns the cost in nanoseconds of the commands on a context since the last call. In virtual
+    /// time, the cost has no other effect. Workers' commands are not included, because their
+    /// outcomes are delayed by their cost.
     #[must_use]
     pub fn take_command_ns(&self, context: ContextId) -> u64 {
         self.core.with(|hardware| {
@@ -136,7 +136,7 @@ impl Network {
         self.core.with(|hardware| hardware.strike(fault));
     }
 
-    /// Injects a fault at this time; at once, if it is in the past.
+    /// Injects a fault at the given time, or at once if that time is in the past.
     pub fn inject_at(&self, ns: u64, fault: Fault) {
         self.core.with(|hardware| {
             let at = ns.max(hardware.now);
@@ -158,7 +158,7 @@ impl Network {
     }
 }
 
-/// Returns a profile whose ports have addresses that no other device of the network has.
+/// Returns a profile whose ports have addresses that no other device in the network has.
 fn addressed(mut profile: Profile, device: usize) -> Profile {
     let number = u16::try_from(device + 1).unwrap_or(u16::MAX);
     for (index, port) in (0_u16..).zip(&mut profile.ports) {

@@ -1,4 +1,4 @@
-//! A queue pair: its two halves, and what is posted to it.
+//! A queue pair: its two halves, and the requests and receives posted to it.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ pub(super) struct Pair {
     pub(super) number: u32,
     pub(super) limits: QueuePairLimits,
     pub(super) state: State,
-    /// Incremented whenever all posts are discarded.
+    /// Number of times that all posts have been discarded.
     pub(super) epoch: u64,
     pub(super) port: u8,
     /// The partition's index in the port's table.
@@ -43,14 +43,14 @@ impl Pair {
     }
 }
 
-/// The state of a queue pair about its remote end.
+/// The state that a queue pair keeps about its remote end.
 #[derive(Debug)]
 pub(super) struct Responder {
     pub(super) route: Route,
     pub(super) expected: u32,
-    /// Whether the sender knows what is expected, and nothing has arrived since.
+    /// Whether the sender has been told which packet is expected, and no packet has arrived since.
     pub(super) is_told: bool,
-    /// The time at which everything received is in memory.
+    /// The time by which everything received is in memory.
     pub(super) placed_by: u64,
     pub(super) answers_by: u64,
 }
@@ -66,15 +66,15 @@ impl Responder {
 /// configured.
 const NOT_READY_RETRIES: u8 = 6;
 
-/// The requests that a queue pair sends and waits for.
+/// The requests that a queue pair sends and for whose answers it waits.
 #[derive(Debug, Default)]
 pub(super) struct Requester {
     pub(super) way: Option<(Route, SendTimes)>,
     /// Unanswered requests, oldest first.
     pub(super) requests: VecDeque<Request>,
-    /// How many of those were sent.
+    /// Number of these requests that have been sent.
     pub(super) sent: usize,
-    /// How many of those are reads.
+    /// Number of these requests that are reads.
     pub(super) reads: usize,
     /// Number of requests posted so far.
     pub(super) posted: u64,
@@ -92,7 +92,7 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    /// Returns the destination and the retransmission times.
+    /// Returns the destination and the retransmission times, once they are known.
     pub(super) const fn way(&self) -> Option<(Route, SendTimes)> {
         self.way
     }
@@ -124,7 +124,8 @@ impl Requester {
         self.requests.push_back(request);
     }
 
-    /// Returns whether a packet was sent, or is the one before the oldest unanswered.
+    /// Returns whether a packet has been sent and is unanswered, or is the one before the oldest
+    /// unanswered packet.
     pub(super) fn knows(&self, packet: u32) -> bool {
         let oldest = self.requests.front().filter(|_| self.sent > 0);
         let newest = self.sent.checked_sub(1).and_then(|index| self.requests.get(index));
@@ -134,7 +135,7 @@ impl Requester {
         })
     }
 
-    /// Marks all unanswered requests to be sent again.
+    /// Marks all unanswered requests for retransmission.
     pub(super) fn rewind(&mut self) {
         (self.sent, self.reads) = (0, 0);
     }

@@ -36,7 +36,7 @@ impl Hardware {
         self.devices.iter().enumerate().find_map(ports)
     }
 
-    /// Returns whether traffic flows at a port.
+    /// Returns whether traffic flows through a port.
     pub(super) fn is_up(&self, place: PathPlace) -> bool {
         let device = self.devices.get(place.device);
         device.is_some_and(|device| {
@@ -44,8 +44,8 @@ impl Hardware {
         })
     }
 
-    /// Returns the travel time of a message, or `None` if it is lost, possibly at random. `packet`
-    /// is the length of its longest packet.
+    /// Returns the travel time of a message, or `None` if the message is lost, possibly at random.
+    /// `packet` is the length of the message's longest packet.
     pub(super) fn journey_ns(
         &mut self,
         from: PathPlace,

@@ -1,14 +1,14 @@
-//! The placement of a write's bytes in memory: at once, or piece by piece in another order.
+//! The placement of a write's bytes in memory: at once, or piece by piece in a different order.
 
 use super::hardware::{FakeEvent, Hardware, Piece, Spot};
 use super::profile::Placement;
 
-/// Bytes of a piece if the bytes of one write are reordered: a cache line.
+/// Size of a piece in bytes, if the bytes of one write are reordered: a cache line.
 const PIECE_BYTES: usize = 64;
 
 impl Hardware {
-    /// Accepts bytes that are within a region; returns the time at which all of the connection's
-    /// bytes are in memory.
+    /// Accepts bytes that are within a region. Returns the time by which all bytes received on the
+    /// connection are in memory.
     pub(super) fn land(&mut self, pair: u64, spot: Spot, bytes: Vec<u8>) -> u64 {
         let Spot { region, offset } = spot;
         let device = self.regions.get(&region).map_or(0, |region| region.device);
@@ -48,13 +48,13 @@ impl Hardware {
         last
     }
 
-    /// Returns the time at which everything that a connection accepted so far is in memory.
+    /// Returns the time by which everything that a connection has accepted so far is in memory.
     pub(super) fn placed_by(&self, pair: u64) -> u64 {
         let responder = self.pairs.get(&pair).and_then(|pair| pair.responder.as_ref());
         responder.map_or(self.now, |responder| responder.placed_by.max(self.now))
     }
 
-    /// Places a piece, if it is not placed yet.
+    /// Places a piece, unless it has already been placed.
     pub(super) fn place(&mut self, id: u64) {
         if let Some(piece) = self.pieces.remove(&id) {
             self.store(piece.region, piece.offset, &piece.bytes);
@@ -71,7 +71,7 @@ impl Hardware {
     /// Stores bytes in memory.
     pub(super) fn store(&self, region: u64, offset: usize, bytes: &[u8]) {
         if let Some(region) = self.regions.get(&region) {
-            // The bytes are in bounds: that was checked when they were accepted.
+            // The bytes are in bounds, which was checked when they were accepted.
             let _ = region.pages.writer().apply(offset, bytes);
         }
     }

@@ -1,4 +1,5 @@
-//! The properties of a device: its limits, its ports, and its use of each freedom that verbs leave.
+//! The properties of a device: its limits, its ports, and how it uses each freedom that verbs leave
+//! it.
 
 use std::net::Ipv6Addr;
 
@@ -8,12 +9,12 @@ use crate::devices::{DataInOrder, DeviceLimits, GidKind, LinkLayer, PartitionKey
 /// The order in which a device places the bytes of one connection's writes into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// In the order in which the writes were posted, each at once.
+    /// In the order in which the writes were posted, each write at once.
     #[default]
     InOrder,
     /// Each write at once, but the writes of a connection in any order. A write may even land
-    /// before an older one to the same bytes, which then stay old. Adaptive routing and relaxed
-    /// ordering do this.
+    /// before an older write to the same bytes, which then keep the older content. Adaptive routing
+    /// and relaxed ordering do this.
     WritesReordered,
     /// In pieces of 64 bytes, each at its own time.
     BytesReordered,
@@ -22,45 +23,45 @@ pub enum Placement {
 /// The effect of a queue pair's move to RESET.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResetMeans {
-    /// Nothing more lands, and all posts are forgotten.
+    /// Nothing more lands, and all posts are discarded.
     #[default]
     Reset,
-    /// All posts are forgotten, but writes of the peer land until the queue pair is connected
-    /// again, goes to ERROR or is destroyed.
+    /// All posts are discarded, but writes of the peer land until the queue pair is connected
+    /// again, moves to ERROR or is destroyed.
     NothingRevoked,
-    /// The queue pair goes to ERROR: all posts are flushed with completions. A second move to RESET
-    /// resets it; without that, it cannot be initialised.
+    /// The queue pair moves to ERROR: all posts are flushed with completions. A second move to
+    /// RESET resets the queue pair; without that, it cannot be initialised.
     Error,
 }
 
-/// The inline bytes that a device grants for a request.
+/// The number of inline bytes that a device grants if a number is requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InlineGrant {
     /// Exactly the requested number. A request above the device's limit is refused.
     #[default]
     AsAsked,
-    /// The next multiple of 64, within the limit; more is refused.
+    /// The next multiple of 64, within the limit; a request above the limit is refused.
     RoundedUp,
     /// At most half of the device's limit. Nothing is refused.
     Less,
 }
 
-/// The numbering of keys by a device.
+/// The way in which a device numbers its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keys {
     /// Consecutive numbers, never reused.
     #[default]
     Consecutive,
-    /// Keys are drawn at random.
+    /// Random numbers.
     Drawn,
-    /// The key of the last registration that ended is reused with another lowest byte: after 256
-    /// reuses it is the same.
+    /// The key of the last registration that ended is reused with a different lowest byte. After
+    /// 256 reuses it is the same again.
     Reused,
     /// The key of the last registration that ended is reused at once.
     ReusedAtOnce,
 }
 
-/// The meaning of seven retries.
+/// The meaning that a device gives to seven retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SevenRetries {
     /// Seven retries.
@@ -75,9 +76,9 @@ pub enum SevenRetries {
 pub struct GidEntry {
     /// The address; all zero in an empty entry.
     pub address: Ipv6Addr,
-    /// The packet format with this address, on Ethernet.
+    /// The packet format that is used with this address, on Ethernet.
     pub kind: GidKind,
-    /// Whether packets to and from it arrive.
+    /// Whether packets to and from this address arrive.
     pub is_routed: bool,
 }
 
@@ -101,7 +102,7 @@ pub struct PortProfile {
     pub message_bytes_max: u32,
     /// Whether routes without a GID header (GRH) are refused.
     pub needs_global_route: bool,
-    /// Whether the port says so.
+    /// Whether the port reports that it requires a GID header.
     pub tells_of_global_route: bool,
     /// Whether traffic can flow at the start.
     pub is_up: bool,
@@ -143,50 +144,50 @@ pub struct Profile {
     pub limits: DeviceLimits,
     /// The number of completion vectors.
     pub completion_vectors: u32,
-    /// The most bytes that a process may lock on it, if there is a limit: registrations, and the
-    /// rings of its queues.
+    /// Maximum number of bytes that a process may lock on the device, if there is a limit.
+    /// Registrations and the rings of queues count.
     pub locked_bytes_max: Option<u64>,
     /// The device's ports, numbered from 1.
     pub ports: Vec<PortProfile>,
     /// The travel time of a packet to another device.
     pub latency_ns: u64,
-    /// The largest random addition to that, drawn for each message. A connection's messages stay in
-    /// order.
+    /// Maximum random addition to the travel time, drawn for each message. A connection's messages
+    /// stay in order.
     pub jitter_ns: u64,
     /// The sending speed of a port, in bytes per microsecond; zero means no limit.
     pub bytes_per_us: u64,
-    /// The order of placement.
+    /// The order in which writes are placed in memory.
     pub placement: Placement,
-    /// The longest delay from a piece's arrival to its placement, if [`Profile::placement`] or
-    /// [`Profile::completes_before_visible`] allow one.
+    /// Maximum delay from a piece's arrival to its placement, if [`Profile::placement`] or
+    /// [`Profile::completes_before_visible`] allow a delay.
     pub placement_delay_ns: u64,
     /// Whether the sender's completion may come before everything is placed.
     pub completes_before_visible: bool,
-    /// The longest delay from the post to the execution of a request, when bytes that are not
-    /// inline are read; a retransmission reads them again. Zero: they are read at the post.
+    /// Maximum delay from the post to the execution of a request, at which bytes that are not
+    /// inline are read; a retransmission reads them again. If zero, they are read at the post.
     pub late_read_ns: u64,
-    /// Whether a queue pair's access flags deny nothing.
+    /// Whether a queue pair's access flags have no effect.
     pub ignores_access_flags: bool,
-    /// The effect of RESET.
+    /// The effect of moving a queue pair to RESET.
     pub reset: ResetMeans,
     /// Whether completions of a queue pair stay in the completion queue when it is reset or
     /// destroyed.
     pub keeps_completions: bool,
-    /// The inline bytes that are granted.
+    /// The number of inline bytes that is granted.
     pub inline: InlineGrant,
-    /// The time of each kernel command that creates, destroys, changes or queries an object.
+    /// The duration of each kernel command that creates, destroys, changes or queries an object.
     pub command_ns: u64,
-    /// The additional time for a queue pair's move to RTR.
+    /// The additional duration of a queue pair's move to RTR.
     pub ready_to_receive_ns: u64,
     /// The firmware's floor for timeout exponents.
     pub timeout_exponent_min: u8,
-    /// The largest factor by which a timeout is stretched: verbs allow up to four.
+    /// Maximum factor by which a timeout is stretched: verbs allow up to four.
     pub timeout_stretch_max: u8,
     /// The meaning of seven retries.
     pub seven_retries: SevenRetries,
-    /// The most retransmissions of a request, even if more were requested.
+    /// Maximum number of retransmissions of a request, even if more were requested.
     pub retries_max: u8,
-    /// Whether the completions of flushed receives come before that of the failed request: verbs
+    /// Whether the completions of flushed receives precede that of the failed request. Verbs
     /// promise an order only within each of a connection's two queues.
     pub flushes_receives_first: bool,
     /// Whether a request sent while the port has no link ends its connection at once, with flushes
@@ -202,7 +203,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Returns a device that uses no freedom at all and says so, with the number of a NIC.
+    /// Returns a device that uses none of its freedoms and reports that, with the vendor number of
+    /// a NIC.
     #[must_use]
     pub fn strict() -> Self {
         Self {
@@ -248,8 +250,8 @@ impl Profile {
         }
     }
 
-    /// Returns software RoCE, as far as this project knows it: strict, with its vendor number, and
-    /// with seven retries that never end.
+    /// Returns software RoCE, as far as this project knows it: strict, with the vendor number of
+    /// software RoCE, and with seven retries that never end.
     #[must_use]
     pub fn soft_roce() -> Self {
         Self {
@@ -263,8 +265,8 @@ impl Profile {
         }
     }
 
-    /// Returns a device whose freedoms a seed decides. Properties that do not vary between NICs of
-    /// one kind stay: number, limits and ports.
+    /// Returns a device whose freedoms are determined by a seed. Properties that do not vary
+    /// between NICs of one kind stay the same: number, limits and ports.
     #[must_use]
     pub fn drawn(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -298,7 +300,7 @@ impl Profile {
 }
 
 impl Profile {
-    /// A device that places out of order never claims order.
+    /// Corrects a profile so that a device that places writes out of order never claims order.
     fn honest(self) -> Self {
         match (self.placement, self.data_in_order) {
             (Placement::InOrder, _) | (_, DataInOrder::NotKnown) => self,

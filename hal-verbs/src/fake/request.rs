@@ -5,7 +5,7 @@ use crate::adapter::Operation;
 /// Packet numbers have 24 bits.
 pub(super) const PACKET_MASK: u32 = 0x00ff_ffff;
 
-/// Returns how far a packet's number is ahead of another.
+/// Returns by how much a packet's number is ahead of another.
 pub(super) const fn ahead(packet: u32, of: u32) -> u32 {
     packet.wrapping_sub(of) & PACKET_MASK
 }
@@ -33,13 +33,13 @@ pub(super) struct Request {
     pub(super) is_signalled: bool,
     /// The content, if it was read at the post.
     pub(super) content: Option<Vec<u8>>,
-    /// The earliest time of execution.
+    /// The earliest time at which the request may be executed.
     pub(super) not_before: u64,
     /// The request's number among all posts.
     pub(super) number: u64,
     pub(super) first_packet: u32,
     pub(super) packets: u32,
-    /// The local error of the request.
+    /// The local error with which the request fails, if there is one.
     pub(super) failure: Option<u32>,
 }
 

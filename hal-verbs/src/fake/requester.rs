@@ -1,5 +1,5 @@
-//! The sending half of a queue pair: requests are sent in order, are answered in order, and
-//! retransmitted if no answer arrives.
+//! The sending half of a queue pair. Requests are sent and answered in order, and are retransmitted
+//! if no answer arrives.
 
 use super::hardware::{FakeEvent, Hardware};
 use super::local_memory::LOCAL_LENGTH;

@@ -15,7 +15,7 @@ const REMOTE_OPERATION: u32 = 11;
 
 /// The outcome of a request.
 enum Outcome {
-    /// Done, to be answered at that time.
+    /// The request has been executed, and is to be answered at that time.
     Done(u64),
     Read(Vec<u8>),
     Refused(u32),
@@ -23,7 +23,7 @@ enum Outcome {
 }
 
 impl Region {
-    /// Returns the offset of a range in the region, if it is within bounds.
+    /// Returns the offset of a range in the region, if the range is within bounds.
     pub(super) fn offset(&self, address: u64, length: u32) -> Option<usize> {
         let offset = address.checked_sub(self.address)?;
         let end = offset.checked_add(u64::from(length))?;
@@ -87,8 +87,8 @@ impl Hardware {
         is_named.then_some(id)
     }
 
-    /// Handles a request out of sequence: a repeated one is answered again, and one that is ahead
-    /// shows that others are missing.
+    /// Handles a request out of sequence: a repeated request is answered again, and a request that
+    /// is ahead shows that others are missing.
     fn out_of_sequence(&mut self, id: u64, message: &FakeMessage) {
         let now = self.now;
         let Some(responder) = self.pairs.get_mut(&id).and_then(|pair| pair.responder.as_mut())
@@ -112,7 +112,7 @@ impl Hardware {
         }
     }
 
-    /// Sends an answer at this time; a connection's answers stay in order.
+    /// Sends an answer at the given time. A connection's answers stay in order.
     fn answer(&mut self, id: u64, message: &FakeMessage, at: u64, says: Says) {
         let packet = match &says {
             Says::Read { content, .. } => u32::try_from(content.len()).unwrap_or(u32::MAX),
@@ -141,7 +141,7 @@ impl Hardware {
                 self.execute_write(id, *target, content, *immediate)
             }
             Body::Read { target, length } => {
-                // A read pushes the writes before it into memory.
+                // A read pushes all earlier writes into memory.
                 self.place_all(|piece| piece.pair == id);
                 match self.read_remote(id, *target, *length) {
                     Ok(content) => Outcome::Read(content),
@@ -170,7 +170,7 @@ impl Hardware {
             return self.done_at(id, placed_by);
         };
         let Some(receive) = self.take_receive(id) else { return Outcome::NotReady };
-        // Once notified, the receiver may read all of it.
+        // Once notified, the receiver may read everything that has arrived.
         self.place_all(|piece| piece.pair == id);
         if let Some(spot) = found {
             self.store(spot.region, spot.offset, content);
@@ -230,7 +230,8 @@ impl Hardware {
         }
     }
 
-    /// Checks all rights and returns the address; `None` for no bytes, whose key is not checked.
+    /// Checks all rights, and returns the address. Returns `None` for a request without bytes,
+    /// whose key is not checked.
     fn remote(
         &mut self,
         id: u64,
@@ -266,7 +267,7 @@ impl Hardware {
         Some(content)
     }
 
-    /// Copies bytes of local memory like the processor itself: no rights are checked.
+    /// Copies bytes of local memory as the processor itself does, without checking rights.
     pub(super) fn read_anywhere(&self, device: usize, range: LocalBytes) -> Option<Vec<u8>> {
         let found = *self.keys.get(&(device, range.key))?;
         let offset = self.regions.get(&found)?.offset(range.address, range.length)?;

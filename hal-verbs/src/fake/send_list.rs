@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::request::{LocalBytes, Request};
 use crate::adapter::{LocalRange, Operation, REQUESTS_MAX};
 
-/// Reusable room for one list.
+/// Reusable memory for one list.
 pub(crate) struct SendBuffers {
     requests: Vec<Request>,
 }
@@ -16,7 +16,7 @@ impl SendBuffers {
     }
 }
 
-/// A list under construction. It borrows the memory that it names until it is posted.
+/// A list under construction. It borrows the memory that it refers to until it is posted.
 pub(crate) struct SendList<'l> {
     requests: &'l mut Vec<Request>,
     memory: PhantomData<LocalRange<'l>>,

@@ -83,7 +83,7 @@ impl Hardware {
         }
     }
 
-    /// Destroys one object of a killed process, or several if that takes no time.
+    /// Destroys one object of a killed process, or several objects if destruction takes no time.
     pub(super) fn destroy_next(&mut self, context: u64, oldest_first: bool, step_ns: u64) {
         loop {
             let regions = self.regions.iter().filter(|(_, it)| it.context == context);

@@ -1,5 +1,5 @@
-//! Settings that connections and queues have passed to a device, for tests of options, and the
-//! device properties outside the attributes.
+//! The settings that connections and queues have passed to a device, for tests of options, and the
+//! device properties that are not among the attributes.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::devices::{PartitionKey, Service};
 /// The settings of a connection on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// How switches and routers treat the packets.
+    /// The treatment of the packets by switches and routers.
     pub service: Service,
     /// The index of the partition in the port's table.
     pub partition_index: u16,
@@ -75,7 +75,7 @@ impl Hardware {
 }
 
 impl Context {
-    /// Returns the properties outside the attributes.
+    /// Returns the properties that are not among the attributes.
     pub(crate) fn features(&self) -> DeviceFeatures {
         self.0.core.with(|hardware| {
             let profile = hardware.check(self.0.id).map(|device| &device.profile);

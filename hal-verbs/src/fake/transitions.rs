@@ -70,7 +70,7 @@ impl Hardware {
         Ok((id, number, inline_bytes_max))
     }
 
-    /// Destroys a queue pair. Acknowledged writes have landed; no other write lands after this.
+    /// Destroys a queue pair. Acknowledged writes have landed, and no other write lands after this.
     pub(super) fn destroy_pair(&mut self, id: u64) {
         self.place_all(|piece| piece.pair == id);
         let Some(pair) = self.pairs.remove(&id) else { return };
@@ -227,7 +227,7 @@ impl Hardware {
         }
     }
 
-    /// Posts requests. If one is refused, those before it are in flight.
+    /// Posts requests. If one of them is refused, the requests before it are in flight.
     pub(super) fn post(&mut self, id: u64, requests: &[Request]) -> io::Result<()> {
         for request in requests {
             self.post_one(id, request.clone())?;

@@ -1,5 +1,5 @@
-//! The cost of workers' commands in virtual time: there are no other threads, so the code that acts
-//! as a worker asks here how long the commands would take.
+//! The cost of workers' commands in virtual time. There are no other threads, so the code that acts
+//! as a worker asks this module how long the commands would take.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::hardware::FakeEvent;
 pub(crate) struct WorkTime(Context);
 
 impl Context {
-    /// Returns the time of workers, if it is virtual.
+    /// Returns the workers' time, if it is virtual.
     pub(crate) fn work_time(&self) -> Option<WorkTime> {
         self.0.core.is_virtual().then(|| WorkTime(self.clone()))
     }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_interface_has_its_address() {
+    fn loopback_interface_is_found_by_its_address() {
         assert!(interfaces_with(Ipv4Addr::LOCALHOST.into()).contains(&"lo".to_owned()));
         assert!(interfaces_with("192.0.2.1".parse().expect("an address")).is_empty());
     }

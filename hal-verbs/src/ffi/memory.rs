@@ -9,7 +9,7 @@ use super::libibverbs::{ibv_alloc_pd, ibv_dealloc_pd, ibv_dereg_mr, ibv_mr, ibv_
 use super::{Context, check, last_error};
 use crate::adapter::{Access, Pages};
 
-/// A protection domain: it separates queue pairs from memory that is not theirs.
+/// A protection domain, which separates queue pairs from memory that does not belong to them.
 #[derive(Debug)]
 pub(crate) struct ProtectionDomain {
     raw: NonNull<ibv_pd>,

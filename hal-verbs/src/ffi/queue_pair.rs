@@ -56,7 +56,7 @@ impl QueuePair {
         // limits.
         let raw = unsafe { ibv_create_qp(domain.raw(), &raw mut attributes) };
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
-        // SAFETY: just made.
+        // SAFETY: the queue pair has just been created.
         let number = unsafe { raw.as_ref() }.qp_num;
         Ok(Self {
             raw,
@@ -72,12 +72,12 @@ impl QueuePair {
         self.number
     }
 
-    /// Returns how many bytes may go inline: at least as many as requested.
+    /// Returns the number of bytes that can be sent inline: at least as many as requested.
     pub(crate) const fn inline_bytes_max(&self) -> u32 {
         self.inline_bytes_max
     }
 
-    /// Forgets the connection and all posts, without completions for them. After this returns,
+    /// Discards the connection and all posts, without completions for them. After this returns,
     /// nothing more is read or written here.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
         self.change(ibv_qp_state::IBV_QPS_RESET, 0, |_| {})
@@ -101,8 +101,8 @@ impl QueuePair {
         })
     }
 
-    /// Moves the queue pair from initialised to connected: sets the remote end's address. From now
-    /// on its packets are accepted.
+    /// Moves the queue pair from initialised to connected: sets the remote end's address. From then
+    /// on, its packets are accepted.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         let mask = ibv_qp_attr_mask::IBV_QP_AV
             | ibv_qp_attr_mask::IBV_QP_PATH_MTU
@@ -110,9 +110,9 @@ impl QueuePair {
             | ibv_qp_attr_mask::IBV_QP_RQ_PSN
             | ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC
             | ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER;
-        /// 0.64 ms: how long the remote end waits if no receive is posted.
+        /// 0.64 ms: the time for which the remote end waits if no receive is posted.
         const NOT_READY_TIMER: u8 = 12;
-        /// The limit on routers along the path.
+        /// Maximum number of routers along the path.
         const HOPS_MAX: u8 = 64;
         self.change(ibv_qp_state::IBV_QPS_RTR, mask, |attributes| {
             attributes.path_mtu = route.mtu;
@@ -141,7 +141,7 @@ impl QueuePair {
         self.change(ibv_qp_state::IBV_QPS_RTS, mask, |attributes| {
             attributes.timeout = times.timeout_exponent;
             attributes.retry_cnt = times.retries;
-            // Less than 7, which means "forever".
+            // This is less than 7, which means "forever".
             attributes.rnr_retry = 6;
             attributes.sq_psn = times.first_packet;
             attributes.max_rd_atomic = times.reads_max;

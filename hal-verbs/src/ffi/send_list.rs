@@ -9,7 +9,7 @@ use super::libibverbs::{
 
 use crate::adapter::{LocalRange, Operation, REQUESTS_MAX, Target};
 
-/// Reusable room for one list.
+/// Reusable memory for one list.
 pub(crate) struct SendBuffers {
     pub(super) requests: Box<[ibv_send_wr; REQUESTS_MAX]>,
     pub(super) ranges: Box<[ibv_sge; REQUESTS_MAX]>,
@@ -29,7 +29,7 @@ impl SendBuffers {
     }
 }
 
-/// A list under construction. It borrows the memory that it names until it is posted.
+/// A list under construction. It borrows the memory that it refers to until it is posted.
 pub(crate) struct SendList<'l> {
     buffers: &'l mut SendBuffers,
     count: usize,

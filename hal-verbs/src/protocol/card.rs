@@ -1,5 +1,5 @@
-//! The card that a member sends to each peer: the address of its end of each connection, and the
-//! memory that the peer may use.
+//! The card that a member sends to each peer: it describes the address of the member's end of each
+//! connection, and the memory that the peer may use.
 //!
 //! All fields have fixed sizes, with the least significant byte first. Every field is checked
 //! before it is used. A card that does not fit is refused.
@@ -35,7 +35,7 @@ pub(crate) struct Card {
     /// Whether the member's packets must carry a GID header on InfiniBand too.
     pub(crate) has_global_route: bool,
     pub(crate) partition: PartitionKey,
-    /// The party that keeps the order of writes at this end; it must be the same at both ends.
+    /// The party that keeps the order of writes at this end. It must be the same at both ends.
     pub(crate) write_order: WriteOrder,
     pub(crate) links: Vec<CardLink>,
 }

@@ -47,7 +47,7 @@ pub struct Counters {
 
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, more: Self) {
-        // Lists every field, so that a forgotten counter does not compile.
+        // This lists every field, so that code that forgets a counter does not compile.
         let Self {
             lists,
             writes,

@@ -1,4 +1,4 @@
-//! Rings over a network: how writes by others wake a sleeping member without missed wakeups
+//! Rings over a network: how writes by others wake a sleeping member without a missed wakeup
 //! (IDL-1).
 //!
 //! A one-sided write raises no event at its destination (HAL-6), so rings are writes without bytes
@@ -296,7 +296,7 @@ impl Doorbell {
             }
             Notice::WakeSeen(count) => self.wake_seen(count),
             Notice::Retired => Heard::Retired,
-            // These concern regions.
+            // These notices concern regions, which handle them.
             Notice::Reconnect { .. }
             | Notice::Reconnected { .. }
             | Notice::KeyLow { .. }
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(bell.hear(Notice::Asleep, false), Heard::Nothing);
         assert_eq!(bell.due(), Due::RING);
         bell.sent(Due::RING);
-        // The peer woke, checked, and went back to sleep: nothing has been posted since.
+        // The peer woke, checked for work, and went back to sleep: nothing has been posted since.
         bell.hear(Notice::Asleep, false);
         assert_eq!(bell.due(), Due::empty());
         assert!(bell.rings_with_post());
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_arming_sends_one_notice() {
+    fn repeated_arming_sends_only_one_notice() {
         let mut bell = Doorbell::new();
         bell.arm();
         bell.sent(Due::ASLEEP);

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn key_arrives_in_halves_and_ends_at_once() {
+    fn key_arrives_in_halves_and_is_revoked_immediately() {
         let (mut owner, mut peer) = (Announcer::default(), Holder::default());
         assert_eq!(owner.next(3, 7), None);
         owner.tell(Some(0xdead_beef));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_keys_are_remembered_until_reconnection() {
+    fn revoked_keys_are_remembered_until_reconnection() {
         let mut ended = EndedKeys::new();
         let mut key = 100;
         while !ended.is_full() {

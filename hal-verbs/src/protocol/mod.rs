@@ -1,5 +1,5 @@
-//! The parts of the fabric that can be reasoned about and tested without a device: credits, rings,
-//! names, cards, updates, and the decision which end writes which block where.
+//! The code of the fabric that can be reasoned about and tested without a device: credits, rings,
+//! names, cards, updates, and the decision which end writes which block to which address.
 
 pub(crate) mod blocks;
 mod card;

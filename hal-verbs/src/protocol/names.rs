@@ -1,6 +1,6 @@
 //! Names of requests, by which a completion identifies its request.
 
-/// The number of bits for a request's number in its name.
+/// Number of bits that a request's number occupies in its name.
 const NUMBER_BITS: u32 = 47;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 const RECEIVE: u64 = 1 << NUMBER_BITS;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_number_exceeds_all_posted() {
+    fn stale_request_number_exceeds_all_posted_numbers() {
         assert!(Name::send(1, 5).number_from(6) > 1 << 40);
     }
 }

@@ -2,8 +2,8 @@
 //! signalled.
 //!
 //! Requests are numbered in the order in which they were posted. A reliable connection completes
-//! them in that order, so one completion covers all earlier requests, so only every n-th request
-//! has one (HAL-2).
+//! them in that order, so one completion covers all earlier requests. Therefore, only every n-th
+//! request needs a completion (HAL-2).
 //!
 //! # Invariants
 //! - `completed <= signalled <= posted`, and `posted - completed <= depth`.
@@ -26,7 +26,7 @@ pub(crate) struct Depths {
     pub(crate) signal_every: u32,
 }
 
-/// The requests in flight on one connection.
+/// The state of the requests in flight on one connection.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     depths: Depths,
@@ -69,8 +69,8 @@ impl SendQueue {
         self.in_flight().saturating_add(wanted) <= u64::from(depth)
     }
 
-    /// Returns the slot for a request's staged bytes; the slot is free, because the request that
-    /// used it is complete.
+    /// Returns the slot for a request's staged bytes. The slot is free, because the request that
+    /// used it before is complete.
     pub(crate) fn slot(&self, number: u64) -> usize {
         usize::try_from(number % u64::from(self.depths.depth.max(1))).unwrap_or(0)
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn full_queue_has_a_signalled_request() {
+    fn full_send_queue_contains_a_signalled_request() {
         for requests in 1..=4 {
             let mut queue = SendQueue::new(DEPTHS);
             while post(&mut queue, requests, None).is_some() {}

@@ -1,8 +1,9 @@
 //! The ranges, in the peer's copy of a row, that requests in flight may still change.
 //!
-//! If devices keep no order, writes in flight must not overlap: the older could land last, and a
-//! cell would appear to shrink. A write covered by an update has landed and is applied once the
-//! peer reports that it has processed the update. Until then its range is kept here.
+//! If devices keep no order, writes in flight must not overlap: the older one could land last, and
+//! a cell would appear to shrink. A write that is covered by an update has landed and is applied
+//! once the peer reports that it has processed the update. Until then, the write's range is kept
+//! here.
 //!
 //! # Invariant
 //! The number of ranges is bounded by the number of updates that credits allow, times the number of
@@ -36,7 +37,7 @@ impl Place {
     }
 }
 
-/// The ranges of requests in flight to one peer, oldest first.
+/// The ranges that requests in flight to one peer may change, oldest first.
 #[derive(Debug)]
 pub(crate) struct UnderWay(VecDeque<(u64, Place)>);
 
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_overlap_by_whole_groups() {
+    fn range_overlap_is_judged_by_eight_byte_groups() {
         let place = Place::of(100, 20);
         for (offset, length, meets) in
             [(120, 8, false), (119, 1, true), (88, 8, false), (96, 1, true), (0, 200, true)]
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn range_is_free_after_its_update() {
+    fn range_is_free_after_its_update_arrives() {
         let mut under_way = UnderWay::new();
         under_way.add(4, Place::of(0, 64));
         under_way.add(5, Place::of(64, 64));

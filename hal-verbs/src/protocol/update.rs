@@ -113,7 +113,7 @@ impl<'u> Update<'u> {
     }
 }
 
-/// An offset in the sender's row, and the bytes for it.
+/// A record of an update: an offset in the sender's row, and the bytes for it.
 type Record<'u> = (usize, &'u [u8]);
 
 /// Returns the first record, and the bytes after it.
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_lists_guards_fit_in_an_update() {
+    fn guards_of_longest_list_fit_one_update() {
         let mut update = UpdateWriter::new(0, false);
         for at in 0..WRITES_MAX {
             assert!(update.record(at * 64, 64).is_some());

@@ -1,9 +1,9 @@
 //! Creation of one member's memory and connections in one view.
 //!
-//! A view is made in parts, each a job of [`commands`](crate::commands): first the objects that all
-//! its connections share, then those of each peer. One registration serves all messages of the
-//! view. Staging memory, for guards and messages that do not go inline, is registered once per
-//! protection domain, and only if a connection needs it.
+//! The objects of a view are created in jobs of [`commands`](crate::commands): first the objects
+//! that all its connections share, then those for each peer. One registration serves all messages
+//! of the view. Staging memory, for guards and messages that are not sent inline, is registered
+//! once per protection domain, and only if a connection needs it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,8 +28,7 @@ use crate::protocol::{CardLink, Depths, SendQueue};
 use crate::settings::{Limits, RESERVE, WriteOrder};
 use crate::timing::LossTimes;
 
-/// The maker of a view's memory and connections at one member; connecting to peers is not part of
-/// it.
+/// Creates a view's memory and connections at one member, but does not connect them to peers.
 #[derive(Debug)]
 pub(crate) struct Builder {
     pub(super) context: Context,
@@ -46,7 +45,7 @@ pub(crate) struct Builder {
     pub(super) write_order: WriteOrder,
     pub(super) loss_times: LossTimes,
     pub(super) reads_max: u8,
-    /// The objects made so far.
+    /// The objects that have been created so far.
     pub(super) cost: Mutex<ViewCost>,
 }
 
@@ -61,7 +60,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns the sources of keys to this member's regions, in the order of the regions' numbers.
+    /// Returns this member's regions, for which keys are created, in the order of the regions'
+    /// numbers.
     pub(crate) fn own_regions(&self) -> Vec<OwnRegion> {
         let own = |region: &Domain| OwnRegion {
             domain: region.domain.clone(),
@@ -75,16 +75,17 @@ impl Shared {
 #[derive(Debug)]
 struct Domain {
     domain: ProtectionDomain,
-    /// The source memory: this member's row, a region, or the message slots.
+    /// The memory from which the connections write: this member's row, a region, or the message
+    /// slots.
     source: Arc<MemoryRegion>,
-    /// Other memory that is sent from or read into; in a region's domain, this member's row and the
-    /// other regions.
+    /// Other memory that is sent from or read into. In a region's domain, this is the member's row
+    /// and the other regions.
     others: Arc<[OtherMemory]>,
-    /// Memory for what does not go inline, once a connection needs it.
+    /// Memory for bytes that are not sent inline, once a connection needs it.
     staging: Mutex<Option<Arc<MemoryRegion>>>,
 }
 
-/// One peer's part of a view.
+/// The objects that a view needs for one peer.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// This end of each connection, in the order of the connections.
@@ -93,7 +94,7 @@ pub(crate) struct Prepared {
     pub(crate) copy: MemoryRegion,
 }
 
-/// The parameters of a connection that is not made yet.
+/// The parameters of a connection that has not been created yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) index: u16,
@@ -103,9 +104,9 @@ pub(super) struct Shape {
     pub(super) purpose: Purpose,
     pub(super) region: Region,
     pub(super) receives: u32,
-    /// Bytes of the source that may be written from.
+    /// Number of bytes of the source memory that may be written from.
     pub(super) own_bytes: usize,
-    /// Bytes to send inline, if the queue pair takes that many.
+    /// Number of bytes to send inline, if the queue pair supports that many.
     pub(super) inline_bytes_max: u32,
 }
 
@@ -114,7 +115,7 @@ impl Builder {
         &self.rows
     }
 
-    /// Returns the objects made so far.
+    /// Returns the objects that have been created so far.
     pub(crate) fn cost(&self) -> ViewCost {
         *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,7 +150,7 @@ impl Builder {
         self.shapes.iter().map(link).collect()
     }
 
-    /// Returns those of the connections that belong to regions.
+    /// Returns the connections that belong to regions.
     pub(super) fn region_links(&self) -> Vec<RegionLink> {
         let region_link = |shape: &Shape| match shape.purpose {
             Purpose::Region(number) => {
@@ -161,11 +162,11 @@ impl Builder {
         self.shapes.iter().filter_map(region_link).collect()
     }
 
-    /// Makes the objects that all connections share.
+    /// Creates the objects that all connections share.
     pub(crate) fn start(&self) -> Result<Shared, JoinError> {
         let (entries, vector) = (self.completions_max, self.completion_vector);
         let completions = CompletionQueue::on_vector(&self.context, entries, vector)
-            .map_err(|source| self.failed("make a completion queue", source))?;
+            .map_err(|source| self.failed("create a completion queue", source))?;
         let own = self.rows.pages(self.rows.own());
         let rows = self.domain(self.new_domain()?, own, Access::empty())?;
         let regions = self.regions.iter().map(|region| self.region_domain(*region));
@@ -174,10 +175,11 @@ impl Builder {
         Ok(Shared { completions, rows, regions, blocks })
     }
 
-    /// Makes the domain of a region's connections.
+    /// Creates the domain of a region's connections.
     fn region_domain(&self, region: Region) -> Result<Domain, JoinError> {
         let pages = self.rows.region_pages(region).ok_or(MISSING)?;
-        // The key that all peers have only reads; to write, each peer receives its own key.
+        // The key that all peers have allows only reads. To write, each peer receives a key of its
+        // own.
         let access = Access::LOCAL_WRITE | Access::REMOTE_READ;
         let made = self.domain(self.new_domain()?, pages, access)?;
         let own = self.rows.own();
@@ -192,15 +194,15 @@ impl Builder {
         Ok(Domain { others: others.into(), ..made })
     }
 
-    /// Makes the slots for messages about blocks, in the domain of all block memory.
+    /// Creates the slots for messages about blocks, in the domain of all block memory.
     fn messages(&self) -> Result<Domain, JoinError> {
         let pages = Pages::new(self.peers() * MESSAGE_MEMORY_BYTES).map(Arc::new);
         let pages = pages.map_err(|source| self.failed("take memory", source))?;
         self.domain(self.block_domain.clone(), &pages, Access::LOCAL_WRITE)
     }
 
-    /// Makes one peer's part: registers the copy of its row for that peer only, and makes its queue
-    /// pairs.
+    /// Creates the objects for one peer: registers the copy of its row for that peer only, and
+    /// creates its queue pairs.
     pub(crate) fn prepare(&self, shared: &Shared, peer: Rank) -> Result<Prepared, JoinError> {
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
         let copy = self.register(&shared.rows.domain, self.rows.pages(peer), access)?;
@@ -224,7 +226,7 @@ impl Builder {
             }
             Purpose::Blocks => (shared.blocks.as_ref().ok_or(MISSING)?, CardLink::default()),
         };
-        let failed = |source| self.failed("make a queue pair", source);
+        let failed = |source| self.failed("create a queue pair", source);
         let limits = QueuePairLimits {
             sends_max: self.limits.depth,
             receives_max: shape.receives,
@@ -283,7 +285,7 @@ impl Builder {
         Ok(Arc::clone(staging.insert(memory)))
     }
 
-    /// Returns the most bytes that one connection stages.
+    /// Returns the maximum number of bytes that one connection stages.
     fn staging_bytes(&self) -> usize {
         usize::try_from(self.limits.depth).unwrap_or(0) * GUARD_BYTES_MAX
     }
@@ -294,7 +296,7 @@ impl Builder {
 
     fn new_domain(&self) -> Result<ProtectionDomain, JoinError> {
         let domain = ProtectionDomain::new(&self.context);
-        domain.map_err(|source| self.failed("make a protection domain", source))
+        domain.map_err(|source| self.failed("create a protection domain", source))
     }
 
     fn domain(
@@ -324,7 +326,8 @@ impl Builder {
     }
 }
 
-/// Cannot happen: regions and blocks are made before their connections.
+/// This cannot happen, because the memory of regions and blocks is created before their
+/// connections.
 const MISSING: JoinError = JoinError::BadOptions("a region without memory");
 
 /// Describes to a peer the first `bytes` of this memory.

@@ -51,7 +51,7 @@ mod tests {
     use crate::settings::INLINE_BYTES_USUAL;
 
     #[test]
-    fn ring_requests_are_whole_units() {
+    fn send_ring_size_rounds_up_to_whole_units() {
         assert_eq!(send_ring_bytes(64, 28), 64 * 64);
         assert_eq!(send_ring_bytes(64, 29), 64 * 128);
         assert_eq!(send_ring_bytes(128, 220), 128 * 256);
@@ -61,7 +61,7 @@ mod tests {
     /// With blocks and 64 members, the size used to be 18 MiB: 256 requests with 1024 inline bytes
     /// to each peer.
     #[test]
-    fn default_rings_of_64_members_stay_small() {
+    fn rings_for_64_members_use_under_4_mib() {
         let depth = Limits::default().depth;
         let a_peer = send_ring_bytes(depth, INLINE_BYTES_USUAL) + send_ring_bytes(depth, 40);
         assert!(63 * a_peer < 4 << 20, "{a_peer} bytes a peer");

@@ -116,13 +116,13 @@ pub enum JoinError {
     },
     /// The device failed while it was in use, and has not returned.
     #[error(
-        "{device} failed and has not come back: {why}; check the kernel's log (dmesg), bring the \
-         device back (`rdma link` lists devices), and start this member again"
+        "{device} failed and has not recovered: {why}; check the kernel's log (dmesg), restore the \
+         device (`rdma link` lists devices), and start this member again"
     )]
     DeviceGone {
         /// The device.
         device: String,
-        /// The state found instead.
+        /// The state in which the device was found instead.
         why: String,
     },
     /// The device keeps no order between writes, but a requested feature needs it.
@@ -247,18 +247,18 @@ mod tests {
                 needed: Some(1 << 20),
                 limit: Some(65_536),
             },
-            JoinError::LockedMemory { action: "make a queue pair", needed: None, limit: None },
+            JoinError::LockedMemory { action: "create a queue pair", needed: None, limit: None },
             JoinError::NoSuchVector { device: "rxe0".into(), wanted: 4, vectors: 4 },
             JoinError::TooMany { device: "rxe0".into(), what: "completions", most: 9, needed: 10 },
             JoinError::DeviceGone { device: "rxe0".into(), why: "no device".into() },
             JoinError::CgroupLimit {
-                action: "make a queue pair",
+                action: "create a queue pair",
                 device: "rxe0".into(),
                 resource: "hca_object".into(),
                 most: 7,
                 file: "/sys/fs/cgroup/rdma.max".into(),
             },
-            JoinError::CgroupRefused { action: "make a queue pair" },
+            JoinError::CgroupRefused { action: "create a queue pair" },
             JoinError::NotDenied { device: "rxe0".into() },
             JoinError::NoAnswer {
                 device: "rxe0".into(),
@@ -268,7 +268,11 @@ mod tests {
             },
             JoinError::NoWriteOrder { device: "mlx5_0".into(), what: "views" },
             JoinError::NotVisible { device: "mlx5_0".into() },
-            JoinError::Device { device: "rxe0".into(), action: "make a queue pair", source: io() },
+            JoinError::Device {
+                device: "rxe0".into(),
+                action: "create a queue pair",
+                source: io(),
+            },
         ];
         for error in errors {
             let text = error.to_string();
@@ -301,10 +305,10 @@ mod tests {
     #[test]
     fn queue_allocation_failure_names_the_memlock_limit() {
         let out_of_memory = io::Error::from_raw_os_error(12);
-        let found = JoinError::from_device("rxe0", "make a queue pair", out_of_memory);
+        let found = JoinError::from_device("rxe0", "create a queue pair", out_of_memory);
         assert!(matches!(found, JoinError::LockedMemory { needed: None, .. }));
         let text = found.to_string();
-        assert!(text.starts_with("cannot make a queue pair: this process may lock"), "{text}");
+        assert!(text.starts_with("cannot create a queue pair: this process may lock"), "{text}");
         assert!(text.contains("ulimit -l"), "{text}");
     }
 }

@@ -1,7 +1,7 @@
 //! Asynchronous events of the device, read in one place and passed to all views.
 //!
-//! All views of a site share one context, and an event of a context goes to the first reader.
-//! Therefore, only the site reads events ([`Site::check_device`]) and passes their meaning to every
+//! All views of a site share one context, and an event of a context goes to its first reader.
+//! Therefore, only the site reads events ([`Site::check_device`]); it passes their meaning to every
 //! view ([`Verbs::hear_device`]).
 //!
 //! | event | consequence |
@@ -174,7 +174,7 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
              the switch and the network interface (ip link)"
         ),
         AsyncEvent::PortActive(port) if port == choice.port => {
-            tracing::info!(device, port, "the port has its link back");
+            tracing::info!(device, port, "the port's link is up again");
         }
         event => tracing::debug!(device, ?event, "device event"),
     }
@@ -191,8 +191,8 @@ impl Site {
     }
 }
 
-/// Becomes readable when [`Site::check_device`] has events to read, and may stay readable once the
-/// device has failed.
+/// The descriptor becomes readable when [`Site::check_device`] has events to read, and may stay
+/// readable once the device has failed.
 impl AsFd for Site {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.context.as_fd()
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_queues_are_reported_to_views() {
+    fn failed_queues_are_reported_once_to_views() {
         let mut events = DeviceEvents::default();
         let told = [
             AsyncEvent::CompletionQueueError(7),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_port_loses_no_peer_and_is_requeried() {
+    fn port_change_loses_no_peer_and_is_requeried() {
         let told = [
             AsyncEvent::PortError(1),
             AsyncEvent::PortActive(1),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn event_reads_are_bounded() {
+    fn event_reads_per_poll_are_bounded() {
         let mut events = DeviceEvents::default();
         let (news, left) = take(&mut events, &[AsyncEvent::QueuePairError(3); 100]);
         assert_eq!((news.queue_pairs().len(), left), (64, 36));

@@ -1,4 +1,4 @@
-//! The data that the two ends of a connection exchange, and how each end uses it.
+//! The data that the two ends of a connection exchange, and the way in which each end uses it.
 
 use tramontane_core::ids::Rank;
 
@@ -9,7 +9,8 @@ use crate::protocol::blocks::MESSAGES_MAX;
 use crate::protocol::{Card, CardLink};
 use crate::settings::WriteOrder;
 
-/// Receives for notices on a row's connection: more than can be in flight at once.
+/// Maximum number of receives for notices on a row's connection: more than can be in flight at
+/// once.
 pub(crate) const NOTICES_MAX: u32 = 16;
 
 /// A connection to bring up.
@@ -19,7 +20,7 @@ pub(crate) struct Connection {
     pub(crate) far: FarEnd,
     /// The remote end's rights.
     pub(crate) access: Access,
-    /// Receives to post first.
+    /// Number of receives to post first.
     pub(crate) receives: u64,
 }
 
@@ -93,7 +94,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Returns whether the other end may have memory of this size.
+    /// Returns whether the memory at the other end may have this size.
     fn is_far_size(&self, purpose: Purpose, bytes: u64) -> bool {
         match purpose {
             Purpose::Row => u64::try_from(self.own_bytes) == Ok(bytes),
@@ -159,7 +160,8 @@ pub(crate) fn route_to(choice: &Choice, card: &Card, theirs: &CardLink, reads_ma
         remote_lid: card.lid,
         remote_number: theirs.number,
         remote_packet: theirs.first_packet,
-        // Both ends must agree: a packet with a GID header does not match a connection without one.
+        // Both ends must agree, because a packet with a GID header does not match a connection
+        // without one.
         is_global: choice.link_layer == LinkLayer::Ethernet
             || choice.service.has_global_route
             || card.has_global_route,

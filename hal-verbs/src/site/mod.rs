@@ -112,7 +112,7 @@ impl Site {
         let open = || {
             let context = adapter::open(&device.name).map_err(failed("open it"))?;
             let domain =
-                ProtectionDomain::new(&context).map_err(failed("make a protection domain"))?;
+                ProtectionDomain::new(&context).map_err(failed("create a protection domain"))?;
             let size = if limits.huge_pages { PageSize::Huge } else { PageSize::Usual };
             Ok((context, BlockStore::new(domain, size)))
         };

@@ -83,10 +83,14 @@ impl Site {
             move |source| JoinError::from_device(name, action, source)
         };
         let context = adapter::open(&device.name).map_err(failed("open it again"))?;
-        let domain = ProtectionDomain::new(&context).map_err(failed("make a protection domain"))?;
+        let domain =
+            ProtectionDomain::new(&context).map_err(failed("create a protection domain"))?;
         self.block_store.move_to(domain).map_err(failed("register block memory again"))?;
         let (choice, is_settled) = self.choose_on(&device);
-        tracing::info!(device = device.name, "the device is back, and was reopened");
+        tracing::info!(
+            device = device.name,
+            "the device is available again, and has been reopened"
+        );
         (self.device, self.choice, self.context) = (device, choice, context);
         self.events = super::events::DeviceEvents::default();
         self.events.looked(is_settled);

@@ -1,6 +1,6 @@
-//! Whether this device is safe for regions, and the memory of regions.
+//! The check whether this device is safe for regions, and the memory of regions.
 //!
-//! A trial shows that the device denies writes without the right, before any region relies on it.
+//! A trial shows that the device denies writes without the right, before any region relies on that.
 
 use std::sync::Arc;
 
@@ -16,12 +16,15 @@ impl Site {
     /// Allocates the memory of a region in whole cache lines.
     ///
     /// # Errors
-    /// [`JoinError::NoWriteOrder`] if lists travel as updates; [`JoinError::BadOptions`] for the
-    /// region number of the rows; otherwise the system's error.
+    /// Fails with [`JoinError::NoWriteOrder`] if lists are sent as updates; with
+    /// [`JoinError::BadOptions`] if the region number is that of the rows; and otherwise with the
+    /// system's error.
     pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
         self.check_region_order()?;
         if region == Region::ROW {
-            return Err(JoinError::BadOptions("give a region another number than the rows have"));
+            return Err(JoinError::BadOptions(
+                "give the region a number that differs from the number of the rows",
+            ));
         }
         let bytes = bytes.max(1).checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
         let pages = Pages::sized(bytes, self.page_size());
@@ -33,8 +36,8 @@ impl Site {
     /// visible at the peer.
     ///
     /// # Errors
-    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`], [`JoinError::NotDenied`], or another
-    /// one if a command fails.
+    /// Fails with [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`] or
+    /// [`JoinError::NotDenied`], or with another error if a command fails.
     pub fn check_regions(&self) -> Result<(), JoinError> {
         self.check_region_order()?;
         if !self.order.visible_upon_completion {
@@ -51,26 +54,26 @@ impl Site {
         Ok(())
     }
 
-    /// Ensures that this device denies writes whose right was revoked. The trial runs once, at the
-    /// latest for the first view with regions.
+    /// Ensures that this device denies writes whose right has been revoked. The trial runs once, at
+    /// the latest for the first view with regions.
     ///
     /// # Errors
-    /// [`JoinError::NotDenied`] if the device carries out writes without the right, and any other
-    /// if a command fails.
+    /// Fails with [`JoinError::NotDenied`] if the device carries out writes without the right, and
+    /// with another error if a command fails.
     pub(super) fn ensure_denial(&self) -> Result<(), JoinError> {
         if self.denial.get().is_some() {
             return Ok(());
         }
         let device = self.device().name.as_str();
         let tried = try_denial(self.context(), self.choice());
-        match tried.map_err(|source| self.failed("try whether a write is denied", source))? {
+        match tried.map_err(|source| self.failed("test whether a write is denied", source))? {
             Verdict::Denied => {}
             Verdict::LetThrough => return Err(JoinError::NotDenied { device: device.to_owned() }),
             // Some NICs have no loopback.
             Verdict::Untried(why) => tracing::warn!(
                 device,
                 why,
-                "this device cannot be tried for denial of writes without the right"
+                "cannot test whether this device denies writes without permission"
             ),
         }
         self.denial.get_or_init(|| ());

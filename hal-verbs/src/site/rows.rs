@@ -1,7 +1,7 @@
 //! The memory of one member: its own row, its copies of the peers' rows, and its process's regions.
 //!
-//! Each row is followed by bytes without meaning in the same registration. The first writes to a
-//! peer go from these bytes to the same place on the peer (`fabric::probe`).
+//! Each row is followed, in the same registration, by bytes that have no meaning. The first writes
+//! to a peer go from these bytes to the same offset on the peer (`fabric::probe`).
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tramontane_core::memory::{Row, RowWriter};
 use super::RegionMemory;
 use crate::adapter::{PageSize, Pages};
 
-/// The payload of the longest packet in bytes.
+/// Maximum payload of a packet in bytes.
 pub(crate) const PROBE_BYTES_MAX: usize = 4096;
 
 /// Returns the offset of the probe's bytes after a row; they never share a cache line with the

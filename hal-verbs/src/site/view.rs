@@ -1,4 +1,4 @@
-//! The making of a view: its memory, its connections, and their sizes.
+//! The creation of a view: its memory, its connections, and their sizes.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ use crate::fabric::{MESSAGE_MEMORY_BYTES, Parts, Purpose, Verbs};
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
 use crate::settings::Limits;
 
-/// Reads in flight to one peer that are requested.
+/// Number of reads in flight to one peer that are requested from the device.
 const READS_MAX: u32 = 4;
 
 /// The memory and connections that a view needs.
@@ -30,8 +30,8 @@ pub struct ViewOptions<'v> {
     /// [`REGIONS_MAX`](super::REGIONS_MAX). All members have the same regions in the same order;
     /// each owner chooses the length.
     pub regions: &'v [RegionMemory],
-    /// Whether the view carries blocks, which takes a second connection with each peer. The same at
-    /// all members.
+    /// Whether the view carries blocks, which takes a second connection with each peer. It must be
+    /// the same at all members.
     pub blocks: bool,
 }
 
@@ -46,14 +46,14 @@ impl ViewOptions<'_> {
 }
 
 impl Site {
-    /// Makes a view's memory, zeroed, and its connections, which lead nowhere yet. Each peer must
+    /// Creates a view's memory, zeroed, and its connections, which lead nowhere yet. Each peer must
     /// receive its card ([`Verbs::card_for`]), and is connected when its own card has arrived
     /// ([`Verbs::connect`], [`Verbs::admit`]). The fabric has this one view; open it with
     /// [`Verbs::rows`].
     ///
     /// # Errors
-    /// [`JoinError`]; nothing stays registered then. With regions also [`JoinError::NotDenied`],
-    /// which a trial finds once per site.
+    /// Fails with [`JoinError`], in which case nothing stays registered. With regions, this may
+    /// also be [`JoinError::NotDenied`], which a trial finds once per site.
     pub fn view(&self, options: &ViewOptions<'_>) -> Result<Verbs, JoinError> {
         options.check()?;
         if !options.regions.is_empty() {
@@ -77,7 +77,7 @@ impl Site {
 }
 
 impl Builder {
-    /// Checks whether the view can be made, and allocates its rows. Does not call the device.
+    /// Checks whether the view can be created, and allocates its rows. Does not call the device.
     pub(super) fn new(site: &Site, options: &ViewOptions<'_>) -> Result<Self, JoinError> {
         let ViewOptions { view, own, members, .. } = *options;
         let (limits, completions_max) = size(site, options)?;
@@ -107,7 +107,7 @@ impl Builder {
     }
 }
 
-/// Lists all connections in order: the rows', each region's, the blocks'.
+/// Lists all connections in order: those of the rows, of each region, and of the blocks.
 fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
     let inline_bytes_max = site.inline_bytes_max();
     let receives = row_receives(options.regions.len(), site.write_order());
@@ -138,7 +138,8 @@ fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
     (0..=u16::MAX).zip(all).map(shape).collect()
 }
 
-/// Returns how deep the queues can be, and how many completions can be outstanding at once.
+/// Returns the possible depth of the queues, and the maximum number of completions that can be
+/// outstanding at once.
 fn size(site: &Site, options: &ViewOptions<'_>) -> Result<(Limits, u32), JoinError> {
     let device = site.device();
     let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);

@@ -1,10 +1,10 @@
-//! The party that keeps the order of writes at a site. It is decided once, for all views.
+//! The party that keeps the order of writes at a site, which is decided once, for all views.
 
 use super::JoinError;
 use crate::devices::{Device, Order};
 use crate::settings::{Limits, WriteOrder};
 
-/// Decides which order is guaranteed, and who keeps it.
+/// Decides which order is guaranteed, and which party keeps it.
 ///
 /// # Errors
 /// Fails with [`JoinError::NoWriteOrder`] if the device keeps no order and the fabric may not keep
@@ -23,8 +23,8 @@ pub(super) fn decide(device: &Device, limits: &Limits) -> Result<(Order, WriteOr
     if !limits.allow_updates {
         return Err(JoinError::NoWriteOrder { device: device.name.clone(), what: "views" });
     }
-    // With updates, a payload that is copied separately may arrive after its counter, and a
-    // received update has not been applied yet, whatever the device guarantees.
+    // With updates, a payload that is copied separately may arrive after its counter, and an update
+    // may have been received but not applied, whatever the device guarantees.
     let order = Order { writes: true, addresses: false, visible_upon_completion: false };
     Ok((order, WriteOrder::ByUpdates))
 }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn operator_overrides_the_order_promise() {
+    fn operator_setting_overrides_reported_write_order() {
         assert_eq!(decided(true, None), WriteOrder::ByDevice);
         assert_eq!(decided(false, None), WriteOrder::ByUpdates);
         assert_eq!(decided(true, Some(false)), WriteOrder::ByUpdates);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_promise_only_write_order() {
+    fn ordered_updates_promise_only_write_order() {
         let limits = Limits {
             write_order: Some(false),
             address_order: Some(true),

@@ -1,9 +1,9 @@
-//! A trial on the local device: whether a write without the right is denied, over two queue pairs
-//! of this process that are connected to each other.
+//! A trial on the local device that determines whether a write without the right is denied. It uses
+//! two queue pairs of this process that are connected to each other.
 //!
-//! The fabric relies on the device to refuse a key that was ended. Therefore that is tried first,
-//! with few commands. A peer is given the right, and its write must land; the right is revoked, and
-//! the same write must be refused without landing in part.
+//! The fabric relies on the device to refuse a key that has ended. Therefore this is tried first,
+//! with few commands. A peer is given the right, and its write must land; then the right is
+//! revoked, and the same write must be refused without landing even in part.
 //!
 //! | module | subject |
 //! |---|---|
@@ -19,7 +19,7 @@ use crate::adapter::Context;
 use crate::devices::Choice;
 use owner::Owner;
 
-/// Bytes of memory, and of each write: several packets.
+/// Size in bytes of the memory, and of each write: several packets.
 const BYTES: usize = 8 << 10;
 
 /// The result of a trial on a device.
@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
     Untried(String),
 }
 
-/// Tries whether writes are denied once their right is revoked.
+/// Tries whether writes are denied once their right has been revoked.
 ///
 /// # Errors
 /// Fails if a command fails.
@@ -48,21 +48,21 @@ pub(crate) fn try_denial(context: &Context, choice: &Choice) -> io::Result<Verdi
     Ok(if is_denied { Verdict::Denied } else { Verdict::LetThrough })
 }
 
-/// Returns whether writes posted after the right was revoked are denied: over the connection as it
-/// is, and after it was re-established.
+/// Returns whether writes posted after the revocation of the right are denied, both over the
+/// existing connection and after it has been re-established.
 fn stays_denied(owner: &mut Owner, key: u32) -> io::Result<bool> {
     let mut is_denied = true;
     for _ in 0..2 {
         let before = owner.look()?;
         let name = owner.post(key)?;
         is_denied &= owner.is_denied(name, &before)?;
-        // The denial broke the connection.
+        // The denial has broken the connection.
         owner.connect()?;
     }
     Ok(is_denied)
 }
 
-/// Returns whether a write stops that is in flight when the right is revoked.
+/// Returns whether a write that is in flight when the right is revoked is stopped.
 fn stops(owner: &mut Owner) -> io::Result<bool> {
     let key = owner.grant()?;
     let name = owner.post(key)?;

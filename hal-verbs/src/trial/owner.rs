@@ -1,4 +1,4 @@
-//! Memory with an owner that grants and revokes the right to write to it, on two queue pairs of
+//! Memory with an owner that grants and revokes the right to write to it, using two queue pairs of
 //! this process.
 
 use std::io;
@@ -12,17 +12,17 @@ use crate::status::WorkStatus;
 
 /// The owner of some memory, and the only peer that may ever write there.
 pub(super) struct Owner {
-    // The first field, so that no queue pair outlives the memory it writes to.
+    // This is the first field, so that no queue pair outlives the memory to which it writes.
     pair: Pair,
     domain: ProtectionDomain,
     pages: Arc<Pages>,
-    /// The registration with which the peer writes.
+    /// The registration through which the peer writes.
     memory: Option<MemoryRegion>,
     value: u8,
 }
 
 impl Owner {
-    /// Creates an owner of `bytes` of memory; the peer has no right.
+    /// Creates an owner of `bytes` bytes of memory. The peer has no right yet.
     pub(super) fn new(context: &Context, choice: &Choice, bytes: usize) -> io::Result<Self> {
         let domain = ProtectionDomain::new(context)?;
         let pair = Pair::new(context, choice, &domain, bytes)?;
@@ -32,7 +32,7 @@ impl Owner {
         Ok(owner)
     }
 
-    /// Grants the peer the right, and returns the key that it may write with.
+    /// Grants the peer the right, and returns the key with which the peer may write.
     pub(super) fn grant(&mut self) -> io::Result<u32> {
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
         let made = MemoryRegion::new(&self.domain, &self.pages, self.pages.bytes(), access)?;
@@ -49,15 +49,15 @@ impl Owner {
         self.pair.connect()
     }
 
-    /// Lets the peer write with the right. Returns `None` if the write lands, and otherwise what
-    /// happened to it.
+    /// Lets the peer write with the right. Returns `None` if the write lands, or otherwise a
+    /// description of what happened to it.
     pub(super) fn write(&mut self, key: u32) -> io::Result<Option<String>> {
         let name = self.post(key)?;
         let status = self.pair.wait_for(name)?;
         if status != Some(WorkStatus::Success) {
             return Ok(Some(status.map_or("no answer".into(), |status| status.to_string())));
         }
-        // The write may be done before it is visible.
+        // The write may be complete before it is visible.
         let until = Instant::now() + PATIENCE;
         while !self.is_all(self.value)? {
             if Instant::now() >= until {
@@ -68,7 +68,7 @@ impl Owner {
         Ok(None)
     }
 
-    /// Lets the peer post a write; returns the request's name.
+    /// Lets the peer post a write, and returns the request's name.
     pub(super) fn post(&mut self, key: u32) -> io::Result<u64> {
         self.value = self.value % 100 + 1;
         let address = self.pages.base().as_ptr().expose_provenance();
@@ -76,7 +76,7 @@ impl Owner {
         self.pair.post(Target { address, key }, self.value)
     }
 
-    /// Waits for a moment.
+    /// Waits briefly, so that late writes can land.
     pub(super) fn let_time_pass(&self) {
         self.pair.let_time_pass();
     }

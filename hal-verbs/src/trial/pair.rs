@@ -11,13 +11,13 @@ use crate::adapter::{
 use crate::devices::Choice;
 use crate::status::WorkStatus;
 
-/// Requests of one end in flight at once.
+/// Maximum number of requests of one end in flight at once.
 const DEPTH: u32 = 16;
 
-/// The time after which a write is given up, even if the device does not report an end.
+/// The time after which a write is given up, even if the device does not report its completion.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The attempts to bring up a connection: see `crate::fabric::link`.
+/// Maximum number of attempts to bring up a connection: see `crate::fabric::link`.
 const TRIES: u32 = 5;
 
 /// A connection that leads nowhere is given up after 4.096 us * 2^13 * 4, about 130 ms.
@@ -41,12 +41,12 @@ pub(super) struct Pair {
     choice: Choice,
     epoch: u32,
     posted: u64,
-    /// Completions that were not asked for yet.
+    /// Completions that have not been asked for yet.
     done: Vec<(u64, WorkStatus)>,
 }
 
 impl Pair {
-    /// Creates the two ends in reset. Each write is `bytes` long.
+    /// Creates the two ends in the reset state. Each write is `bytes` bytes long.
     pub(super) fn new(
         context: &Context,
         choice: &Choice,
@@ -99,7 +99,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Posts a write filled with a value; returns the request's name.
+    /// Posts a write filled with a value, and returns the request's name.
     pub(super) fn post(&mut self, target: Target, value: u8) -> io::Result<u64> {
         let content = vec![value; self.source.bytes()];
         let stored = self.source.pages().writer().apply(0, &content);
@@ -115,7 +115,7 @@ impl Pair {
         Ok(self.posted)
     }
 
-    /// Waits for a moment.
+    /// Waits briefly, so that late writes can land.
     pub(super) fn let_time_pass(&self) {
         self.completions.wait(Duration::from_micros(10));
     }
@@ -125,7 +125,8 @@ impl Pair {
         let until = Instant::now() + PATIENCE;
         let mut batch = [Completion::default(); BATCH];
         loop {
-            // Polled first: a quick completion needs no call to the kernel.
+            // The queue is polled first, because a quick completion then needs no call to the
+            // kernel.
             let mut taken = self.completions.take(&mut batch)?;
             if taken == 0 {
                 self.completions.notify()?;

@@ -1,4 +1,4 @@
-//! Connecting two members in a view: each shows the other its card, in a separate row on the side
+//! Connects two members in a view: each shows the other its card, in a separate row on the side
 //! channel, and reports when its end is up.
 //!
 //! A row has a slot for each member of the view, which is posted to that member only:
@@ -11,7 +11,7 @@
 //! All members of a view have the same number of connections with each peer, so all slots have the
 //! same size.
 //!
-//! A cell with a false claim does no harm: a card is checked like everything from a peer, and a
+//! A cell with a false claim does no harm. A card is checked like everything from a peer, and a
 //! member that claims too early to be connected only loses what is sent to it.
 
 use tramontane_core::fabric::{Area, Fabric, HostFabric, Kind, Region, ViewPlan, ViewRows, Write};
@@ -208,7 +208,7 @@ mod tests {
     use crate::REGIONS_MAX;
 
     #[test]
-    fn slot_fits_card_of_any_connection_count() {
+    fn card_slot_fits_any_number_of_connections() {
         for connections in 0..=REGIONS_MAX + 2 {
             assert!(place_bytes(connections) - CARD_OFFSET >= Card::bytes(connections));
             assert_eq!(place_bytes(connections) % 64, 0);

@@ -27,7 +27,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             return (news, false);
         }
         if news.has_failed() && std::mem::take(&mut self.is_device_watched) {
-            // Otherwise, the failed device's descriptor would keep waking this member.
+            // If the failed device were not removed, its descriptor would keep waking this member.
             let _ = epoll::delete(&self.descriptors, &self.site);
         }
         let views = self.views.iter_mut().chain(&mut self.made);

@@ -90,7 +90,7 @@ impl<R: ViewRows> OpenView<R> {
 /// notice that a member is gone.
 #[derive(Debug)]
 pub struct RdmaViews<S: HostFabric> {
-    // The first field, so that queue pairs are destroyed before the device is closed.
+    // This is the first field, so that queue pairs are destroyed before the device is closed.
     /// Oldest first.
     pub(super) views: Vec<OpenView<S::Rows>>,
     /// Views that have been created but not opened yet.
@@ -230,9 +230,9 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             device: report.choice.name,
             peer: node.unwrap_or_default(),
             own: report.choice.gid.address,
-            why: self
-                .loss_of(view, peer)
-                .map_or("no answer in time".into(), |loss| format!("{loss}{}", loss.advice())),
+            why: self.loss_of(view, peer).map_or("no answer arrived in time".into(), |loss| {
+                format!("{loss}{}", loss.advice())
+            }),
         }
     }
 
@@ -310,8 +310,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     fn poll_views(&mut self) -> Option<Event> {
         let event = self.poll_in_turn(|view| view.verbs.poll())?;
         let Event::PeerLost { view, peer, cause } = event else { return Some(event) };
-        // If a member has been cut off, its writes stay unanswered, as if the others were dead.
-        // Only their last words on the side channel show the difference.
+        // If this member has been cut off, its writes stay unanswered, as if the others were dead.
+        // Only the others' last words on the side channel show the difference.
         self.look_at_side_channel();
         self.explain(view, peer);
         let loss = self.view(view).and_then(|open| open.verbs.loss_of(peer));
@@ -485,7 +485,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     }
 
     fn arm(&mut self) -> bool {
-        // The completed jobs are handled below.
+        // The jobs that have been completed are handled below.
         self.site.workers().take_news();
         self.look_at_side_channel();
         let is_quiet = self.side_channel.arm()

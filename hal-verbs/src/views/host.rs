@@ -1,4 +1,4 @@
-//! The host's part: the memory of views, and sleep.
+//! The host's side of the fabric: the memory of views, and sleep.
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;

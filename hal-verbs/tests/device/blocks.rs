@@ -139,7 +139,7 @@ fn block_costs_one_write_and_two_messages() {
 }
 
 #[test]
-fn many_channels_run_in_both_directions() {
+fn many_channels_carry_blocks_in_both_directions() {
     const BYTES: usize = 500;
     const CHANNELS: u16 = 200;
     let (mut a, mut b) = pair(&shape());
@@ -222,7 +222,7 @@ fn closed_channel_releases_memory_after_both_ends() {
 }
 
 #[test]
-fn only_registered_block_memory_is_usable() {
+fn blocks_require_registered_memory_and_bounded_receives() {
     let (mut a, b) = pair(&shape());
     let (memory, _theirs) = (made(&a, 1 << 20), made(&b, 8));
     let most = a.fabric.block_limits().receives_max;
@@ -275,7 +275,7 @@ fn block_without_a_receive_loses_the_peer() {
 
 /// B waits for a block, and A for the notice that it has arrived: neither polls while asleep.
 #[test]
-fn block_wakes_a_sleeper() {
+fn arriving_block_wakes_a_sleeping_member() {
     let (mut a, mut b) = pair(&shape());
     let (from, into) = (made(&a, 8), made(&b, 8));
     b.fabric.post_receive(way(A), into.area(0), 8, Token(1)).expect("room");

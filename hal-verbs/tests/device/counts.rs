@@ -35,7 +35,7 @@ fn run(lists: u64, list: &[tramontane_core::fabric::Write], limits: Limits) -> C
 }
 
 #[test]
-fn short_guard_costs_match_the_design() {
+fn list_with_short_guard_is_sent_inline() {
     let counters = run(1000, &[guard(64, 8)], Limits::default());
     println!("1000 lists of one guard of 8 B: {counters:?}");
     let Counters {
@@ -63,14 +63,14 @@ fn list_costs_one_doorbell() {
 }
 
 #[test]
-fn guards_are_staged_without_inline() {
+fn guards_are_staged_if_inline_is_disabled() {
     let limits = Limits { inline_bytes_max: Some(0), signal_every: 10, ..Limits::default() };
     let counters = run(1000, &[guard(64, 24)], limits);
     assert_eq!((counters.inline, counters.staged, counters.signalled), (0, 1000, 100));
 }
 
 #[test]
-fn full_queue_refuses_and_reports_room() {
+fn full_queue_refuses_posts_and_later_reports_room() {
     let (mut a, _b) = pair(&Shape::default());
     let mut taken = 0_u64;
     while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {
@@ -93,7 +93,7 @@ fn full_queue_refuses_and_reports_room() {
 }
 
 #[test]
-fn full_queue_uses_no_processor_time() {
+fn waiting_for_full_queue_uses_no_processor_time() {
     let limits = Limits { loss_time: Duration::from_secs(1), ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
     // From now on, nothing is acknowledged, and no room becomes free.
@@ -165,7 +165,7 @@ fn processor_time() -> Duration {
 }
 
 #[test]
-fn idle_receiver_receives() {
+fn idle_receiver_still_receives_writes() {
     let (mut a, b) = pair(&Shape::default());
     for round in 1..=200_u8 {
         store(&a, 64, &[round; 64]);

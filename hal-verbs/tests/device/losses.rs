@@ -30,7 +30,7 @@ fn lost(events: &[Event], peer: Rank) -> Option<LossCause> {
 }
 
 #[test]
-fn silence_is_noticed_within_loss_time() {
+fn silent_peer_is_detected_within_loss_time() {
     let loss_time = Duration::from_millis(400);
     let times = LossTimes::at_least(loss_time, DeviceKind::SoftRoce, None);
     let limits = Limits { loss_time, ..Limits::default() };
@@ -56,7 +56,7 @@ fn silence_is_noticed_within_loss_time() {
 }
 
 #[test]
-fn leave_differs_from_loss() {
+fn leaving_peer_is_distinguished_from_lost_peer() {
     let mut all = meet_all(3, &Limits::default(), ROW_BYTES);
     open_all(&mut all);
     let (mut c, b) = (all.pop().expect("3"), all.pop().expect("2"));
@@ -81,7 +81,7 @@ fn leave_differs_from_loss() {
 }
 
 #[test]
-fn loss_wakes_a_sleeper() {
+fn peer_loss_wakes_a_sleeping_member() {
     let mut all = meet_all(2, &Limits::default(), ROW_BYTES);
     open_all(&mut all);
     let (b, mut a) = (all.pop().expect("2"), all.pop().expect("1"));
@@ -206,7 +206,7 @@ fn echo(member: &mut Beside, value: u8) -> Duration {
 }
 
 #[test]
-fn stopped_receiver_receives_and_resumes() {
+fn stopped_receiver_still_receives_and_resumes() {
     if !device::is_shared_by_processes() {
         return;
     }
@@ -245,7 +245,7 @@ fn stopped_receiver_receives_and_resumes() {
 }
 
 #[test]
-fn killed_peer_is_lost_at_once() {
+fn killed_peer_is_reported_lost_immediately() {
     if !device::is_shared_by_processes() {
         return;
     }
@@ -268,7 +268,7 @@ fn killed_peer_is_lost_at_once() {
 }
 
 #[test]
-fn views_end_quickly_at_both_ends() {
+fn views_retire_quickly_at_both_ends() {
     const LOSS_TIME: Duration = Duration::from_secs(8);
     let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
@@ -334,7 +334,7 @@ fn killed_host_is_detected_within_five_seconds() {
 /// waits for its users, so the lab cannot test the removal of a device in use.)
 #[test]
 #[ignore = "takes the network away"]
-fn lost_network_is_reported_as_losing_all_peers() {
+fn loss_of_network_is_reported_for_all_peers() {
     let limits = Limits { loss_time: Duration::from_millis(400), ..Limits::default() };
     let mut all = members(&Shape { limits, ..Shape::default() });
     let status =
@@ -368,11 +368,11 @@ const ALONE: &str = "TRAMONTANE_VERBS_ALONE";
 /// The memory of a process includes that of parallel tests, so this test runs in a process of its
 /// own.
 #[test]
-fn no_objects_are_left_after_many_rounds() {
+fn device_objects_do_not_leak_over_rounds() {
     if std::env::var_os(ALONE).is_none() {
         let program = std::env::current_exe().expect("this program");
         let mut alone = std::process::Command::new(program);
-        alone.args(["--exact", "losses::no_objects_are_left_after_many_rounds", "--nocapture"]);
+        alone.args(["--exact", "losses::device_objects_do_not_leak_over_rounds", "--nocapture"]);
         let status = alone.env(ALONE, "1").status().expect("it starts");
         return assert!(status.success(), "{status}");
     }

@@ -139,7 +139,7 @@ fn address_order_merges_message_and_counter() {
 }
 
 #[test]
-fn waiting_messages_are_batched() {
+fn waiting_messages_share_one_post() {
     with_nodes(2, Limits::default(), |seats| {
         for burst in 0..40 {
             for number in 0..8 {

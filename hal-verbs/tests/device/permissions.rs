@@ -116,7 +116,7 @@ fn rows_go_on(a: &mut Member, b: &mut Member, value: u8) {
 }
 
 #[test]
-fn write_without_permission_is_denied_and_connection_recovers() {
+fn connection_recovers_after_a_denied_write() {
     let (mut a, mut b) = pair(&shape());
     ensure_refused(&mut a, LOG);
     ensure_read(&mut a, &b, LOG);
@@ -161,7 +161,7 @@ fn notified_revocation_breaks_no_connection() {
 }
 
 #[test]
-fn refused_peer_is_notified_of_its_grant() {
+fn peer_is_notified_of_permission_granted_later() {
     let (mut a, mut b) = pair(&shape());
     ensure_refused(&mut a, LOG);
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
@@ -173,7 +173,7 @@ fn refused_peer_is_notified_of_its_grant() {
 }
 
 #[test]
-fn permissions_need_existing_region_and_peer() {
+fn granting_permission_requires_existing_region_and_peer() {
     let (mut a, _b) = pair(&shape());
     assert_eq!(a.fabric.grant(VIEW, A, LOG), Err(ErrorKind::OutOfRange));
     assert_eq!(a.fabric.grant(VIEW, B, Region(9)), Err(ErrorKind::OutOfRange));
@@ -190,7 +190,7 @@ fn permissions_need_existing_region_and_peer() {
 }
 
 #[test]
-fn every_peer_may_read_a_region() {
+fn any_peer_may_read_a_region() {
     let (mut a, b) = pair(&shape());
     fill(&b, LOG, 1000, &[7; 5000]);
     let area = |offset| Area { region: LOG, offset };
@@ -202,7 +202,7 @@ fn every_peer_may_read_a_region() {
 
 /// Each owner decides the length of its region, and both ends respect it.
 #[test]
-fn each_owner_chooses_its_region_length() {
+fn each_owner_determines_length_of_its_region() {
     let regions = |bytes| vec![(LOG, bytes), (OTHER, BYTES)];
     let last = Some(regions(4096));
     let shape = Shape { regions: regions(BYTES), last_regions: last, ..shape() };
@@ -255,7 +255,7 @@ fn region_of_departed_peer_refuses_posts() {
 
 /// The right is revoked in the middle of a stream of long writes.
 #[test]
-fn nothing_lands_after_revocation() {
+fn writes_never_land_after_revocation() {
     let (mut a, mut b) = pair(&shape());
     let (mut late, mut times) = (0, Vec::new());
     for round in 0..20_u64 {

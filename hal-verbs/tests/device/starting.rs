@@ -17,7 +17,7 @@ fn error(shape: &Shape) -> JoinError {
 }
 
 #[test]
-fn missing_device_or_address_is_named_at_start() {
+fn startup_error_names_missing_device_or_address() {
     let ask = |wanted| error(&Shape { wanted, ..Shape::default() });
     let unknown = ask(Wanted { device: Some("mlx5_7".into()), ..device::wanted() });
     // A fake device is never listed, so without a real one there may be no device and no library at
@@ -57,14 +57,14 @@ fn unreachable_path_is_reported_before_first_message() {
 /// /dev/infiniband/uverbs0`.
 #[test]
 #[ignore = "needs a user who may not open the device"]
-fn device_that_may_not_be_opened_names_remedy() {
+fn unopenable_device_error_names_remedy() {
     let error = error(&Shape::default());
     assert!(matches!(error, JoinError::NotPermitted { .. }));
     assert!(error.to_string().contains("/dev/infiniband"));
 }
 
 #[test]
-fn regions_need_distinct_numbers() {
+fn regions_require_distinct_numbers() {
     let memory = |id| (Region(id), 4096);
     for regions in [vec![memory(0)], vec![memory(3), memory(3)]] {
         let error = error(&Shape { regions, ..Shape::default() });
@@ -77,7 +77,7 @@ fn regions_need_distinct_numbers() {
 /// --ignored ...'`.
 #[test]
 #[ignore = "needs a process that may lock little"]
-fn memory_that_cannot_be_locked_names_remedy() {
+fn unlockable_memory_error_names_remedy() {
     let error = error(&Shape { row_bytes: 16 << 20, ..Shape::default() });
     let JoinError::LockedMemory { needed, limit: Some(_), .. } = &error else { panic!("{error}") };
     assert!(*needed >= Some(16 << 20), "the row, and what lies behind it: {error}");

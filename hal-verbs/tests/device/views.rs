@@ -75,7 +75,7 @@ fn loss_of(fabric: &mut Verbs) -> LossCause {
 }
 
 #[test]
-fn old_views_writes_never_land_in_new_view() {
+fn writes_of_old_view_never_land_in_new() {
     let sites = [site(), site()];
     let (mut old_a, mut old_b) = together(&sites, OLD);
     let (mut new_a, new_b) = together(&sites, NEW);
@@ -113,7 +113,7 @@ fn old_views_writes_never_land_in_new_view() {
 }
 
 #[test]
-fn new_views_key_fails_on_old_connection() {
+fn key_of_new_view_fails_on_old_connection() {
     let sites = [site(), site()];
     let (mut old_a, mut old_b) = (alone(&sites[0], OLD, A), alone(&sites[1], OLD, B));
     let new_b = alone(&sites[1], NEW, B);
@@ -136,7 +136,7 @@ fn new_views_key_fails_on_old_connection() {
 }
 
 #[test]
-fn early_member_writes_before_its_peer_admits() {
+fn early_write_waits_until_peer_admits_member() {
     let sites = [site(), site()];
     let (mut a, mut b) = (alone(&sites[0], NEW, A), alone(&sites[1], NEW, B));
     assert_eq!(

@@ -173,7 +173,7 @@ fn told(members: &mut Members, process: usize) -> String {
 
 /// The device reports only flushes, but its event about the port gives the cause.
 #[test]
-fn flushes_of_downed_interface_name_the_port() {
+fn flush_reason_names_port_of_downed_interface() {
     let mut members =
         members_with(&Profile { fails_without_link: true, ..Profile::soft_roce() }, 3);
     let device = members.devices[0].clone();
@@ -197,7 +197,7 @@ fn figures(members: &mut Members, process: usize) -> Figures {
 }
 
 #[test]
-fn figures_count_all_views_and_name_the_device() {
+fn device_statistics_cover_all_views() {
     let mut members = members(2);
     let device = members.devices[0].as_str().to_owned();
     let before = figures(&mut members, 0);
@@ -218,7 +218,7 @@ fn figures_count_all_views_and_name_the_device() {
 }
 
 #[test]
-fn first_status_after_flushes_names_the_loss() {
+fn loss_reason_names_first_status_after_flushes() {
     let mut members =
         members_with(&Profile { flushes_receives_first: true, ..Profile::strict() }, 2);
     let (from, to) = (members.devices[0].clone(), members.devices[1].clone());
@@ -259,7 +259,7 @@ fn with_addresses(wishes: [Wanted; 2]) -> Members {
 }
 
 #[test]
-fn next_view_finds_moved_address() {
+fn next_view_finds_address_at_new_index() {
     let mut members = with_addresses([Wanted::default(), Wanted::default()]);
     set_gid(&members, 0, 3, "::ffff:10.0.0.1");
     set_gid(&members, 0, IN_USE, "::");
@@ -279,7 +279,7 @@ fn next_view_uses_replaced_address() {
 /// Nothing outside the operator's constraints is chosen, and the member finds the address the next
 /// time it checks.
 #[test]
-fn required_address_is_awaited() {
+fn next_view_waits_for_required_address() {
     let insisted = "10.0.0.1".parse().expect("an address");
     let wanted = Wanted { gid: GidChoice::Address(insisted), ..Wanted::default() };
     let mut members = with_addresses([wanted, Wanted::default()]);
@@ -296,7 +296,7 @@ fn required_address_is_awaited() {
 }
 
 #[test]
-fn next_views_cards_have_changed_lid() {
+fn next_view_announces_changed_lid() {
     let port = PortProfile { link_layer: LinkLayer::InfiniBand, ..PortProfile::default() };
     let mut members = members_with(&Profile { ports: vec![port], ..Profile::strict() }, 2);
     members.network.inject(Fault::Lid(members.devices[0].clone(), 1, 99));
@@ -324,7 +324,7 @@ fn next_view_uses_smaller_packet_size() {
 }
 
 #[test]
-fn completion_queue_overflow_costs_only_its_view() {
+fn completion_queue_overflow_affects_only_its_view() {
     for (failing, is_told) in
         [FIRST, SECOND].into_iter().flat_map(|view| [(view, true), (view, false)])
     {
@@ -350,7 +350,7 @@ fn completion_queue_overflow_costs_only_its_view() {
 }
 
 #[test]
-fn silent_queue_pair_failure_loses_its_peer() {
+fn unreported_queue_pair_failure_loses_its_peer() {
     let mut members = members(3);
     let context = members.member(0).context;
     // The first connection is the row's to B. A report of an earlier failure may arrive late.
@@ -433,7 +433,7 @@ fn view_opened_after_device_failure_reports_losses() {
 }
 
 #[test]
-fn device_failure_does_not_cut_off_peers() {
+fn device_failure_is_reported_as_unreachable_peers() {
     let mut members = members(3);
     members.network.inject(Fault::DeviceFatal(members.devices[0].clone()));
     members.pass(MILLISECOND_NS);

@@ -145,7 +145,7 @@ fn survivors_continue_with_any_destruction_order() {
 /// A cut is a message from a live peer, so the side channel reports it whatever the device has
 /// reported before.
 #[test]
-fn side_channel_informs_cut_off_member() {
+fn side_channel_informs_disconnected_member() {
     let mut members = Members::new(&Profile::strict(), 2);
     members.open(ViewId(1), &[0, 1]);
     members.losses();

@@ -65,7 +65,7 @@ fn view_reports_its_cost() {
 
 /// Short writes and guards arrive with every number of granted inline bytes.
 #[test]
-fn writes_arrive_with_any_inline_grant() {
+fn writes_arrive_with_any_granted_inline_size() {
     for inline in [InlineGrant::AsAsked, InlineGrant::RoundedUp, InlineGrant::Less] {
         for most in [0, 28, 64, 512] {
             let limits = tramontane_verbs::devices::DeviceLimits {
@@ -101,7 +101,7 @@ fn writes_arrive_with_any_inline_grant() {
 /// Allows locking exactly the memory for one more step at a time: the error names the limit at
 /// every step.
 #[test]
-fn lock_failure_at_any_step_names_the_limit() {
+fn memory_lock_error_names_limit_at_every_step() {
     let mut actions = BTreeSet::new();
     let mut locked = 0;
     loop {
@@ -114,7 +114,7 @@ fn lock_failure_at_any_step_names_the_limit() {
         assert!(text.contains("may lock") && text.contains("ulimit -l"), "{text}");
         locked += 1024;
     }
-    let all = ["make a completion queue", "make a queue pair", "register memory"];
+    let all = ["create a completion queue", "create a queue pair", "register memory"];
     assert_eq!(actions.into_iter().collect::<Vec<_>>(), all);
 }
 

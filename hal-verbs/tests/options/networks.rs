@@ -134,7 +134,7 @@ fn partition_missing_at_port_is_refused() {
 }
 
 #[test]
-fn unsupported_transports_are_refused_by_name() {
+fn unsupported_transport_error_names_the_transport() {
     let strict = Profile::strict;
     for (profile, transport) in [
         (Profile { transport: 1, ..strict() }, Transport::Iwarp),

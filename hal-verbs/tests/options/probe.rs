@@ -14,7 +14,7 @@ const LONG_NS: u64 = 20 * SECOND_NS;
 const BLACK_HOLE: Link = Link { is_cut: false, loss_per_million: 0, delay_ns: 0, mtu_bytes: 1500 };
 
 #[test]
-fn peer_unreachable_by_full_packets_is_reported() {
+fn peer_unreachable_with_full_packets_is_reported() {
     let mut two = Two::new(&Shape::default());
     two.link(BLACK_HOLE);
     two.admit();
@@ -50,7 +50,7 @@ fn unreachable_peers_error_omits_packet_size() {
 }
 
 #[test]
-fn few_lost_packets_lose_no_peer() {
+fn occasional_packet_loss_loses_no_peer() {
     for seed in 0..20 {
         let mut two = Two::new(&Shape { seed, ..Shape::default() });
         two.link(Link { loss_per_million: 250_000, ..Link::default() });

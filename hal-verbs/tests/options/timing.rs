@@ -27,7 +27,7 @@ fn nics_use_seven_retries_and_soft_roce_fewer() {
 /// For every firmware floor and every delay of retransmissions, a silent peer is given up no
 /// earlier than the reported minimum and no later than the reported maximum.
 #[test]
-fn silent_peer_is_given_up_within_reported_times() {
+fn silent_peer_is_abandoned_within_reported_times() {
     for kind in [Profile::strict(), Profile::soft_roce()] {
         // A software driver has no firmware.
         let floors: &[u8] = if kind.vendor_id == 0x02c9 { &[0, 12, 16] } else { &[0] };
@@ -61,7 +61,7 @@ fn silent_peer_is_given_up_within_reported_times() {
 }
 
 #[test]
-fn known_firmware_floor_shortens_longest_time() {
+fn known_firmware_floor_shortens_longest_loss_time() {
     let longest = |timeout_exponent_floor| {
         let loss_time = Duration::from_millis(10);
         let limits = Limits { timeout_exponent_floor, loss_time, ..Limits::default() };

@@ -56,7 +56,7 @@ fn ensure_write(world: &mut World, value: u8) {
 }
 
 #[test]
-fn write_without_right_is_denied_on_every_device() {
+fn write_without_permission_is_denied_on_every_device() {
     for (what, profile) in profiles() {
         println!("{what}");
         let mut world = World::new(2, 1, &profile);
@@ -105,7 +105,7 @@ fn writes_in_flight_never_land_after_revocation() {
 }
 
 #[test]
-fn late_write_does_not_land_under_next_right() {
+fn late_write_never_lands_under_next_permission() {
     for (what, profile) in profiles() {
         let mut world = World::new(3, 3, &profile);
         // More often than a device has keys that differ in their lowest byte.
@@ -132,7 +132,7 @@ fn late_write_does_not_land_under_next_right() {
 }
 
 #[test]
-fn denied_write_leaves_rows_and_peers_unaffected() {
+fn denied_write_does_not_affect_rows_or_peers() {
     for (what, profile) in profiles() {
         let mut world = World::new(3, 4, &profile);
         world.grant(B, C);
@@ -154,7 +154,7 @@ fn denied_write_leaves_rows_and_peers_unaffected() {
 }
 
 #[test]
-fn many_ended_keys_re_establish_the_connection() {
+fn connection_is_renewed_after_many_revoked_keys() {
     let mut world = World::new(2, 7, &Profile::strict());
     world.grant(A, B);
     world.run_until(|world| world.post(B, A, 512, 8, None).is_ok());
@@ -181,7 +181,7 @@ fn many_ended_keys_re_establish_the_connection() {
 }
 
 #[test]
-fn right_survives_its_connection() {
+fn permission_outlives_its_connection() {
     for (what, profile) in profiles() {
         let mut world = World::new(2, 6, &profile);
         for value in 1..20 {
@@ -210,7 +210,7 @@ fn right_survives_its_connection() {
 }
 
 #[test]
-fn cut_peer_cannot_write_to_a_region() {
+fn disconnected_peer_cannot_write_to_region() {
     for (what, profile) in profiles() {
         let mut world = World::new(2, 5, &profile);
         ensure_write(&mut world, 1);

@@ -23,14 +23,14 @@ fn try_denial(profile: Profile) -> Result<(), JoinError> {
 }
 
 #[test]
-fn ended_keys_are_denied_on_every_device() {
+fn revoked_keys_are_denied_on_every_device() {
     for seed in 0..100 {
         try_denial(Profile::drawn(seed)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
 }
 
 #[test]
-fn a_device_that_places_late_is_not_refused() {
+fn device_with_late_placement_is_accepted() {
     let profile = Profile {
         placement: Placement::BytesReordered,
         completes_before_visible: true,
@@ -41,7 +41,7 @@ fn a_device_that_places_late_is_not_refused() {
 }
 
 #[test]
-fn device_with_working_ended_keys_is_refused() {
+fn device_that_honours_revoked_keys_is_refused() {
     let profile = Profile { keeps_ended_keys: true, ..Profile::strict() };
     let refused = try_denial(profile).expect_err("no way is safe there");
     assert!(matches!(refused, JoinError::NotDenied { .. }), "{refused}");

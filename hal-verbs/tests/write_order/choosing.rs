@@ -13,7 +13,7 @@ fn chosen(profile: Profile, limits: &Limits) -> (WriteOrder, Promises) {
 }
 
 #[test]
-fn operator_overrules_the_devices_order() {
+fn operator_setting_overrules_order_reported_by_device() {
     let adapter = |data_in_order| Profile { data_in_order, ..Profile::strict() };
     let usual = Limits::default();
     let cases = [
@@ -34,7 +34,7 @@ fn operator_overrules_the_devices_order() {
 }
 
 #[test]
-fn updates_promise_nothing_except_write_order() {
+fn site_with_updates_promises_only_write_order() {
     let limits =
         Limits { address_order: Some(true), completion_visible: Some(true), ..by_updates() };
     assert_eq!(chosen(Profile::soft_roce(), &limits).1, Promises::WRITE_ORDER);
@@ -67,7 +67,7 @@ fn site_without_order_or_updates_is_refused() {
 }
 
 #[test]
-fn updates_refuse_regions() {
+fn regions_are_refused_with_updates() {
     let network = Network::new(1, Clock::Virtual);
     let site = site(&network, Profile::strict(), &by_updates()).expect("a site");
     let refused = site.region(REGION, 4096).expect_err("regions");

@@ -80,7 +80,7 @@ fn list_costs_one_doorbell_and_one_update_receive() {
 }
 
 #[test]
-fn short_messages_travel_in_the_update() {
+fn update_contains_short_messages() {
     let short =
         |slot: usize| vec![content(slot * 2048, 56), guard(slot * 2048 + 56, 8), guard(10_240, 16)];
     let usual = counted(&promised(), short);

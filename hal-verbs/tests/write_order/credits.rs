@@ -33,7 +33,7 @@ fn member_that_never_polls_is_not_overrun() {
 }
 
 #[test]
-fn room_in_queue_wakes_the_sleeper() {
+fn free_queue_space_wakes_the_sleeper() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
     while pair.a.post(B, &[guard(0, 8)]).is_ok() {}
     // The member's posts, and the notice that it sleeps, are acknowledged, but free no room.
@@ -99,7 +99,7 @@ fn two_saturated_members_never_deadlock() {
 }
 
 #[test]
-fn overlapping_long_content_waits_for_the_peer() {
+fn overlapping_long_write_waits_for_the_peer() {
     let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 3);
     let list = [content(0, 2000), guard(4096, 8)];
     assert_eq!(pair.a.post(B, &list), Ok(()));
@@ -119,7 +119,7 @@ fn overlapping_long_content_waits_for_the_peer() {
 }
 
 #[test]
-fn long_content_waits_for_overlapping_short_writes() {
+fn long_write_waits_for_overlapping_short_writes() {
     let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 3);
     for short in [guard(64, 8), content(1995, 30)] {
         assert_eq!(pair.a.post(B, &[short]), Ok(()));
@@ -132,7 +132,7 @@ fn long_content_waits_for_overlapping_short_writes() {
 }
 
 #[test]
-fn guards_always_travel_in_the_update() {
+fn update_always_contains_the_guards() {
     let mut pair = Pair::new(Profile::strict(), &by_updates(), 3);
     let contents = (0..8).map(|at| content(at * 256, 256));
     let guards = (0..8).map(|at| guard(8192 + at * 64, 64));
@@ -151,7 +151,7 @@ fn guards_always_travel_in_the_update() {
 }
 
 #[test]
-fn list_with_overlap_in_wrong_order_is_refused() {
+fn guard_overlapping_later_content_is_refused() {
     let mut pair = Pair::new(Profile::strict(), &by_updates(), 4);
     let crossed = [guard(64, 8), content(0, 2000)];
     assert_eq!(pair.a.post(B, &crossed), Err(ErrorKind::OutOfRange));
@@ -160,7 +160,7 @@ fn list_with_overlap_in_wrong_order_is_refused() {
 }
 
 #[test]
-fn longest_list_and_ring_reach_a_sleeper() {
+fn longest_list_wakes_sleeper_and_arrives() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 5);
     assert!(pair.b.fabric.arm());
     pair.pass(1_000_000);

@@ -85,7 +85,7 @@ fn one_at_a_time(limits: Limits) -> [Counters; 2] {
 }
 
 #[test]
-fn updates_need_fewer_requests_per_message() {
+fn updates_reduce_requests_per_message() {
     let _network = device::take_instead(tramontane_verbs::fake::Profile::strict(), 1);
     let by_device = one_at_a_time(promised());
     let by_updates = one_at_a_time(by_updates());

@@ -129,7 +129,7 @@ impl super::bench::Member {
 const BOTH: [Placement; 2] = [Placement::WritesReordered, Placement::BytesReordered];
 
 #[test]
-fn guard_overtakes_content_on_a_dishonest_device() {
+fn guard_overtakes_content_if_order_promise_is_false() {
     for placement in BOTH {
         let found = (0..4).filter_map(|seed| hunt(placement, &promised(), seed, 100));
         let found: Vec<Breach> = found.collect();
@@ -139,7 +139,7 @@ fn guard_overtakes_content_on_a_dishonest_device() {
 }
 
 #[test]
-fn updates_keep_guards_late_and_cells_monotonic() {
+fn updates_never_show_guards_early() {
     for placement in BOTH {
         for seed in 0..10 {
             let limits = match seed % 3 {
@@ -153,7 +153,7 @@ fn updates_keep_guards_late_and_cells_monotonic() {
 }
 
 #[test]
-fn parts_of_a_list_are_seen_in_order() {
+fn parts_of_a_list_become_visible_in_order() {
     let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 1);
     let list = [guard(0, 8), content(64, 4000), guard(8, 8), content(8192, 200), guard(16, 24)];
     for round in 1..=50_u64 {
@@ -178,7 +178,7 @@ fn parts_of_a_list_are_seen_in_order() {
 }
 
 #[test]
-fn arming_or_sleeping_applies_arrived_updates() {
+fn updates_are_applied_before_arming_or_sleeping() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 2);
     for round in 1..=20_u64 {
         pair.a.publish(0, 2 * round - 1);

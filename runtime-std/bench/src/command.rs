@@ -87,7 +87,7 @@ pub struct Multicast {
     /// Which thread steps the member
     #[arg(long, value_enum, default_value = "caller")]
     pub drive: Drive,
-    /// Number of runs of each configuration; the median counts
+    /// Number of runs of each configuration; the median is reported
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Alternate each run with a probe that has no protocol, and print the ratio: over shared
@@ -95,7 +95,7 @@ pub struct Multicast {
     /// processes
     #[arg(long)]
     pub probe: bool,
-    /// Let the operating system place the processesinstead of pinning each to a processor
+    /// Let the operating system place the processes instead of pinning each to a processor
     #[arg(long)]
     pub unpinned: bool,
     /// The device that carries the writes.
@@ -131,7 +131,7 @@ pub struct Latency {
     /// Put only the first member into the sender list, so that no nulls are required
     #[arg(long)]
     pub one_sender: bool,
-    /// Number of rounds, each with a hand-off probe over shared memory; the median counts
+    /// Number of rounds, each with a hand-off probe over shared memory; the median is reported
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Print one JSON object

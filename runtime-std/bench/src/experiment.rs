@@ -1,5 +1,5 @@
-//! The common parts of an experiment's processes: the kinds of experiment, and the trait that
-//! relates a task to its outcome.
+//! The common code of all experiments: the kinds of experiment, and the trait that relates a task
+//! to its outcome.
 //!
 //! The bench starts one process per member ([`crate::processes`]); each runs its task
 //! ([`crate::worker`]) and reports one outcome. A type that implements [`Experiment`] is the task;

@@ -20,7 +20,7 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Idle;
 use tramontane_runtime::rdma::PostCounts;
 
-/// The one subgroup of these groups.
+/// The only subgroup of these groups.
 const ALL: SubgroupId = SubgroupId(0);
 
 /// Time limit for the last message.

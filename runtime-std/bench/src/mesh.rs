@@ -66,7 +66,7 @@ impl Experiment for BareMesh {
             let rate = bytes as f64 / start.elapsed().as_secs_f64();
             std::thread::sleep(MARGIN);
             for stream in &streams {
-                // This fails if the other end has already closed the connection.
+                // This fails if the peer has already closed the connection.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             rate

@@ -94,13 +94,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_members_is_at_least_one() {
+    fn half_of_the_members_rounds_up() {
         assert_eq!(Senders::Half.of(1), 1);
         assert_eq!(Senders::Half.of(5), 3);
     }
 
     #[test]
-    fn techniques_are_named() {
+    fn enabled_techniques_are_printed_by_name() {
         assert_eq!(techniques(Switches::all()), "all");
         assert_eq!(techniques(Switches::empty()), "none");
         assert_eq!(techniques(Switches::NULLS | Switches::SEND_BATCHING), "send+nulls");

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_folder_is_named_before_the_run() {
+    fn missing_output_folder_is_reported_before_the_run() {
         let folder_there = tempfile::tempdir().expect("a folder");
         let there = folder_there.path().to_str().expect("text");
         assert_eq!(folder(there), Ok(PathBuf::from(there)));

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_with_one_label_form_one_line() {
+    fn points_with_the_same_label_are_connected() {
         let mut drawing = Drawing::new("T & T".into(), "bytes".into(), "ms".into());
         drawing.is_logarithmic = true;
         let spread = |median: f64| Spread { median, min: median / 2.0, max: median * 2.0 };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn single_point_can_be_drawn() {
+    fn plot_can_draw_a_single_point() {
         let mut drawing = Drawing::new(String::new(), "members".into(), "ms".into());
         drawing.is_logarithmic = true;
         drawing.add("alone".into(), 4.0, Spread::of(&[0.2]));

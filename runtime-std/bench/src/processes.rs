@@ -1,4 +1,4 @@
-//! An experiment's processes: which are started together, one per member, and each returns one
+//! The processes of an experiment: they are started together, one per member, and each returns one
 //! outcome.
 
 use std::time::Duration;

@@ -110,14 +110,16 @@ fn check_probe(carrier: Carrier, nodes: u16) -> Result<(), BenchError> {
     let what = match (carrier, nodes) {
         (Carrier::SharedMemory, 2) | (Carrier::Tcp, 2..) => return Ok(()),
         (Carrier::SharedMemory, _) => {
-            "--probe compares with a ring of two: leave it out, or --nodes 2 (over TCP, 2 or more)"
+            "--probe compares the group with a ring of two processes; omit it, or use --nodes 2 \
+             (over TCP, 2 or more)"
         }
         (Carrier::Tcp, _) => {
-            "--probe compares with a mesh of as many processes: leave it out, or --nodes 2 or more"
+            "--probe compares the group with a mesh of the same number of processes; omit it, or \
+             use --nodes 2 or more"
         }
         (Carrier::Verbs, _) => {
-            "--probe is of shared memory or TCP: leave it out, or --fabric shm or tcp; hal-verbs/lab/ratios \
-             compares RDMA with perftest"
+            "--probe measures only shared memory and TCP; omit it, or use --fabric shm or tcp \
+             (hal-verbs/lab/ratios compares RDMA with perftest)"
         }
     };
     Err(BenchError::Arguments(what.into()))

@@ -23,7 +23,7 @@ const MESSAGES: u64 = 400_000;
 /// Size of a message in bytes.
 const BYTES: u32 = 1_024;
 
-/// The output of `bench views --steady`: messages per second at a memberfrom all senders.
+/// The output of `bench views --steady`: messages per second at a member from all senders.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SteadyReport {
     machine: String,

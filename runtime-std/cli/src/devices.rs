@@ -20,7 +20,8 @@ pub(super) const EXAMPLES: &str = "  tramontane verbs devices
   tramontane verbs devices --device mlx5_1 --gid 3
       whether these would work
   tramontane verbs devices --loss-timeout 0.5 --timer-floor 12
-      the time until a silent peer is given up, if the firmware accepts exponents from 12 on
+      the time until a silent peer is declared lost, if the firmware accepts exponents of 12 or \
+more
   tramontane verbs devices --pkey 0x8001 --service-level 3 --traffic-class 106
       whether the port is in that partition
   tramontane verbs devices --json
@@ -110,8 +111,8 @@ fn list(arguments: &DevicesOptions) -> Result<(), Failure> {
     print_result(arguments.json, &listing, |listing| {
         let taken = chosen.map(|choice| taken_text(choice, &listing.why));
         let given_up = format!(
-            "a silent peer is given up after {loss_time_ms} ms at the earliest, and \
-             {loss_time_ms_max} ms at the latest\n"
+            "a silent peer is declared lost after at least {loss_time_ms} ms and at most \
+             {loss_time_ms_max} ms\n"
         );
         format!("{devices}{}", taken.map_or_else(String::new, |taken| taken + &given_up))
     })?;

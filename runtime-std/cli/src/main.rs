@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn tramontane_command_line_is_well_formed() {
         CommandLine::command().debug_assert();
     }
 

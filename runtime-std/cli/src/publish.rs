@@ -23,7 +23,7 @@ pub(super) const EXAMPLES: &str = "  tramontane publish --config group.toml 'a l
   tramontane publish --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key --level delivered <lines.txt
 
 The group must accept clients: set clients = true in a subgroup of its group file.
-If the member that this command uses dies, the command continues at another one. Each line is \
+If the member that this command uses dies, the command continues with another member. Each line is \
 delivered once. It exits with 0 when all lines have reached the level. A line that is too long is \
 refused, with its number, and the command continues; it exits with 3 at the end. If no line makes \
 progress for as long as the group remembers a client (client_lease_ms), it exits with 6: \
@@ -111,7 +111,7 @@ fn publish(
                 let _ = writeln!(
                     io::stderr(),
                     "line {number} was not published: it is longer than {limit} bytes; raise \
-                     message_max in the group file, at all members"
+                     message_max in the group file of all members"
                 );
             }
         }

@@ -23,11 +23,11 @@ pub(super) const EXAMPLES: &str = "  tramontane subscribe --config group.toml
 
 The group must accept clients: set clients = true in a subgroup of its group file.
 Positions count the messages since the group began. If the member that this command uses dies, the \
-command continues at another one with the next position. If messages are no longer available, it \
-reports their positions on standard error or as {\"event\":\"gap\"}, and continues. If the group's \
-history now differs from the printed one, it reports the first changed position, or prints \
-{\"event\":\"changed\"}, and ends with status 11. A client that reads too slowly is cut off, and \
-never slows the group down.";
+command continues with another member, at the next position. If messages are no longer available, \
+it reports their positions on standard error or as {\"event\":\"gap\"}, and continues. If the \
+group's history now differs from the printed one, it reports the first changed position, or prints \
+{\"event\":\"changed\"}, and exits with status 11. A client that reads too slowly is disconnected, \
+and never slows the group down.";
 
 /// Print the messages of a group in order, as a client that is not a member
 #[derive(Args, Debug)]
@@ -145,12 +145,12 @@ pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
 /// Reports that the printed messages are no longer the group's order.
 fn changed(from: u64) -> Failure {
     let what = format_args!(
-        "the group has lost messages that were printed, and its history is different from \
-         position {from} on"
+        "the group has lost messages that were printed, and its history has changed, starting with \
+         position {from}"
     );
     let advice = format!(
-        "discard the output from that position on, and subscribe again with --from {from}; \
-         --level majority prints only messages that no crash takes back"
+        "discard the output from that position on, and subscribe again with --from {from}; --level \
+         majority prints only messages that no crash can undo"
     );
     Failure::new(Status::Changed, what, &advice)
 }
@@ -159,12 +159,12 @@ fn changed(from: u64) -> Failure {
 struct Printed<W: Write> {
     json: bool,
     to: W,
-    /// Line buffer, reused.
+    /// Buffer for a line, which is reused.
     text: Vec<u8>,
 }
 
 impl<W: Write> Printed<W> {
-    /// Tells programs that may be waiting for it where the subscription begins.
+    /// Tells programs that may be waiting for the subscription at which position it begins.
     fn begin(&mut self, next: u64, level: &'static str) -> io::Result<()> {
         if self.json { self.line(&SubscriberLine::Subscribed { next, level }) } else { Ok(()) }
     }
@@ -192,7 +192,8 @@ impl<W: Write> Printed<W> {
         // If standard error fails, there is nowhere else to write.
         let _ = writeln!(
             io::stderr(),
-            "positions {from} to {} are gone; a member with a log may have them",
+            "positions {from} to {} are no longer available; a member with a log may still have \
+             them",
             to.saturating_sub(1)
         );
         Ok(())
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_position_is_a_number_or_now() {
+    fn first_position_must_be_number_or_now() {
         assert_eq!(first_place("now"), Ok(First::Now));
         assert_eq!(first_place("7"), Ok(First::Place(7)));
         assert!(first_place("-1").is_err() && first_place("then").is_err());

@@ -11,8 +11,7 @@ use tramontane_verbs::check::{self, CheckError, End, Finding, Options, TcpTalk, 
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::output::print_result;
 
-pub(super) const EXAMPLES: &str =
-    "  tramontane verbs check --listen 10.9.0.1:7009     on the one host
+pub(super) const EXAMPLES: &str = "  tramontane verbs check --listen 10.9.0.1:7009     on one host
   tramontane verbs check 10.9.0.1:7009              on the other
       both print the same verdicts, for both directions
   tramontane verbs check --loopback
@@ -48,7 +47,7 @@ pub(super) struct CheckOptions {
 /// The output of `--json`.
 #[derive(Serialize)]
 struct CheckReport {
-    /// The end that this process is, in the findings.
+    /// The side that this process takes, as named in the findings.
     end: End,
     passed: bool,
     findings: Vec<Finding>,
@@ -79,10 +78,14 @@ pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!("{failed} of {} checks failed", report.findings.len());
-    Err(Failure::new(Status::Device, what, "follow the advice in their lines, and check again"))
+    Err(Failure::new(
+        Status::Device,
+        what,
+        "follow the advice printed with each of them, and run the check again",
+    ))
 }
 
-/// Opens the connection between the two ends.
+/// Opens the connection between the two sides.
 fn meet(arguments: &CheckOptions) -> Result<(End, TcpStream), Failure> {
     let advice = "give the address at which the other host listens, such as 10.9.0.1:7009";
     if let Some(address) = &arguments.listen {
@@ -108,7 +111,7 @@ fn make(
     stream: TcpStream,
     json: bool,
 ) -> Result<Vec<Finding>, Failure> {
-    let failed = |error| Failure::system("cannot talk to the other end", &error);
+    let failed = |error| Failure::system("cannot communicate with the other end", &error);
     let mut talk = TcpTalk::new(stream).map_err(failed)?;
     let mut written = Ok(());
     let findings = check::run(options, end, &mut talk, |found| {
@@ -120,7 +123,7 @@ fn make(
     Ok(findings?)
 }
 
-/// Runs both ends in this process. The second end runs in a thread and has the same findings.
+/// Runs both sides in this process. The second side runs in a thread and has the same findings.
 fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
     let failed = |error| Failure::system("cannot open sockets on the loopback", &error);
     let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
@@ -132,7 +135,8 @@ fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
         });
         let (stream, _) = listener.accept().map_err(failed)?;
         let first = make(options, End::First, stream, json);
-        // An error at the second end is the cause of the first end's error, or is the same error.
+        // If the second side fails, its error is the cause of the first side's error, or is the
+        // same error.
         match (first, second.join()) {
             (Err(_), Ok(Err(error @ CheckError::Device(_)))) => Err(error.into()),
             (first, _) => first,

@@ -1,5 +1,5 @@
-//! Measures how fast one client publishes to a running group: lines per second, and the time of one
-//! line.
+//! Measures how fast one client publishes to a running group: the rate in lines per second, and the
+//! latency of single lines.
 //!
 //! ```text
 //! cargo run --release -p tramontane-client --example measure -- ADDRESS,... [KEY_FILE]
@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use tramontane_client::{Members, Publisher, PublisherOptions, SharedKey};
 
-/// Bytes per line.
+/// Length of a line in bytes.
 const BYTES: usize = 100;
 
-/// Lines per round, published without a pause or in parts that are waited for.
+/// Number of lines per round. They are published either all at once or in parts that are waited
+/// for.
 const LINES: usize = 100_000;
 
-/// Lines per part.
+/// Number of lines per part.
 const PART: usize = 1_000;
 
-/// Lines per round when each is waited for.
+/// Number of lines per round when each line is waited for.
 const SINGLE: usize = 5_000;
 
 const ROUNDS: usize = 5;
@@ -66,7 +67,7 @@ fn rate(publisher: &Publisher, part: usize) -> Outcome<f64> {
     Ok(LINES as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Returns the times of single lines, in microseconds.
+/// Returns the latencies of single lines, in microseconds.
 fn single(publisher: &Publisher) -> Outcome<Vec<f64>> {
     let line = [b'x'; BYTES];
     (0..SINGLE)

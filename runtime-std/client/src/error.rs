@@ -35,8 +35,8 @@ pub enum OpenError {
     KeyNeeded(HostAddress),
     /// The name is too long, or contains characters that cannot be displayed.
     #[error(
-        "the client's name is longer than 64 bytes, or has control characters; choose a different \
-         name"
+        "the client's name is longer than 64 bytes, or contains control characters; choose a \
+         different name"
     )]
     Name,
     /// No member accepted the client in time.
@@ -80,10 +80,10 @@ pub enum PublishError {
         limit: usize,
     },
     /// The maximum number of lines is already in flight.
-    #[error("too many lines are in flight; wait until there is room")]
+    #[error("too many lines are in flight; wait until some have been acknowledged")]
     Full,
     /// The time limit has passed. The line is still in flight.
-    #[error("the line has not reached its level in time; allow more time")]
+    #[error("the line did not reach the requested level in time; allow more time")]
     TimeUp,
     /// The group no longer accepts this client. See [`ClientRefusal::LeaseOver`].
     #[error("the member refused this client: {0}")]

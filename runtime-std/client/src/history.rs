@@ -19,7 +19,7 @@ const STRIDE: u64 = 1 << 10;
 /// The maximum number of earlier positions kept: 1 MiB, enough for 64 million messages.
 const OLDER_MAX: usize = 1 << 16;
 
-/// The part of an order that has been received.
+/// The received part of an order, and what is known of earlier positions.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     /// The newest view of any member that sent a part of the order.
@@ -59,7 +59,7 @@ impl History {
         self.view = self.view.max(view);
     }
 
-    /// Returns the next position.
+    /// Returns the next position to be received.
     fn next(&self) -> Position {
         self.recent.back().copied().unwrap_or_default()
     }
@@ -85,7 +85,7 @@ impl History {
 /// The result of comparing a member's order with the one received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The member has the same order, or no longer knows any part of the received one.
+    /// The member has the same order, or no longer knows any of the received positions.
     Same,
     /// The member's order differs, starting at some position.
     Changed {
@@ -124,7 +124,7 @@ impl<'h> Search<'h> {
         Self { history, same: None, other: all, beyond: all, known: 0, asked }
     }
 
-    /// Returns the positions to ask about.
+    /// Returns the positions about which the member must be asked.
     pub(crate) fn places(&self) -> Vec<u64> {
         self.asked.iter().map(|index| self.history.get(*index).place).collect()
     }
@@ -178,7 +178,8 @@ impl<'h> Search<'h> {
         if self.beyond >= all {
             return Verdict::Same;
         }
-        // A message that was delivered in one view is also present in the next.
+        // The history's view is older, but a message that was delivered in one view is also present
+        // in the next.
         if view > self.history.view {
             return Verdict::Changed { from };
         }
@@ -255,7 +256,7 @@ mod tests {
         /// If the member knows all positions of the history, the position found is the first that
         /// differs, whatever the orders are.
         #[test]
-        fn first_changed_place_is_exact(
+        fn first_changed_position_is_found_exactly(
             common in prop::collection::vec(any::<u8>(), 0..300),
             was in prop::collection::vec(0..9_u8, 0..300),
             is in prop::collection::vec(9..19_u8, 0..300),
@@ -291,7 +292,7 @@ mod tests {
     /// A subscriber that has not received anything yet connects to a re-formed group whose order is
     /// shorter.
     #[test]
-    fn shorter_order_is_distinguished_by_earlier_positions() {
+    fn shorter_order_is_recognised_by_earlier_positions() {
         let old = OrderModel::of(&[1; 50], 2, 0);
         let earlier = vec![old.positions[0], old.positions[2], old.positions[34]];
         let history = History::begin_at(old.end(), earlier, 2).expect("they rise");

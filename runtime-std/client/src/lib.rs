@@ -65,7 +65,7 @@ pub use tramontane_control::client_messages::{
 };
 pub use tramontane_control::{Address, KeyError, SharedKey};
 
-/// The page of the guide, whose example is compiled with the other doc tests.
+/// The page of the guide about clients, whose example is compiled with the other doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/operators/clients.md")]
 mod guide {}

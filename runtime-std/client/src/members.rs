@@ -102,7 +102,7 @@ impl Members {
         Self { time_limit, ..self }
     }
 
-    /// Returns the names under which the client connects.
+    /// Returns the names of the group, the subgroup and the client under which the client connects.
     pub(crate) fn target(&self) -> Target<'_> {
         Target { group: &self.group, subgroup: &self.subgroup, name: &self.name }
     }
@@ -126,7 +126,7 @@ impl Members {
     }
 }
 
-/// The result of an attempt.
+/// The result of an attempt to connect.
 pub(crate) enum Attempt {
     Session(Box<QueuedSession>),
     /// The attempt failed, but the next address may succeed. `was_last` is true if all addresses
@@ -159,7 +159,7 @@ impl Route {
         &self.members
     }
 
-    /// Tries the next address.
+    /// Tries to connect to the next address.
     pub(crate) fn attempt(&mut self, stop: &AtomicBool) -> Attempt {
         let Members { addresses, key, .. } = &self.members;
         let Some(address) = addresses.get(self.next) else {

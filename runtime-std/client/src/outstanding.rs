@@ -16,7 +16,7 @@ const LINES_MAX: usize = 4_096;
 /// The maximum total size of these lines, in bytes. A single line may be longer.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Lines that have not reached their level.
+/// The lines of a publisher that have not reached their level.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     level: Level,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_below_their_level_are_resent_on_request() {
+    fn lines_below_requested_level_are_resent() {
         let mut lines = Outstanding::new(Level::DurableMajority);
         for line in [b"a", b"b", b"c", b"d"] {
             lines.add(line);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_bounded_but_fits_one_line() {
+    fn outstanding_lines_are_bounded_but_one_always_fits() {
         let mut lines = Outstanding::new(Level::Delivered);
         assert!(lines.has_room(2 * BYTES_MAX));
         lines.add(&[0; 16]);
@@ -174,7 +174,7 @@ mod tests {
         /// Whatever members report, and however often the client moves, the client sends without
         /// gaps within a session, and no line is removed before it has been delivered.
         #[test]
-        fn nothing_is_left_out(deeds in prop::collection::vec((0..4_u8, 0..9_u64), 0..100)) {
+        fn no_client_line_is_skipped(deeds in prop::collection::vec((0..4_u8, 0..9_u64), 0..100)) {
             let mut lines = Outstanding::new(Level::Delivered);
             // The group's state: the number of lines delivered, and the number delivered or in
             // flight.

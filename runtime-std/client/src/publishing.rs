@@ -34,7 +34,7 @@ pub(crate) struct Publishing {
     pub(crate) ended: Option<PublishError>,
 }
 
-/// The reason why a session ended.
+/// The reason why a publisher's session with a member ended.
 enum SessionEnd {
     /// The member was lost, but another may take over.
     Lost(String),
@@ -50,7 +50,7 @@ impl From<SessionError> for SessionEnd {
     }
 }
 
-/// The publisher's thread.
+/// The work of a publisher's thread.
 pub(crate) struct Publishes {
     pub(crate) shared: Arc<Shared<Publishing>>,
     pub(crate) route: Route,

@@ -100,7 +100,7 @@ pub(crate) enum Wanted {
     All,
 }
 
-/// The subscriber's thread.
+/// The work of a subscriber's thread.
 pub(crate) struct Subscribes {
     pub(crate) shared: Arc<Shared<Subscribing>>,
     pub(crate) route: Route,
@@ -134,7 +134,8 @@ impl Subscribes {
             match end {
                 Some(SessionEnd::Closed) => return,
                 Some(SessionEnd::Behind) => {
-                    self.route.failed("the member has less of the order than was told before");
+                    self.route
+                        .failed("the member knows less of the order than was reported before");
                     self.route.pause();
                 }
                 Some(SessionEnd::Refused(why)) if why.is_for_now() => {

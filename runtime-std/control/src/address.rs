@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_and_port_zero_are_not_destinations() {
+    fn wildcard_address_or_zero_port_is_invalid_destination() {
         for text in ["10.9.0.1:7000", "[fd00::1]:7000", "alpha:7000", "127.0.0.1:1"] {
             assert!(host(text).is_destination(), "{text}");
         }

@@ -89,14 +89,15 @@ pub struct ClientLife {
 /// which implies nothing about other members' disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Level {
-    /// Delivered at the client's member, which implies that every surviving member has the message.
+    /// The client's member has delivered the message, which implies that every surviving member has
+    /// it.
     #[default]
     Delivered,
-    /// On the disk of the client's member.
+    /// The message is on the disk of the client's member.
     DurableHere,
-    /// On the disks of a majority of the subgroup's members.
+    /// The message is on the disks of a majority of the subgroup's members.
     DurableMajority,
-    /// On the disks of all of the subgroup's members.
+    /// The message is on the disks of all of the subgroup's members.
     DurableEverywhere,
 }
 
@@ -415,30 +416,33 @@ pub enum ClientRefusal {
     /// Another client uses the id.
     #[error(
         "another client already uses this id; choose a different id, or wait until that client's \
-         lease has ended"
+         lease has expired"
     )]
     IdTaken,
     /// The group has forgotten the client.
     #[error(
-        "the lease has ended, so the group has forgotten this client, and unacknowledged lines \
+        "the lease has expired, so the group has forgotten this client, and unacknowledged lines \
          may have been delivered; check which were, and publish the rest as a new client"
     )]
     LeaseOver,
     /// The group remembers too many publishing clients, or too many from the client's source.
     #[error(
-        "the group remembers at most 4096 clients, and from one address or user only as many as \
-         leave room for others; close clients properly, so that they are forgotten at once, or \
-         wait until leases have ended (client_lease_ms)"
+        "the group remembers at most 4096 clients, and fewer from a single address or user; close \
+         clients properly, so that they are forgotten at once, or wait until leases have expired \
+         (client_lease_ms)"
     )]
     TooMany,
     /// The member has too many clients, or too many from the client's source.
     #[error(
-        "the member serves at most 1024 clients, and from one address or user only as many as \
-         leave room for others; give the addresses of more members, or end some clients"
+        "the member serves at most 1024 clients, and fewer from a single address or user; give the \
+         addresses of more members, or stop some clients"
     )]
     MemberFull,
     /// The requested level needs a log.
-    #[error("the subgroup has no log, so nothing becomes durable; ask for the level delivered")]
+    #[error(
+        "the subgroup has no log, so its messages do not become durable; request the level \
+         delivered"
+    )]
     NotLogged,
     /// The client received nothing for too long, or lagged by more messages than the member keeps.
     #[error(
@@ -527,7 +531,7 @@ mod tests {
 
     /// Orders that differ in any message can be distinguished, wherever that message is.
     #[test]
-    fn position_differs_with_any_message_before_it() {
+    fn position_digest_covers_all_earlier_messages() {
         let message = |sender, client, payload| PublishedMessage {
             place: 0,
             view: 1,

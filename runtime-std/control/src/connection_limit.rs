@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn flooding_host_takes_slots_only_from_itself() {
+    fn flooding_host_loses_only_its_own_slots() {
         let (limit, mut ends) = (ConnectionLimit::new(4, 4), Vec::new());
         let member = connect(&limit, 1, &mut ends);
         let mut flood: Vec<Permit<'_>> = (0..3).map(|_| connect(&limit, 2, &mut ends)).collect();

@@ -170,7 +170,7 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
                 return Err(Refusal::NotAMember);
             }
             Purpose::Client if is_kept => {
-                permit.shortage().refuse("clients have their share of the descriptors");
+                permit.shortage().refuse("clients already use their share of the descriptors");
                 return Err(Refusal::Busy);
             }
             Purpose::Meet

@@ -15,7 +15,7 @@ pub enum MeshError {
     /// The local rank or the list of addresses does not match the members.
     #[error(
         "rank {own} does not fit {members} members with {addresses} addresses; give one address \
-         per member, and a rank below their number"
+         per member, and a rank below the number of members"
     )]
     Addresses {
         /// Local rank.
@@ -36,7 +36,7 @@ pub enum MeshError {
     },
     /// Another process already listens at the local address.
     #[error(
-        "{address} is in use; stop this member if it is already running, or choose another port"
+        "{address} is in use; stop this member if it is already running, or choose a different port"
     )]
     AddressInUse {
         /// Local address.
@@ -104,8 +104,8 @@ pub enum MeshError {
     },
     /// A peer runs a different version.
     #[error(
-        "the program at {address} is a different program or a different version; run the same \
-         version everywhere"
+        "the process at {address} runs a different program or version; run the same version \
+         everywhere"
     )]
     WrongVersion {
         /// The address at which that program listens.

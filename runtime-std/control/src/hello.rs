@@ -210,7 +210,7 @@ mod tests {
 
     /// If these bytes change, the version must increase, and the expected bytes must be updated.
     #[test]
-    fn greeting_bytes_belong_to_their_version() {
+    fn greeting_encoding_matches_its_version() {
         let hello = Hello {
             purpose: Purpose::Join,
             view: ViewId(0x0102_0304_0506_0708),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn aes_needs_instructions_at_both_ends() {
+    fn aes_requires_processor_support_at_both_ends() {
         let [with, without] =
             [true, false].map(|has_aes| Preamble { version: VERSION, keyed: true, has_aes });
         assert_eq!(with.cipher(with), CipherKind::AesGcm);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_greeting_is_accepted_here() {
+    fn greeting_target_accepts_a_valid_greeting() {
         // Otherwise, the attempts below would end at the first byte.
         let (ours, _end) = saying(&words()[1..]);
         let identity = Identity { node: NodeId(1), incarnation: 1, digest: 7 };
@@ -103,12 +103,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn random_bytes_are_only_refused(bytes in vec(any::<u8>(), 0..400)) {
+        fn random_greeting_bytes_never_panic(bytes in vec(any::<u8>(), 0..400)) {
             greeting(&bytes);
         }
 
         #[test]
-        fn changed_greeting_is_only_refused(
+        fn altered_greeting_never_panics(
             changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
             cut in any::<prop::sample::Index>(),
             more in vec(any::<u8>(), 0..200),

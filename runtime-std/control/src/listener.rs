@@ -64,8 +64,8 @@ impl Listener {
                     TcpListener::bind(address.resolve()?.as_slice())?.try_into()?;
                 if listener.address.is_local() && !address.is_local() {
                     tracing::warn!(
-                        "the name in {address} resolves to {} here, where no other host can connect; \
-                         give the host's address, or correct /etc/hosts",
+                        "on this host, the name in {address} resolves to {}, to which no other \
+                         host can connect; give the host's address, or correct /etc/hosts",
                         listener.address
                     );
                 }

@@ -22,7 +22,7 @@ pub trait MeetingHandler: Sync {
     fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
         tracing::warn!(
             %peer, %address,
-            "the program at a member's address does not match: {refusal}; trying again"
+            "the process at a member's address does not match: {refusal}; trying again"
         );
     }
 

@@ -24,7 +24,7 @@ pub enum OpenSessionError {
     #[error("no process is listening; start it, or try again later")]
     NotThere,
     /// The time limit passed before the greeting was complete.
-    #[error("no answer in time; allow more time, or check the process and the network")]
+    #[error("no answer arrived in time; allow more time, or check the process and the network")]
     TimeUp,
     /// The caller asked to stop.
     #[error("interrupted while connecting")]

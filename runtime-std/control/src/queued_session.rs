@@ -220,7 +220,7 @@ mod tests {
     /// Messages with lengths around one, two and three frames, in both directions, with a blocking
     /// session at the other end.
     #[test]
-    fn queued_and_plain_sessions_interoperate() {
+    fn queued_and_blocking_sessions_interoperate() {
         let (mut queued, other) = pair();
         let mut waiting = session(other);
         let part = MESSAGE_MAX - 1;
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn buffered_messages_are_taken_singly_before_the_end() {
+    fn buffered_messages_are_readable_after_peer_closes() {
         let (mut queued, other) = pair();
         let mut sender = QueuedSession::new(Stream::Unix(other), None);
         for message in [b"one".as_slice(), b"", b"two"] {
@@ -285,7 +285,7 @@ mod tests {
 
     /// Bytes that the other end does not accept are kept, and sending resumes where it stopped.
     #[test]
-    fn full_socket_keeps_the_rest() {
+    fn full_socket_keeps_unsent_bytes() {
         let (mut queued, other) = pair();
         let mut sender = QueuedSession::new(Stream::Unix(other), None);
         let message = vec![7; 1 << 20];

@@ -56,7 +56,7 @@ impl fmt::Display for Refusal {
             Self::View => "the other end is in a different view",
             Self::DuplicateId => "the id is already taken",
             Self::NotAMember => "the id is not expected here",
-            Self::Version => "the other end runs another version of the program",
+            Self::Version => "the other end runs a different version of the program",
             Self::KeyMode => "only one end has a key",
             Self::Key => "the other end uses a different key",
             Self::NotRunning => "the group is not running yet",

@@ -43,7 +43,7 @@ pub enum SessionError {
     )]
     Aborted,
     /// This end cannot read the data to send, or cannot write the received data.
-    #[error("cannot read the data to send, or write the received data: {0}")]
+    #[error("cannot read the data to be sent, or cannot write the received data: {0}")]
     Local(std::io::Error),
     /// Another error reported by the system.
     #[error("the connection failed: {0}; connect again")]

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_hosts_and_users() {
+    fn connection_source_is_a_host_or_user() {
         let host = |text: &str| Source::of_host(text.parse().expect("an address"));
         assert_eq!(host("10.9.0.1"), host("10.9.0.1"));
         assert_ne!(host("10.9.0.1"), host("10.9.0.2"));

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn resized_file_is_not_packed() {
+    fn file_resized_while_packing_is_refused() {
         for has_hole in [false, true] {
             // The change is so small that padding would hide it, or it is large, or it truncates
             // the file to nothing.
@@ -260,7 +260,7 @@ mod tests {
 
     /// The file is overwritten immediately after its creation, and its time is set back.
     #[test]
-    fn overwritten_file_is_not_packed() {
+    fn file_overwritten_while_packing_is_refused() {
         for is_set_back in [false, true] {
             let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
             let path = folder.path().join("file");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn many_holes_take_extra_headers() {
+    fn file_with_many_holes_uses_extra_headers() {
         let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let path = folder.path().join("file");
         let file = File::create(&path).expect("a file");

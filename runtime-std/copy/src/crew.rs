@@ -24,7 +24,7 @@ use tramontane_runtime::shared_memory::Root;
 /// Interval between checks whether the sending member has ended.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Time allowed for receivers to report their failuresafter the copy has failed.
+/// Time allowed for receivers to report their failures after the copy has failed.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(8);
 
 /// A receiver of a copy. It reports [`Notice::Placed`] or [`Notice::Failed`] when it ends.
@@ -65,7 +65,7 @@ impl Task {
         }
     }
 
-    /// Returns the member's part in the copy. Takes ownership of its inherited descriptor.
+    /// Returns the member's task in the copy. Takes ownership of its inherited descriptor.
     fn job(&self) -> Result<Job, Failure> {
         let group = Description::local("copy", self.nodes, 1, 0);
         let (group, options) = self.place.start(group, self.own)?;
@@ -176,7 +176,7 @@ impl<'p> Receivers<'p> {
                 self.running -= 1;
                 if is_first {
                     let what = format!("the process for {place} {end}");
-                    let advice = "find out why it ended, and copy again";
+                    let advice = "check its output and the system log, and copy again";
                     self.failed(Rank::Killed, Failure::peer_lost(what, advice));
                 }
             }

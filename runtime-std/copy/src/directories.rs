@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn unmoved_read_only_directories_are_removed() {
+    fn abandoned_read_only_directories_are_removed() {
         let (source, to) =
             (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let archive = archived(source.path());

@@ -81,5 +81,5 @@ fn judge(path: &Path, header: &Header, names: &[String]) -> Result<(), Failure> 
 
 fn refused(what: &str) -> Failure {
     let what = format_args!("the copy contains {what}; nothing of it is kept");
-    Failure::input(what, "run the same trusted program at the node that copies")
+    Failure::input(what, "run the same trusted program on the sending node")
 }

@@ -63,7 +63,7 @@ const HEARTBEAT_MS: u64 = 200;
 /// others.
 const HEARTBEAT_MS_PER_MEMBER: u64 = 4;
 
-/// A member's part in a copy.
+/// A member's task in a copy.
 pub(super) struct Job {
     /// The name, fabric, nodes and trust of the group. All other settings are the same in every
     /// copy.
@@ -181,16 +181,16 @@ impl Job {
                 if source.kind() == std::io::ErrorKind::AddrInUse =>
             {
                 let what = format_args!(
-                    "{address} is in use, perhaps by this node of the group, whose address the \
-                     copy needs"
+                    "{address} is in use, perhaps by this node of the group; the copy needs that \
+                     address"
                 );
-                let advice = "stop the node during the copy, or give 'copy' a group file with \
-                              other ports, at all nodes";
+                let advice = "stop the node during the copy, or use a group file with other ports \
+                              on all nodes";
                 Failure::group(what, advice)
             }
             StartError::OtherConfiguration { node, .. } => {
                 let what = format_args!(
-                    "node {node} does not copy from node {}, or has another group file or \
+                    "node {node} does not copy from node {}, or has a different group file or \
                      --stall-timeout",
                     self.sender
                 );
@@ -211,7 +211,7 @@ impl Job {
 
 #[cfg(test)]
 impl Job {
-    /// Returns one member's part in a copy from node 0 to `receivers` receivers. All members are
+    /// Returns one member's task in a copy from node 0 to `receivers` receivers. All members are
     /// threads that meet over shared memory in a folder.
     pub(super) fn of_threads(folder: &std::path::Path, receivers: u32, own: u32) -> Self {
         use tramontane_runtime::blocks::GroupOptions;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn largest_group_of_receivers_fits() {
+    fn largest_number_of_receivers_is_accepted() {
         for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
             for receivers in [1, 3, 511, 1023] {
                 let description = job(receivers, carrier).describe().expect("it is a group");

@@ -69,7 +69,7 @@ fn send(mut job: Job, names: &[&str], archive: &[u8]) {
 }
 
 #[test]
-fn named_entries_arrive() {
+fn archive_entries_named_in_manifest_arrive() {
     let victim = Victim::new();
     let archive =
         [directory("tree/"), link("tree/link", "../private"), file("tree/file"), vec![0; 1024]]
@@ -183,7 +183,7 @@ fn hostile_archives_change_no_existing_file() {
 
 /// An endless name is refused long before it fills the memory.
 #[test]
-fn endless_name_takes_little_memory() {
+fn endless_file_name_uses_little_memory() {
     let victim = Victim::new();
     let mut place = TargetDirectory::take(&victim.to()).expect("a place");
     place.expect(&Manifest { names: vec!["file".into()], bytes: 0 }).expect("nothing is there");

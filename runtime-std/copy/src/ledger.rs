@@ -39,7 +39,7 @@ struct Receiver {
 #[derive(Debug)]
 pub(super) struct Ledger {
     sender: u32,
-    /// Time without a heartbeat after which a member is lost.
+    /// Time without a heartbeat after which a member counts as lost.
     silence: Duration,
     receivers: BTreeMap<u32, Receiver>,
     names: Vec<String>,
@@ -169,7 +169,7 @@ impl Ledger {
     /// Returns how a member's own failure refers to that member.
     fn called(&self, node: u32) -> String {
         if node == self.sender {
-            format!("the node that copies, node {node}")
+            format!("the sending node, node {node}")
         } else {
             format!("node {node}")
         }
@@ -252,7 +252,7 @@ impl Ledger {
 }
 
 fn lost(why: impl std::fmt::Display) -> Failure {
-    Failure::peer_lost(why, "find out why it ended, and copy again")
+    Failure::peer_lost(why, "check its output and the system log, and copy again")
 }
 
 fn unexpected() -> Failure {
@@ -294,7 +294,7 @@ mod tests {
     /// Covers each row of the table of outcomes that one member can see: the event, and the
     /// decision.
     #[test]
-    fn first_outcome_notice_decides() {
+    fn first_outcome_notice_determines_the_decision() {
         let committed = Decision::Commit(sum());
         let mut ledger = ready();
         ledger.apply(0, Notice::Commit(sum()));
@@ -322,11 +322,11 @@ mod tests {
 
         let mut ledger = ready();
         ledger.apply(0, failed("a file changed"));
-        assert_eq!(off(&ledger), "the node that copies, node 0: a file changed");
+        assert_eq!(off(&ledger), "the sending node, node 0: a file changed");
     }
 
     #[test]
-    fn commit_before_readiness_does_not_count() {
+    fn commit_before_all_are_ready_is_refused() {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Ready(sum()));
         ledger.apply(0, Notice::Commit(sum()));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn slowest_receiver_limits_taken_chunks() {
+    fn slowest_receiver_determines_number_of_taken_chunks() {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Taken { chunks: 3, bytes: 300 });
         assert_eq!(ledger.chunks_taken(), None, "one has not accepted the manifest");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_ends_with_every_receivers_result() {
+    fn copy_ends_after_every_receivers_result() {
         let mut ledger = ready();
         ledger.apply(0, Notice::Commit(sum()));
         ledger.apply(1, Notice::Placed { files: 5 });

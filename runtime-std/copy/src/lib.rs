@@ -128,9 +128,11 @@ const EXAMPLES: &str = "  tramontane-copy data.bin --to /mnt/a,/mnt/b,/mnt/c
       a file into three directories of this machine, by a process each
   tramontane-copy --config group.toml --id 1 --to /srv/data
   tramontane-copy --config group.toml --id 0 model/ index.db
-      on the hosts of a group file: node 1 takes what node 0 copies; every node of the file takes part
+      on the hosts of a group file: node 1 receives what node 0 copies; every node in the file \
+takes part
   tramontane-copy --config group.toml --id 0 --fabric verbs --allow-clear data.bin
-      the same over RDMA, in clear, from hosts that meet over TCP; give these options at all of them";
+      the same over RDMA, unencrypted, for hosts that meet over TCP; give these options on all of \
+them";
 
 /// Copy files and directories to several places at once.
 ///
@@ -180,7 +182,7 @@ pub struct CopyCommand {
     /// Id of this node in the group file
     #[arg(long, value_name = "ID", requires = "config")]
     id: Option<u32>,
-    /// Id of the node that copies to the others [default: the first in the group file]
+    /// Id of the sending node [default: the first in the group file]
     #[arg(long, value_name = "ID", requires = "config")]
     from: Option<u32>,
     /// Transport for the data [default: shared memory, or the fabric of the group file; nodes that
@@ -197,8 +199,9 @@ pub struct CopyCommand {
     blocks: BlockOptions,
     #[command(flatten)]
     join: JoinOption,
-    /// Give up a copy that makes no progress for this many seconds; a member that is stopped or cut
-    /// off counts as lost after half of that time. Must be the same on all nodes of a group file
+    /// Abandon a copy that makes no progress for this many seconds; a member that is stopped or
+    /// unreachable counts as lost after half of that time. Must be the same on all nodes of a group
+    /// file
     #[arg(long, value_name = "SECONDS", default_value = STALL_DEFAULT_S, value_parser = stall_time)]
     stall_timeout: Duration,
     /// Print the result as one JSON object
@@ -256,7 +259,7 @@ fn run(arguments: &CopyCommand) -> Result<(), Failure> {
     report.print(arguments.json)
 }
 
-/// Runs one node's part in a copy between the nodes of a group file.
+/// Runs one node of a copy between the nodes of a group file.
 fn hosts(
     arguments: &CopyCommand,
     description: &Description,
@@ -300,8 +303,11 @@ fn hosts(
     };
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {
-            let what = format_args!("node {own} is the one that copies to the others");
-            return Err(Failure::usage(what, "give it files, and no --to; or give --from"));
+            let what = format_args!("node {own} is the sender of this copy");
+            return Err(Failure::usage(
+                what,
+                "give it files and no --to, or choose a different sender with --from",
+            ));
         }
         let sent = sending::send(&mut job, &arguments.files, interrupts.flag(), &|| {
             Ok(interrupts.check()?)
@@ -309,8 +315,11 @@ fn hosts(
         return Ok(Some(sent?));
     }
     let (true, [to]) = (arguments.files.is_empty(), arguments.to.as_slice()) else {
-        let what = format_args!("node {own} receives what node {from} copies");
-        return Err(Failure::usage(what, "give it one --to, and no files; or give --from"));
+        let what = format_args!("node {own} is a receiver of the copy from node {from}");
+        return Err(Failure::usage(
+            what,
+            "give it one --to and no files, or choose a different sender with --from",
+        ));
     };
     let received = receiving::receive(&mut job, to, interrupts.flag()).map_err(|failure| {
         // The receiver knows that it was interrupted, but not by which signal.
@@ -333,11 +342,8 @@ fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> 
         Some(Carrier::Verbs) if usual == Carrier::Tcp => Ok(Carrier::Verbs),
         Some(wanted) if wanted == usual => Ok(usual),
         Some(_) => {
-            let what = "the nodes of the group file meet in another way";
-            Err(Failure::usage(
-                what,
-                "leave --fabric out, or give 'verbs' where the file has 'tcp'",
-            ))
+            let what = "the group file uses a different fabric";
+            Err(Failure::usage(what, "omit --fabric, or use 'verbs' with a group file for 'tcp'"))
         }
     }
 }

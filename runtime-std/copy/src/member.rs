@@ -101,7 +101,7 @@ impl Replica for Deliveries {
             if let Ok(notice) = serde_json::from_slice(message.payload) {
                 self.watched.change(|ledger| ledger.apply(message.sender.get(), notice));
             } else {
-                tracing::warn!(node = %message.sender, "a notice that cannot be understood");
+                tracing::warn!(node = %message.sender, "a malformed notice");
             }
         }
     }
@@ -184,7 +184,7 @@ impl CopyMember {
         let Stopped::Halted { by, .. } = stopped else { return stopped.clone().into() };
         if let Some(node) = by {
             let what =
-                format_args!("node {node} considered this node dead, and continued without it");
+                format_args!("node {node} declared this node dead, and continued without it");
             let advice = "check whether this node or its network was stopped, and copy again";
             return Failure::peer_lost(what, advice);
         }

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_nodes_see_interrupt_as_loss() {
+    fn interrupt_is_reported_to_other_nodes() {
         let notice = Notice::failed(&Failure::silent(Status::Terminated));
         let Notice::Failed { status, text } = notice else { panic!("it failed") };
         let failure = failure_of("node 3", status, &text);

@@ -54,7 +54,7 @@ impl TargetDirectory {
             // there.
             Err(_) if !directory.is_dir() => {
                 let what = format_args!("there is no directory {}", directory.display());
-                Err(Failure::usage(what, "make it, or give another --to"))
+                Err(Failure::usage(what, "create it, or give a different --to"))
             }
             Err(error) => Err(cannot_write(directory, &error)),
         }

@@ -1,5 +1,5 @@
-//! A receiver's part: it unpacks next to the destination, reports that it is ready, and moves the
-//! entries to the destination when the commit is delivered.
+//! The work of a receiver: it unpacks next to the destination, reports that it is ready, and moves
+//! the entries to the destination when the commit is delivered.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -203,7 +203,11 @@ impl<'r> Receiving<'r> {
         let is_interrupt =
             failure.as_ref().is_some_and(|failure| failure.status == Status::Interrupted);
         let status = if is_interrupt { Status::Interrupted } else { Status::PeerLost };
-        Err(Failure::new(status, what, "find out which node lacks it, and copy it there"))
+        Err(Failure::new(
+            status,
+            what,
+            "check the destinations, and copy to the nodes that lack it",
+        ))
     }
 }
 

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_covers_the_whole_copy() {
+    fn reported_rate_covers_the_whole_copy() {
         assert_eq!(pace(2 << 30, 3 << 30, Duration::from_secs(2)), "1.00 GiB/s, 1 second left");
         assert_eq!(
             pace(0, 1 << 40, Duration::ZERO),

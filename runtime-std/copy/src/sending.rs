@@ -1,5 +1,5 @@
-//! The sending member's part in the copy: it announces the manifest, sends the archive, and commits
-//! once all receivers are ready.
+//! The work of the sending member: it announces the manifest, sends the archive, and commits once
+//! all receivers are ready.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ impl Source {
             let name = name_of(file)?;
             if !seen.insert(name.clone()) {
                 let what = format_args!("two sources have the name {name}");
-                return Err(Failure::usage(what, "copy them one after the other"));
+                return Err(Failure::usage(what, "copy them separately"));
             }
             each_below(file, &name, |path, _, metadata| {
                 check()?;

@@ -80,7 +80,7 @@ mod tests {
     use tramontane_local::exit::Status;
 
     #[test]
-    fn stall_blames_the_cause_of_waiting() {
+    fn stall_error_names_the_node_awaited() {
         let (start, pace) = (Instant::now(), Pace::default());
         let limit = Duration::from_secs(60);
         let mut ledger = Ledger::new(0, [1, 2], limit);

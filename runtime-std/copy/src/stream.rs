@@ -217,7 +217,7 @@ impl<'r> Incoming<'r> {
             Some(failure) => broken(failure.text()),
             None => io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the node that copies sends more than it may",
+                "the sending node has sent more than the permitted amount",
             ),
         }
     }

@@ -41,18 +41,18 @@ impl Copy {
         Job::of_threads(self.folder.path(), self.receivers, own)
     }
 
-    /// Runs the sender's part to its end.
+    /// Runs the sender to its end.
     fn send(&self) -> Result<(), CopyError> {
         let files = [self.folder.path().join("file")];
         send(&mut self.job(0), &files, &AtomicBool::new(false), &|| Ok(())).map(drop)
     }
 
-    /// Runs a receiver's part to its end.
+    /// Runs a receiver to its end.
     fn receive(&self, own: u32) -> Result<(), Failure> {
         receive(&mut self.job(own), &self.to(own), &AtomicBool::new(false)).map(drop)
     }
 
-    /// Runs a receiver's part up to the end of `script`, then leaves without a notice.
+    /// Runs a receiver up to the end of `script`, after which it leaves without a notice.
     fn receive_until<T>(
         &self,
         own: u32,
@@ -112,7 +112,7 @@ fn survivors_report_after_loss_during_move() {
 }
 
 #[test]
-fn loss_of_ready_receiver_leaves_one_decision() {
+fn nodes_agree_after_loss_of_ready_receiver() {
     for round in (0..40).step_by(4) {
         let copy = Copy::to_receivers(3);
         let (sent, others) = std::thread::scope(|scope| {
@@ -153,7 +153,7 @@ fn loss_of_ready_receiver_leaves_one_decision() {
 }
 
 #[test]
-fn only_receiver_has_nothing_without_commit() {
+fn single_receiver_stores_nothing_without_commit() {
     let copy = Copy::to_receivers(1);
     let told = std::thread::scope(|scope| {
         let copy = &copy;
@@ -174,7 +174,7 @@ fn only_receiver_has_nothing_without_commit() {
 }
 
 #[test]
-fn sender_reports_that_lost_receiver_may_have_file() {
+fn sender_reports_uncertain_state_of_lost_receiver() {
     let copy = Copy::to_receivers(1);
     let failure = std::thread::scope(|scope| {
         let copy = &copy;

@@ -91,7 +91,7 @@ pub enum DdsError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The operating system refused an operation.
-    #[error("the system refused the call: {0}")]
+    #[error("a system call failed: {0}")]
     System(#[from] std::io::Error),
 }
 

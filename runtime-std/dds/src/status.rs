@@ -34,10 +34,10 @@ bitflags::bitflags! {
     }
 }
 
-/// The matching entities at the other end.
+/// Status of the readers that match a writer, or of the writers that match a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchedStatus {
-    /// Total since the beginning.
+    /// Total number since the beginning.
     pub total_count: u32,
     /// Change since the status was last read.
     pub total_count_change: u32,
@@ -47,7 +47,7 @@ pub struct MatchedStatus {
     pub current_count_change: i32,
 }
 
-/// Entities at the other end that do not match, only because of their policies.
+/// Status of the readers or writers that do not match an entity, only because of their policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleQosStatus {
     /// Total since the beginning.
@@ -71,7 +71,7 @@ pub struct DeadlineMissedStatus {
     pub last_instance: InstanceHandle,
 }
 
-/// Samples that were lost.
+/// Status of the samples that were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleLostStatus {
     /// Total since the beginning.
@@ -96,7 +96,7 @@ pub enum RejectedReason {
     SamplesPerInstance,
 }
 
-/// Samples that found no room.
+/// Status of the samples that found no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRejectedStatus {
     /// Total since the beginning.
@@ -109,7 +109,7 @@ pub struct SampleRejectedStatus {
     pub last_instance: InstanceHandle,
 }
 
-/// The liveliness of matched writers.
+/// Status of the liveliness of matched writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LivelinessChangedStatus {
     /// Number of matched writers that are alive.

@@ -120,7 +120,7 @@ impl WaitSet {
         Self::default()
     }
 
-    /// Adds a conditionto the set, and returns its index among the attached conditions.
+    /// Adds a condition to the set, and returns its index among the attached conditions.
     pub fn attach(&mut self, condition: Arc<dyn Condition>) -> usize {
         condition.watch(&self.bell);
         self.conditions.push(condition);

@@ -1,4 +1,4 @@
-//! What a receiver of a copy unpacks.
+//! Fuzzes the archive that a receiver of a copy unpacks.
 
 #![no_main]
 

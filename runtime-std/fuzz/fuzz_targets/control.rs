@@ -1,4 +1,4 @@
-//! What members, joiners and operators say to each other.
+//! Fuzzes the messages between members, joiners and operators.
 
 #![no_main]
 

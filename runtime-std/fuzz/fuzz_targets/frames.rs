@@ -1,4 +1,4 @@
-//! What a peer sends over TCP.
+//! Fuzzes the bytes that a peer sends over TCP.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! First words on a connection, at both ends, and what is said next.
+//! Fuzzes the first bytes on a connection, at both ends, and the message that follows them.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The text of a group file.
+//! Fuzzes the text of a group file.
 
 #![no_main]
 

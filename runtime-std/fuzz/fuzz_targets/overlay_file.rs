@@ -1,4 +1,4 @@
-//! The overlay file of shards.
+//! Fuzzes the text of an overlay file of shards.
 
 #![no_main]
 

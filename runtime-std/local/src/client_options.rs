@@ -24,7 +24,7 @@ pub struct ClientOptions {
     /// File with the group's key, for use with --to
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     key_file: Option<PathBuf>,
-    /// Permit unencrypted traffic to other hosts; for use with --to and no key
+    /// Permit unencrypted traffic to other hosts; for use with --to if there is no key
     #[arg(long, conflicts_with_all = ["config", "key_file"])]
     allow_clear: bool,
     /// Subgroup [default: the first that accepts clients]

@@ -54,13 +54,14 @@ pub enum Status {
 impl Status {
     /// All statuses, for the help texts and for interpreting a worker's status.
     const ALL: [(Self, &'static str); 14] = [
-        (Self::Other, "the operating system refused something, or a bug"),
+        (Self::Other, "an operating system error, or a bug"),
         (Self::Usage, "wrong arguments or configuration"),
         (Self::Input, "input unreadable or empty, or a record too large"),
         (Self::Resources, "not enough shared memory, disk, or another resource"),
         (
             Self::Group,
-            "a member is missing, runs twice or has another configuration; or the group may not form",
+            "a member is missing, runs twice or has a different configuration; or the group may \
+             not form",
         ),
         (Self::PeerLost, "a member was lost or stalled during the run"),
         (Self::Disagreement, "members delivered different messages, or not all of them"),
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_have_distinct_codes() {
+    fn exit_statuses_have_distinct_codes() {
         for (index, (status, _)) in Status::ALL.iter().enumerate() {
             assert_eq!(Status::of(status.code()), *status);
             assert!(Status::ALL[..index].iter().all(|(other, _)| other.code() != status.code()));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn exhausted_resources_have_their_own_status() {
+    fn exhausted_resources_have_a_separate_exit_status() {
         let status =
             |code| Failure::system("cannot start", &io::Error::from_raw_os_error(code)).status;
         use rustix::io::Errno;

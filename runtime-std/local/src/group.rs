@@ -23,7 +23,7 @@ use tramontane_runtime::shared_memory::{self, GroupName};
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// Device options were given, but the fabric is not RDMA.
-    #[error("{0} applies only to RDMA devices; leave it out, or give --fabric verbs")]
+    #[error("{0} applies only to RDMA devices; omit it, or give --fabric verbs")]
     NoDevice(&'static str),
     /// There is no usable device.
     #[error(transparent)]

@@ -49,7 +49,7 @@ fn no_thread(panic: &str) -> Option<Failure> {
     let text = Some(panic).filter(|text| text.starts_with(NO_THREAD))?;
     let advice = "end other processes, or raise the limit of threads or of memory (ulimit -u, -v; \
                   pids.max of the cgroup)";
-    Some(Failure::new(Status::Resources, format_args!("cannot make a thread: {text}"), advice))
+    Some(Failure::new(Status::Resources, format_args!("cannot start a thread: {text}"), advice))
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_thread_reports_lack_of_resources() {
+    fn failure_to_start_thread_reports_lacking_resources() {
         let panic = std::panic::catch_unwind(|| {
             std::thread::scope(|scope| {
                 // No address space has room for this stack.

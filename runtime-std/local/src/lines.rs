@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_after_too_long_line_are_taken() {
+    fn lines_after_a_too_long_one_are_read() {
         for buffer in 1..12 {
             let whole = |number, line: &[u8]| (number, Some(line.to_vec()));
             assert_eq!(
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_line_is_noticed() {
+    fn unfinished_line_is_detected() {
         let mut cutter = Cutter::new(3);
         assert!(cutter.next(&mut &b"ab"[..]).is_none());
         assert!(cutter.is_begun() && cutter.number() == 1);

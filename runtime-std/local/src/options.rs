@@ -102,8 +102,8 @@ pub struct DeviceArguments {
     /// else the first of the port]
     #[arg(long, value_name = "KEY", help_heading = "RDMA")]
     pub pkey: Option<Pkey>,
-    /// Include the GID in packets on InfiniBand too, as routers between subnets require; if one of
-    /// two members sets this, both do it
+    /// Include the GID in packets on InfiniBand too, as routers between subnets require; if either
+    /// of two members sets this option, both use it
     #[arg(long, help_heading = "RDMA")]
     pub grh: bool,
     /// Use huge pages for rows and blocks, or normal pages if the system has none (sysctl
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loss_times_are_limited_to_device_range() {
+    fn loss_timeout_outside_device_range_is_refused() {
         assert_eq!(loss_timeout("0.5"), Ok(Duration::from_millis(500)));
         for bad in ["0", "-1", "NaN", "inf", "1e9", "x"] {
             assert!(loss_timeout(bad).is_err(), "{bad}");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fabric_name_is_an_option() {
+    fn every_fabric_name_is_accepted_as_option() {
         for wanted in Carrier::ALL {
             let mut command = clap::Command::new("test")
                 .arg(clap::Arg::new("fabric").long("fabric").value_parser(carrier()));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_leave_room_for_the_framing() {
+    fn maximum_record_size_leaves_room_for_framing() {
         assert_eq!(record_bytes::<0>("268435456"), Ok(MESSAGE_MAX));
         assert_eq!(record_bytes::<1>("268435455"), Ok(MESSAGE_MAX - 1));
         for bad in ["268435456", "-1", "x", "99999999999999999999"] {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::print::print;
 
-/// Prints the only result of a commandas a line of JSON or as text.
+/// Prints the only result of a command as a line of JSON or as text.
 pub fn print_result<R: Serialize>(
     json: bool,
     result: &R,
@@ -108,7 +108,7 @@ impl Shared {
     }
 }
 
-/// The end of the output that the command holds.
+/// A command's handle to its output.
 #[derive(Clone)]
 pub struct Output(Arc<Shared>);
 
@@ -143,7 +143,8 @@ impl Output {
         for item in items {
             waiting = self.0.wait_for_room(waiting).unwrap_or_else(|mut waiting| {
                 waiting.discard = true;
-                let what = "its reader took nothing for too long, and the other members do not wait longer";
+                let what = "its reader read nothing for too long, and the other members do not \
+                            wait any longer";
                 self.0.fail(io::Error::new(io::ErrorKind::TimedOut, what));
                 waiting
             });

@@ -1,4 +1,4 @@
-//! The findings of a command: one JSON object for programs, or text for people.
+//! Prints the result of a command: one JSON object for programs, or text for people.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! The common frame of all programs: reads the command line, sets up logging, and ends with an exit
-//! status and, after a failure, one line.
+//! The main function of all programs: it reads the command line, sets up logging, and ends with an
+//! exit status and, after a failure, one line.
 //!
 //! Results go to standard output, and errors to standard error, as one line each. Logs, if
 //! requested, also go to standard error.
@@ -43,7 +43,7 @@ impl LogOptions {
             _ => "trace".to_owned(),
         };
         let filter: Targets = wanted.parse().map_err(|error| {
-            let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
+            let what = format_args!("{LOG_VARIABLE}={wanted} is invalid: {error}");
             Failure::usage(what, "set it to a level such as info, or unset it")
         })?;
         let format = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_align_right_and_text_left() {
+    fn table_aligns_numbers_right_and_text_left() {
         let mut table = Table::new("count  what", &[1]);
         table.row(["7".into(), "a".into()]);
         table.row(["123456".into(), "bcdefg".into()]);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_suitable_units() {
+    fn rates_are_printed_in_suitable_units() {
         assert_eq!(scaled(12_345_678.0), "12.35 M");
         assert_eq!(scaled(999.0), "999.00 ");
         assert_eq!(scaled(2.5e9), "2.50 G");

@@ -13,7 +13,7 @@ use crate::record::{Record, Sequence, extent, put_record, record_bytes, seal_rec
 /// The sequences of the records are consecutive, and their views never decrease.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Room for the header, followed by the records.
+    /// The batch on disk: room for the header, followed by the records.
     bytes: Blocks,
     first: Sequence,
     views: (ViewId, ViewId),

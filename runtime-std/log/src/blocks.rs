@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_stay_aligned_and_whole_as_they_grow() {
+    fn growing_block_buffer_stays_aligned_and_intact() {
         let (mut blocks, mut expected) = (Blocks::zeroed(3), vec![0; 3]);
         for round in 0..200_usize {
             let more = vec![round as u8; round * 7 % 300];

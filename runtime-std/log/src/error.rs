@@ -15,7 +15,7 @@ use crate::record::Sequence;
 #[non_exhaustive]
 pub enum OpenError {
     /// There is no log, and the caller did not allow one to be created.
-    #[error("{} has no log; check the path", path.display())]
+    #[error("{} does not contain a log; check the path", path.display())]
     NoLog {
         /// The folder.
         path: PathBuf,
@@ -176,7 +176,8 @@ pub enum LetGoError {
 pub enum CutError {
     /// The sequence is beyond the end of the log, or before its first record.
     #[error(
-        "the log has records {first} to {end}, and cannot be cut at {wanted}; please report this"
+        "the log has records {first} to {end}, and cannot be truncated at {wanted}; please report \
+         this"
     )]
     OutOfRange {
         /// The first record of the log.

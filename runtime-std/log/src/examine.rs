@@ -56,7 +56,7 @@ pub(crate) struct FoundTail {
     pub(crate) last: Option<Mend>,
 }
 
-/// The correct bytes for an offset of a segment.
+/// The correct bytes for an offset in a segment, with which damage is repaired.
 #[derive(Clone, Debug)]
 pub(crate) struct Mend {
     pub(crate) segment: u64,
@@ -96,7 +96,7 @@ pub(crate) fn examine<L: FileLayer>(
     Ok(found)
 }
 
-/// The state of reading all segments.
+/// The state of reading all segments in order.
 struct Reading {
     log: u64,
     base: Sequence,
@@ -203,7 +203,7 @@ impl Reading {
         self.found.next_segment = number.saturating_add(1);
     }
 
-    /// Continues with the records of a segment. Returns its first sequence.
+    /// Continues reading with the records of a segment. Returns the segment's first sequence.
     fn begin(
         &mut self,
         number: u64,

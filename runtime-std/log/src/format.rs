@@ -28,7 +28,7 @@ pub(crate) const fn round_up(bytes: usize, unit: usize) -> usize {
     bytes.div_ceil(unit) * unit
 }
 
-/// The seed of checksums.
+/// The seed of a file's checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seed(u64);
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn log_segment_and_incarnation_each_change_the_seed() {
+    fn checksum_seed_depends_on_log_segment_and_incarnation() {
         let seeds = [Seed::of(1, 2, 3), Seed::of(2, 2, 3), Seed::of(1, 3, 3), Seed::of(1, 2, 4)];
         for (index, seed) in seeds.iter().enumerate() {
             assert!(!seeds[..index].contains(seed), "{index}");

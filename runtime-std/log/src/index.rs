@@ -24,8 +24,8 @@ pub(crate) struct BadPlace {
     pub(crate) offset: u64,
 }
 
-/// A batch some or all of whose records, from the first up to but excluding the end, belong to the
-/// log.
+/// A batch with records of the log: some or all of its records, from the first one up to, but
+/// excluding, the end.
 #[derive(Clone, Copy, Debug)]
 struct IndexEntry {
     end: Sequence,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_batch_makes_earlier_records_void() {
+    fn overlapping_batch_replaces_earlier_records() {
         let mut index = Index::starting_at(Sequence(0));
         index.add(place(1, 0, 4));
         index.add(place(2, 4, 4));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn gap_between_batches_is_damaged_until_repaired() {
+    fn gap_between_batches_counts_as_damage() {
         let mut index = Index::starting_at(Sequence(0));
         index.add(place(1, 0, 2));
         index.add(place(2, 6, 2));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn either_mark_describes_the_whole_batch() {
+    fn either_mark_suffices_to_describe_the_batch() {
         let segment = segment();
         for role in [Role::Header, Role::Trailer] {
             let at = mark().at(role) as usize;

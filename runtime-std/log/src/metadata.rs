@@ -79,7 +79,7 @@ pub(crate) struct CopyState {
     newest: usize,
 }
 
-/// The result of a search in a folder.
+/// The result of searching a folder for metadata.
 pub(crate) enum Found {
     /// No log has ever been completely created there.
     Nothing,
@@ -90,7 +90,7 @@ pub(crate) enum Found {
     },
 }
 
-/// The state of one copy.
+/// The state of one copy on disk.
 enum Copy {
     Sound { content: Content, generation: u64 },
     Absent,

@@ -99,7 +99,7 @@ impl<L: FileLayer> Log<L> {
         }
     }
 
-    /// Reads the whole log.
+    /// Reads the whole log, and creates the open log from what was found.
     fn take_over(
         layer: L,
         metadata: Metadata<L>,

@@ -37,7 +37,7 @@ pub struct PowerLossFile {
 #[derive(Debug)]
 pub struct PowerLossLock(Arc<Mutex<Disk>>);
 
-/// The injected faults.
+/// The faults to be injected into a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// The number of the operation at which power is cut.

@@ -42,7 +42,7 @@ pub(crate) struct BadRecords {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FoundBatches {
     pub(crate) batches: Vec<FoundBatch>,
-    /// The offsets of blocks between two batches that belong to neither.
+    /// The offsets of blocks that lie between two batches and belong to neither.
     pub(crate) gaps: Vec<u64>,
     /// The end of the last batch.
     pub(crate) end: u64,

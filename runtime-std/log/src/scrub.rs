@@ -32,7 +32,7 @@ impl<L: FileLayer> Log<L> {
         let mut damage = self.metadata_damage();
         let is_metadata_damaged = !damage.is_empty();
         damage.append(&mut found.damage);
-        // Durable data that now looks as if it had never been written.
+        // This is durable data that now looks as if it had never been written.
         let (end, lost) = (self.end(), found.index.end());
         if lost < end {
             let tail = found.tail.as_ref().map_or((0, 0), |tail| (tail.number, tail.used));

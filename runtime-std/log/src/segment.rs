@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_belongs_to_its_log_and_number() {
+    fn segment_header_is_valid_only_for_its_log() {
         let key = SegmentKey { log: 5, number: 12 };
         let header = SegmentHeader { key, incarnation: 2, first: Sequence(77) };
         let block = header.encode();

@@ -1,5 +1,5 @@
-//! The cost of a list to a peer's region: posted by one thread and applied by another, both in one
-//! thread, and the cost of a poll next to many idle views. Run with `cargo bench -p
+//! The cost of a list to a peer's region, posted by one thread and applied by another or by the
+//! same thread, and the cost of a poll next to many idle views. Run with `cargo bench -p
 //! tramontane-shared-memory`.
 
 #![allow(missing_docs, clippy::expect_used)]
@@ -24,7 +24,7 @@ use tramontane_shared_memory::{Mappings, Residence, SharedMemory};
 const LOG: Region = Region(1);
 const LOG_BYTES: usize = 1 << 20;
 
-/// Bytes of an entry. Its offset in the log is a whole number of cells.
+/// Size of an entry in bytes. Its offset in the log is a whole number of cells.
 const ENTRY_BYTES: usize = 100;
 const ENTRY_PLACE: usize = 104;
 

@@ -32,8 +32,8 @@ use super::space::{check_space, whole_pages};
 /// Block memory of this process.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<OwnRegion>>;
 
-/// Allocates block memory for one process's place in a group. The group's fabric can use the memory
-/// from then on. Any thread may have a store.
+/// Allocates block memory for a process in a group. The process's fabric can use the memory from
+/// then on. Any thread may have a store.
 #[derive(Clone, Debug)]
 pub struct BlockStore(Arc<Residence>);
 

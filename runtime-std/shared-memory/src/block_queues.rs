@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_and_answers_are_read_back() {
+    fn block_queue_entries_and_answers_round_trip() {
         let file = tempfile::tempfile().expect("a file");
         let whole = 4096 + bytes(3);
         file.set_len(whole as u64).expect("its length");

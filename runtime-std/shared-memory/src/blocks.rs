@@ -21,8 +21,8 @@ use super::fabric::SharedMemory;
 use super::receiving::RECEIVES_MAX;
 
 impl SharedMemory {
-    /// Does the work of a [`poll_block`](Blocks::poll_block) that returns nothing: reads the peers'
-    /// messages, and copies one piece. The results wait for `poll_block`.
+    /// Does the work of [`poll_block`](Blocks::poll_block) without returning anything: reads the
+    /// peers' messages, and copies one piece. The results wait for `poll_block`.
     pub fn carry_blocks(&mut self) {
         for view in self.views.iter_mut() {
             view.carry_blocks(&mut self.events);

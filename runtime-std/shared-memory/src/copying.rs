@@ -31,7 +31,7 @@ pub enum Stores {
 }
 
 impl Stores {
-    /// Returns the best way to store a block of `block_bytes` bytes into memory of `memory_bytes`
+    /// Returns the faster way to store a block of `block_bytes` bytes into memory of `memory_bytes`
     /// bytes.
     #[must_use]
     pub(super) const fn into_memory(memory_bytes: usize, block_bytes: usize) -> Self {
@@ -74,7 +74,7 @@ mod x86 {
     const VECTOR_BYTES: usize = 32;
 
     /// # Safety
-    /// The requirements of `super::copy`; and the processor must have AVX.
+    /// The requirements are those of `super::copy`. In addition, the processor must have AVX.
     #[target_feature(enable = "avx")]
     pub(super) unsafe fn stream(source: NonNull<u8>, target: NonNull<u8>, bytes: usize) {
         // The target may begin and end in the middle of a cache line. Those parts use normal
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_store_kinds_copy_exact_range() {
+    fn cached_and_streaming_copies_touch_exact_range() {
         let source: Vec<u8> = (0..5000_u32).map(|index| (index % 253) as u8).collect();
         for stores in [Stores::Cached, Stores::Streaming] {
             for from in [0, 1, 31, 64] {

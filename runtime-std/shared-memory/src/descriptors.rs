@@ -45,7 +45,7 @@ pub(super) enum Subject {
 }
 
 impl Subject {
-    /// Returns the number in the memory's own header.
+    /// Returns the number that the header of the memory contains.
     pub(super) fn number(self) -> u64 {
         self.to_words()[2]
     }

@@ -39,7 +39,10 @@ pub enum Error {
         node: NodeId,
     },
     /// The memory of a view has already been allocated for the same list of members.
-    #[error("the memory of view {view} already exists; retire it before it is created again")]
+    #[error(
+        "the memory of view {view} already exists; retire the view before creating its memory \
+         again"
+    )]
     ViewIsThere {
         /// The view.
         view: ViewId,

@@ -22,14 +22,14 @@ use super::sending::{Outbox, Source};
 /// The maximum number of posted receives, sends without an answer, and waiting events in one view.
 const BLOCKS_MAX: usize = 4096;
 
-/// The state between this member and another.
+/// The traffic in blocks between this member and one other.
 #[derive(Debug)]
 struct Between {
     inbox: Inbox,
     outbox: Outbox,
 }
 
-/// The blocks of a view.
+/// The blocks exchanged in one view.
 #[derive(Debug)]
 pub(super) struct Exchange {
     view: ViewId,
@@ -145,7 +145,7 @@ impl Exchange {
         else {
             return Ok(false);
         };
-        // Missing memory may belong to a process that has just ended.
+        // If memory is missing, it may belong to a process that has just ended.
         let misbehaved = || peer.loss().unwrap_or(LossCause::Misbehaved);
         while let Some((offered, is_taken)) =
             between.outbox.next_answer(ends.theirs).map_err(|_| misbehaved())?
@@ -198,7 +198,7 @@ impl Exchange {
         }
     }
 
-    /// Ends a channel with all peers. Memory may change when this returns. Blocks that peers have
+    /// Closes a channel to all peers. Memory may change when this returns. Blocks that peers have
     /// offered on the channel are answered, so the caller must ring.
     pub(super) fn close(&mut self, membership: &Membership, channel: Channel) {
         let Some(queues) = membership.queues(self.own) else { return };

@@ -83,7 +83,8 @@ impl Pace {
 pub struct SharedMemory {
     pub(super) residence: Arc<Residence>,
     bell: Bell,
-    /// The memory of views that are not open yet. It is kept by the caller that asked for it.
+    /// The memory of views that are not open yet. The caller that requested the memory keeps it
+    /// alive.
     made: Vec<Weak<Membership>>,
     /// Whether memory for a view has been allocated. From then on, the set of regions is fixed.
     pub(super) has_made_rows: bool,
@@ -91,12 +92,12 @@ pub struct SharedMemory {
     pub(super) own_regions: OwnRegions,
     /// Size in bytes of each write queue that this process creates.
     pub(super) ring_bytes: usize,
-    /// The views that have queues between regions. A poll examines only these.
+    /// The views that have queues to or from regions. A poll examines only these.
     with_queues: Vec<ViewId>,
     pub(super) completed: VecDeque<Token>,
     /// Readiness and losses that `poll` has not yet reported.
     pub(super) events: VecDeque<Event>,
-    /// Changes of rights that have not yet been reported.
+    /// Changes of rights that `poll_permission` has not yet reported.
     pub(super) told: VecDeque<PermissionEvent>,
     /// Whether a member's row or queue is missing but may still be received.
     is_awaiting: bool,
@@ -133,7 +134,7 @@ impl SharedMemory {
         }
     }
 
-    /// Returns this process's place in the group.
+    /// Returns this process's residence in the group.
     #[must_use]
     pub const fn residence(&self) -> &Arc<Residence> {
         &self.residence

@@ -50,7 +50,7 @@ impl Names {
 /// Peers find the new ones within a heartbeat.
 const FORMER_MAX: usize = 8;
 
-/// A member's file, whose lock shows that the member is alive, and its socket.
+/// A member's file, whose lock shows that the member is alive, and its socket, as created together.
 #[derive(Debug)]
 struct Made {
     member: MemberFile,
@@ -83,7 +83,8 @@ pub(super) struct OwnFiles {
 }
 
 impl OwnFiles {
-    /// Takes the member's place in the group: creates and locks its file, and creates its socket.
+    /// Claims the member's id in the group: creates and locks the member's file, and creates its
+    /// socket.
     pub(super) fn claim(
         root: &Root,
         group: &GroupName,
@@ -96,13 +97,13 @@ impl OwnFiles {
         Ok(Self { folder: Arc::new(folder), names, now, former: VecDeque::new(), rows: Vec::new() })
     }
 
-    /// Returns whether both files have their names, in a folder that also has its own.
+    /// Returns whether both files still have their names, in a folder that also still has its own.
     pub(super) fn are_in_place(&self) -> bool {
         self.folder.is_in_place()
             && self.now.names_in(&self.folder, &self.names).iter().all(Option::is_some)
     }
 
-    /// Takes the place again, in the folder that now has the group's name. Peers that know the
+    /// Creates the files again, in the folder that now has the group's name. Peers that know the
     /// former files keep them.
     pub(super) fn make_again(
         &mut self,
@@ -174,8 +175,8 @@ impl OwnFiles {
 impl Drop for OwnFiles {
     fn drop(&mut self) {
         // The names belong to this member as long as it holds the lock, because no process removes
-        // a live member's files. If one has removed them anyway, another process may have the
-        // place.
+        // a live member's files. If one has removed them anyway, another process may have claimed
+        // the id.
         let [member, memory] = self.now.names_in(&self.folder, &self.names);
         let door = member.map(|_| self.names.door.as_c_str());
         [door, memory, member].into_iter().flatten().for_each(|name| {
@@ -234,7 +235,7 @@ mod tests {
     use crate::mounted::Mounted;
 
     #[test]
-    fn full_folder_is_an_error_without_remains() {
+    fn full_folder_is_an_error_leaving_no_files() {
         let Some(place) = Mounted::new("files") else {
             println!("skipped: this user may not mount a small file system");
             return;

@@ -176,7 +176,7 @@ mod tests {
     use crate::doorbell::AWAKE;
 
     #[test]
-    fn ring_stays_until_taken() {
+    fn doorbell_ring_persists_until_taken() {
         let word = AtomicU32::new(AWAKE);
         let machine = Linux { sleeper_pays: Fences::Sleeper.sleeper_barrier() };
         let bell = Doorbell::new(&machine, &word);

@@ -126,7 +126,8 @@ impl Map {
             mmap_anonymous(self.base.as_ptr().cast(), self.bytes, ProtFlags::READ, flags)
         };
         if let Err(error) = closed {
-            tracing::error!(%error, "a row is gone and cannot be replaced: the process ends before it is read");
+            tracing::error!(%error, "a row is lost and cannot be replaced, so the process exits \
+                                     before it reads the row");
             std::process::abort();
         }
     }

@@ -25,7 +25,7 @@ pub(super) struct Membership {
     /// writable. A peer's mapping may still read as zeros.
     rows: Vec<Arc<Map>>,
     view: ViewId,
-    /// The local row in the form that is sent to peers, until it is given up.
+    /// The local row as sent to peers, until it is given up.
     own_row: Mutex<Option<OwnRow>>,
     residence: Arc<Residence>,
     /// The rows, which remain valid as long as their mappings.
@@ -183,7 +183,7 @@ impl Mappings {
         &self.membership
     }
 
-    /// Returns this process's place in the group.
+    /// Returns this process's residence in the group.
     #[must_use]
     pub fn residence(&self) -> &Arc<Residence> {
         self.membership.residence()

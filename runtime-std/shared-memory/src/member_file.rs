@@ -26,7 +26,7 @@ const ROW_AT: u64 = 8 * 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum State {
-    /// The member has its place in the group.
+    /// The member has claimed its id in the group, and is running.
     Running = 1,
     /// The member has left deliberately.
     Left = 2,

@@ -21,8 +21,8 @@ pub(super) struct Seat {
     /// The member's bell, as long as the member may be posted to: its row has arrived, and it is
     /// neither cut off nor lost.
     pub(super) way: Option<Bell>,
-    /// The process that has this place in the view. A later process of the same node does not
-    /// receive it.
+    /// The process that fills this seat in the view. A later process of the same node does not
+    /// receive the seat.
     pub(super) peer: Option<Arc<Peer>>,
     /// The member's access to the local regions.
     pub(super) inlet: Inlet,
@@ -36,7 +36,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Assigns the place to a process, unless it is taken.
+    /// Assigns the seat to a process, unless it is taken.
     fn bind(&mut self, peer: &Arc<Peer>) {
         if self.peer.is_none() {
             self.is_cut |= peer.is_cut();

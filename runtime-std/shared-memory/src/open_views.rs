@@ -1,4 +1,4 @@
-//! The open views, found by their ids. A process may have some hundreds.
+//! The open views, found by their ids. A process may have several hundred.
 
 use tramontane_core::ids::ViewId;
 

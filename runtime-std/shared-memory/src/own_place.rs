@@ -1,4 +1,4 @@
-//! A process's place in its group's folder. If its files are removed, the process takes the place
+//! The files of a process in its group's folder. If they are removed, the process creates them
 //! again.
 //!
 //! Files of a running group may be removed by programs that clean up `/dev/shm`, and at the end of
@@ -23,13 +23,13 @@ use super::root::{GroupName, Root};
 /// The interval between checks of the names.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// The interval between checks while the place is lost.
+/// The interval between checks while the names are missing.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The maximum number of datagrams received in one call, which is more than a socket's queue holds.
 const DATAGRAMS_MAX: usize = 4096;
 
-/// The place of a process in its group's folder.
+/// The hold that a process has on its files in its group's folder.
 #[derive(Debug)]
 pub(super) struct OwnPlace {
     root: Root,
@@ -51,7 +51,7 @@ struct Holding {
 }
 
 impl OwnPlace {
-    /// Takes the place.
+    /// Claims the node's id, and creates the files.
     pub(super) fn claim(
         root: &Root,
         group: &GroupName,
@@ -97,7 +97,7 @@ impl OwnPlace {
         }
     }
 
-    /// Releases the place. Returns false if it has already been released.
+    /// Gives up the files. Returns false if that has already been done.
     pub(super) fn end(&self, end: State) -> bool {
         let files = self.state().files.take();
         files.inspect(|files| files.set_state(end)).is_some()
@@ -129,7 +129,7 @@ impl OwnPlace {
             *lost = None;
             return LOOK_PAUSE;
         }
-        // Waiting is not permitted, because the lock of this place is held.
+        // Waiting is not permitted, because the state's lock is held.
         let never = AtomicBool::new(false);
         let patience = Patience { until: Instant::now(), cancel: &never };
         match files.make_again(&self.root, &self.group, &self.identity, &patience) {
@@ -139,7 +139,7 @@ impl OwnPlace {
                 tracing::warn!(
                     folder = %self.path.display(),
                     "this group's files in shared memory were removed while it runs; they are \
-                     made again, and no member is lost; keep cleaners away from that folder"
+                     re-created, and no member is lost; keep cleaners away from that folder"
                 );
                 LOOK_PAUSE
             }
@@ -164,7 +164,7 @@ impl OwnPlace {
     }
 }
 
-/// The thread that checks a place's names until this is dropped.
+/// The thread that checks the names of a process's files until this is dropped.
 #[derive(Debug)]
 pub(super) struct Keeper {
     is_over: Arc<(Mutex<bool>, Condvar)>,

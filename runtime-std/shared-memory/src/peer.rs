@@ -60,7 +60,7 @@ pub(super) struct Peer {
     sent: Mutex<Vec<SentMemory>>,
     /// The peer's regions, which are part of all views.
     regions: Mutex<PeerRegions>,
-    /// The number of local regions that have been sent to the peer.
+    /// The number of local regions that have been sent to the peer so far.
     regions_told: AtomicUsize,
     /// Whether all traffic with this process has ended, in every view, until the two meet again.
     is_cut: AtomicBool,

@@ -100,7 +100,7 @@ impl Residence {
         if region == Region::ROW {
             return Err(refused("its number is reserved for rows"));
         }
-        RegionIndex::of(region).ok_or(refused("a process has regions 1 to 8"))?;
+        RegionIndex::of(region).ok_or(refused("regions are numbered from 1 to 8"))?;
         let whole = bytes.saturating_add(HEADER_BYTES);
         check_space(whole_pages(std::iter::once(whole)), || 0)?;
         let memory = self.make_memory(whole)?;

@@ -86,7 +86,7 @@ impl From<Nonsense> for Fault {
     }
 }
 
-/// Both directions between two members.
+/// The lanes in both directions between two members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends<'m> {
     pub(super) own_queues: BlockQueues<'m>,

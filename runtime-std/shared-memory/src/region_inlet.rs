@@ -59,8 +59,8 @@ impl Inlet {
         self.queue.is_some()
     }
 
-    /// Applies or denies the lists posted so far, which are at most one full queue. Returns true if
-    /// there were any, so that the peer must be notified.
+    /// Applies or denies the lists that have been posted so far, which are at most one full queue.
+    /// Returns true if there were any, so that the peer must be notified.
     #[inline]
     pub(super) fn apply(
         &mut self,

@@ -65,7 +65,7 @@ impl<'s> Sources<'s> {
     }
 }
 
-/// Receives the results of lists.
+/// The destinations for the results of lists.
 #[derive(Debug)]
 pub(super) struct Told<'t> {
     pub(super) completed: &'t mut VecDeque<Token>,
@@ -105,7 +105,7 @@ impl Outlet {
         self.queue = Some(queue);
     }
 
-    /// Returns the queue until the peer has it.
+    /// Returns the queue as long as it has not been sent to the peer.
     pub(super) fn unsent_queue(&mut self) -> Option<&mut QueueWriter> {
         self.queue.as_mut().filter(|queue| !queue.is_sent())
     }

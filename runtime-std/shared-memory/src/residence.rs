@@ -1,4 +1,5 @@
-//! A process's place in a group, which it keeps in all its views as long as it runs.
+//! A process's residence in a group, which is the same in all its views and lasts as long as the
+//! process runs.
 //!
 //! In the group's folder, the process has a file, whose lock shows that the process is alive, and a
 //! socket, to which its peers send the descriptors of their memory.
@@ -33,14 +34,15 @@ const UNKNOWN_MAX: Duration = Duration::from_secs(5);
 /// The maximum number of such messages.
 const UNKNOWN_COUNT_MAX: usize = 64;
 
-/// The place of one process in one group, from its start until it leaves or ends (VIE-11, VIE-12).
+/// The residence of one process in one group, from its start until it leaves or ends (VIE-11,
+/// VIE-12).
 ///
 /// Dropping it without [`leave`](Self::leave) counts as a failure, like the end of the process.
 #[derive(Debug)]
 pub struct Residence {
     identity: Identity,
     place: Arc<OwnPlace>,
-    /// Dropped before the place.
+    /// Dropped before the files that it checks.
     _keeper: Keeper,
     bell: Bell,
     /// The bell, which is sent to peers so that they can ring it.
@@ -59,15 +61,14 @@ pub struct Residence {
 }
 
 impl Residence {
-    /// Takes the place of a node in a group, and removes the files of dead predecessors with that
-    /// id.
+    /// Claims a node's id in a group, and removes the files of dead predecessors with that id.
     ///
     /// `digest` is the digest of the group's description: processes with different descriptions
     /// never see each other's rows. `incarnation` is a number that no other incarnation of this
     /// node has. Waits for the folder's lock for at most `time_limit`, or until `cancel` is set.
     ///
     /// # Errors
-    /// Returns [`Error::DuplicateId`] if a live process has the place; [`Error::NoSpace`],
+    /// Returns [`Error::DuplicateId`] if a live process has the id; [`Error::NoSpace`],
     /// [`Error::CannotSeal`] and others as described in [`Error`]. Nothing is left behind in these
     /// cases.
     pub fn claim(
@@ -126,7 +127,7 @@ impl Residence {
     }
 
     /// Returns a sentence for people about the names in the folder, if any have been removed while
-    /// this process had its place there.
+    /// this process had its files there.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         self.place.notice()
@@ -137,12 +138,12 @@ impl Residence {
         self.place.path()
     }
 
-    /// Returns the folder in which this process has its place.
+    /// Returns the folder in which this process has its files.
     pub(super) fn folder(&self) -> Arc<Folder> {
         self.place.folder()
     }
 
-    /// Returns whether a process currently has the place of a node.
+    /// Returns whether a live process has the id of a node.
     ///
     /// # Errors
     /// Returns [`Error::WrongDigest`] or [`Error::WrongVersion`] if the process has a different
@@ -160,8 +161,8 @@ impl Residence {
         Ok(!said.state.is_over())
     }
 
-    /// Returns whether a live process of a node is a member, that is, whether it has the row of a
-    /// view under any description.
+    /// Returns whether a node's live process is a member, that is, whether it has the row of a view
+    /// under any description.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the folder cannot be read.
@@ -230,8 +231,8 @@ impl Residence {
     fn take_received(&self, received: &mut Received) -> bool {
         let Some(message) = received.message else {
             tracing::warn!(
-                "ignored a message about memory, because this program does not \
-                            understand it"
+                "ignored a malformed memory announcement; check that all members run the same \
+                 version"
             );
             return true;
         };
@@ -350,8 +351,8 @@ impl Residence {
 }
 
 impl Root {
-    /// Returns the path of a node's control socket, for a process without a place in the group: see
-    /// [`Residence::socket_path`].
+    /// Returns the path of a node's control socket, for a process without a residence in the group:
+    /// see [`Residence::socket_path`].
     #[must_use]
     pub fn socket_path(&self, group: &GroupName, node: NodeId) -> PathBuf {
         door_in(&self.path().join(group.as_str()), node)

@@ -109,7 +109,7 @@ impl Root {
         Self { path, fences: Fences::default() }
     }
 
-    /// Chooses which side pays for the fences of the doorbells of processes that take their places
+    /// Chooses which side pays for the fences of the doorbells of processes that claim their ids
     /// through this root. Members may differ.
     #[must_use]
     pub fn with_fences(mut self, fences: Fences) -> Self {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn unique_names_differ() {
+    fn unique_group_names_differ() {
         let one = GroupName::unique("demo").expect("a name");
         assert_ne!(one, GroupName::unique("demo").expect("a name"));
         assert!(one.as_str().starts_with("demo-"));

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_and_lanes_follow_each_row() {
+    fn block_queues_and_lanes_follow_each_row() {
         let members = [NodeId(1), NodeId(2)];
         let planned = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, &[64, 128], 5);
         let plan = RowPlan::new(&planned);

@@ -129,9 +129,9 @@ pub(super) enum Unusable {
     NotAllocated,
     #[error("it does not have the agreed length")]
     Length,
-    #[error("it was made by another process, or for another purpose")]
+    #[error("it was created by another process, or for another purpose")]
     Owner,
-    #[error("the message that announces it is not understood")]
+    #[error("the message that announces it is malformed")]
     Message,
     #[error("the peer has sent too many descriptors")]
     TooMany,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptor_holder_cannot_change_memory() {
+    fn process_with_row_descriptor_cannot_change_memory() {
         let SealedMemory { file, map } = SealedMemory::new(BYTES, Writers::Owner).expect("made");
         for length in [0, 4096, 1 << 20] {
             assert_eq!(ftruncate(&file, length), Err(Errno::PERM), "{length}");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn doorbell_is_writable_with_fixed_length() {
+    fn doorbell_memory_is_writable_but_not_resizable() {
         let bell = SealedMemory::new(BYTES, Writers::All).expect("made");
         assert!(is_mapped_writable(&bell.file));
         assert_eq!(ftruncate(&bell.file, 0), Err(Errno::PERM));

@@ -4,26 +4,27 @@ use rustix::process::{Resource, getrlimit};
 
 use super::error::Error;
 
-/// Bytes of a doorbell: one page, the smallest unit that can be mapped.
+/// Size of a doorbell in bytes: one page, the smallest unit that can be mapped.
 pub(super) const BELL_BYTES: usize = 4096;
 
 /// Unit of allocation, for the estimate of a group's needs.
 const PAGE: u64 = 4096;
 
-/// Returns the bytes that a group takes in shared memory, given its rows' sizes.
+/// Returns the number of bytes that a group takes in shared memory, given its rows' sizes.
 pub(super) fn group_bytes(rows: impl Iterator<Item = usize>) -> u64 {
     whole_pages(rows.flat_map(|row| [row, BELL_BYTES]))
 }
 
-/// Returns the bytes that memories of these sizes take, in whole pages.
+/// Returns the number of bytes that memories of these sizes take, in whole pages.
 pub(super) fn whole_pages(sizes: impl Iterator<Item = usize>) -> u64 {
     let pages =
         |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(PAGE).saturating_mul(PAGE);
     sizes.fold(0_u64, |sum, bytes| sum.saturating_add(pages(bytes)))
 }
 
-/// Refuses a group that cannot fit before any of it is allocated, so that all members report the
-/// same error. `needed` is what all members take, and `held` what some of them have taken already.
+/// Refuses a group that cannot fit before any of its memory is allocated, so that all members
+/// report the same error. `needed` is the memory that all members take together, and `held` the
+/// memory that some of them have already taken.
 pub(super) fn check_space(needed: u64, held: impl FnOnce() -> u64) -> Result<(), Error> {
     // The order matters: if a peer allocates in between, its memory is counted twice in favour of
     // this process, not against it.
@@ -58,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn group_takes_whole_pages_and_bells() {
+    fn group_size_includes_whole_pages_and_doorbells() {
         assert_eq!(group_bytes([4096, 4097].into_iter()), 4096 + 8192 + 2 * 4096);
         assert_eq!(group_bytes([usize::MAX, usize::MAX].into_iter()), u64::MAX);
     }
 
     #[test]
-    fn held_memory_is_not_counted_as_missing() {
+    fn memory_already_held_is_not_required_again() {
         assert!(check_space(u64::MAX, || u64::MAX).is_ok());
         assert!(check_space(4096, || u64::MAX).is_ok());
         let error = check_space(u64::MAX, || 4096).expect_err("too much");

@@ -12,7 +12,7 @@ use super::region_outlet::{Sources, Told};
 use super::residence::Residence;
 use super::write_queue::{QueueReader, QueueWriter};
 
-/// The parts of a view's regions that are still missing.
+/// The work that remains for a view's regions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outlook {
     /// Whether a queue must still be sent or received.
@@ -22,8 +22,8 @@ pub(super) struct Outlook {
 }
 
 impl OpenView {
-    /// Returns the seat of a member with which regions may be shared. Fails with `PeerLost` if it
-    /// is gone, and with `OutOfRange` if there is no such member.
+    /// Returns the seat of a member with which regions may be shared. Fails with `PeerLost` if the
+    /// member has been lost, and with `OutOfRange` if there is no such member.
     fn member(&mut self, peer: Rank) -> Result<&mut Seat, ErrorKind> {
         let own = self.own;
         let seat = self.seats.get_mut(peer.index()).filter(|_| peer != own);
@@ -31,8 +31,8 @@ impl OpenView {
         if seat.is_gone() { Err(ErrorKind::PeerLost) } else { Ok(seat) }
     }
 
-    /// Grants a member the right to write to a local region, or revokes it. If the right is new,
-    /// the member is rung so that it checks.
+    /// Grants a member the right to write to a local region, or revokes that right. If the right is
+    /// new, the member is rung so that it checks.
     pub(super) fn set_right(
         &mut self,
         peer: Rank,
@@ -73,7 +73,7 @@ impl OpenView {
         Ok(())
     }
 
-    /// Copies a part of a peer's region into a local one.
+    /// Copies a part of a peer's region into a local region.
     pub(super) fn read_region(
         &self,
         from: Rank,
@@ -121,8 +121,8 @@ impl OpenView {
         has_applied
     }
 
-    /// Makes, sends and takes queues for granted rights, and reports which regions can be posted to
-    /// again.
+    /// Creates, sends and receives queues for granted rights, and reports which regions can be
+    /// posted to again.
     pub(super) fn meet_rights(
         &mut self,
         (residence, ring_bytes): (&Residence, usize),
@@ -139,7 +139,7 @@ impl OpenView {
                 match QueueWriter::new(residence, ring_bytes) {
                     Ok(queue) => outlet.take_queue(queue),
                     Err(error) => {
-                        // The next check tries again. Until then, posts find no room.
+                        // The next check retries. Until then, posts find no room.
                         tracing::warn!(view = %id, %rank, %error, "no queue for writes");
                         outlook.is_awaiting = true;
                     }
@@ -167,7 +167,7 @@ impl OpenView {
         outlook
     }
 
-    /// Returns whether a peer has a right but its queue has not arrived: messages must then be
+    /// Returns whether a peer has a right but its queue has not arrived, so that messages must be
     /// received.
     pub(super) fn awaits_queues(&self) -> bool {
         self.seats.iter().any(|seat| seat.way.is_some() && seat.inlet.awaits_queue())

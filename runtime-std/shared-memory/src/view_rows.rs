@@ -19,8 +19,8 @@ use super::row_plan::RowPlan;
 use super::sealed::{SealedMemory, Writers};
 use super::space::{check_space, group_bytes, whole_pages};
 
-/// The local row of one view, in the form that is passed to peers. The view has it until this is
-/// dropped. The memory stays while it is mapped.
+/// The local row of one view, in the form that is passed to peers. The view has the row until this
+/// is dropped. The memory exists as long as it is mapped.
 #[derive(Debug)]
 pub(super) struct OwnRow {
     residence: Arc<Residence>,
@@ -44,8 +44,8 @@ impl OwnRow {
 }
 
 impl Residence {
-    /// Returns the bytes that a view takes in shared memory: its rows, and what each of its members
-    /// has in addition for its whole life.
+    /// Returns the number of bytes that a view takes in shared memory: its rows, and the memory
+    /// that each of its members uses as long as it runs.
     #[must_use]
     pub fn view_bytes(plan: &ViewPlan<'_>) -> u64 {
         let plan = RowPlan::new(plan);
@@ -53,18 +53,18 @@ impl Residence {
         whole_pages(plan.files_bytes()).saturating_add(group_bytes(base_files))
     }
 
-    /// Makes fresh memory for one view. Peers' rows read as zeros until a fabric over the memory
-    /// has them. Their addresses do not change then.
+    /// Allocates fresh memory for one view. Peers' rows read as zeros until a fabric over this
+    /// memory has received them. Their addresses do not change at that moment.
     ///
     /// The local row is new and fully allocated. It is removed when the view is retired, or with
-    /// the last handle to this memory. Making a large row may take a while, but does not wait for
-    /// other processes.
+    /// the last handle to this memory. Allocating a large row may take a while, but does not wait
+    /// for other processes.
     ///
     /// # Errors
-    /// [`Error::NotAMember`] or [`Error::OtherMember`] if the plan has this process elsewhere;
-    /// [`Error::NoMemory`] if the rows of the view do not fit; [`Error::ViewIsThere`] if that
-    /// memory was made and has not been retired; [`Error::CannotSeal`]; [`Error::HasLeft`]. Nothing
-    /// is left behind in these cases.
+    /// Returns [`Error::NotAMember`] or [`Error::OtherMember`] if this process is not at its rank
+    /// in the plan; [`Error::NoMemory`] if the rows of the view do not fit; [`Error::ViewIsThere`]
+    /// if memory for that view has already been allocated and not been retired;
+    /// [`Error::CannotSeal`]; [`Error::HasLeft`]. Nothing is left behind in these cases.
     pub fn rows(self: &Arc<Self>, plan: &ViewPlan<'_>) -> Result<Mappings, Error> {
         let (own, view, plan) = (plan.own(), plan.view(), RowPlan::new(plan));
         let ids = plan.members();
@@ -100,7 +100,7 @@ impl Residence {
         whole_pages(held.filter(|(node, _)| has_row(node)).map(|(_, bytes)| bytes))
     }
 
-    /// Makes and signs the local row of a view, and maps it.
+    /// Creates and signs the local row of a view, and maps it.
     fn make_row(
         self: &Arc<Self>,
         view: ViewId,
@@ -123,7 +123,8 @@ mod tests {
     use super::*;
     use crate::root::{GroupName, Root};
 
-    /// Therefore, the second of two members whose rows just fit is not refused.
+    /// Held memory does not count as missing. Otherwise, the second of two members whose rows just
+    /// fit would be refused.
     #[test]
     fn memory_of_live_members_counts_as_held() {
         let place = tempfile::tempdir_in("/dev/shm").expect("a folder");

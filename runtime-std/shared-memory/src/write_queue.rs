@@ -3,14 +3,14 @@
 //!
 //! Shared memory cannot be revoked. Only the process that has a mapping can remove it: the kernel
 //! takes no page from a process that keeps its descriptor, so a process that stops or lies would
-//! remain a writer forever. Therefore, no process ever writes another's region. The writer puts its
-//! lists here, and the owner applies them one after the other when it polls, each under the right
-//! that the writer has at that moment (TRM-8). A right is revoked by a store in the owner's own
-//! memory, and the revocation is final when that store returns.
+//! remain a writer forever. Therefore, no process ever writes to another's region. The writer puts
+//! its lists into this queue, and the owner applies them in order when it polls, each under the
+//! right that the writer has at that moment (TRM-8). A right is revoked by a store in the owner's
+//! own memory, and the revocation is final when that store returns.
 //!
 //! Content is copied twice: into the queue, and out of it. References to the writer's memory would
 //! save the first copy. But after a cut, or at the end of a view, no completion would keep a slow
-//! owner from applying bytes that the writer has changed since.
+//! owner from applying bytes that the writer has changed in the meantime.
 //!
 //! ```text
 //! header page
@@ -48,39 +48,40 @@ use super::region_memory::{OwnRegions, RegionIndex};
 use super::residence::Residence;
 use super::sealed::{SealedMemory, Writers};
 
-/// Smallest size of a ring: room for some thousand entries of a log, so that an owner which does
-/// not run for a while finds many to apply at once.
+/// Minimum size of a ring: room for some thousand entries of a log, so that an owner that does not
+/// run for a while finds many to apply at once.
 const RING_BYTES_MIN: usize = 1 << 18;
 
-/// Largest size of a ring: twice sixteen writes of 64 KiB, and some more.
+/// Maximum size of a ring: twice sixteen writes of 64 KiB, and a reserve.
 const RING_BYTES_MAX: usize = 1 << 22;
 
-/// An empty queue restarts at the front once this many bytes were used, so that it reuses memory
-/// that is in the caches.
+/// Number of bytes after which an empty queue restarts at the front, so that it reuses memory that
+/// is in the caches.
 const HOT_BYTES: usize = 1 << 15;
 
 const WRITE_HEADER_BYTES: usize = 16;
 const LIST_HEADER_BYTES: usize = 16;
-/// Includes the bytes that each write may lose to alignment.
+/// Maximum size of a list's header, including the bytes that each write may lose to alignment.
 const LIST_HEADER_BYTES_MAX: usize = LIST_HEADER_BYTES + WRITES_MAX * (WRITE_HEADER_BYTES + 16);
 
 const RING_AT: usize = HEADER_BYTES + 2 * CACHE_LINE;
 
-/// In `posted`: nothing more may be taken. In place of a list: the next list is at the front.
+/// A special value. In `posted`, it says that nothing more may be taken. In place of a list, it
+/// says that the next list is at the front.
 const ALL_ONES: u64 = u64::MAX;
 
-/// A list that no writer of this program can have posted.
+/// The error for a list that no writer of this program can have posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
 
-/// Returns the bytes of a process's ring, given the total size of its regions. Its peers' regions
-/// are as large, and hold entries of the same size.
+/// Returns the size in bytes of a process's ring, given the total size of its regions. Its peers'
+/// regions are as large, and hold entries of the same size.
 pub(super) fn ring_bytes(regions: usize) -> usize {
     let half = (regions / 2).checked_next_power_of_two().unwrap_or(RING_BYTES_MAX);
     half.clamp(RING_BYTES_MIN, RING_BYTES_MAX)
 }
 
-/// Returns the largest number of bytes in a list, in a ring of that size.
+/// Returns the maximum number of bytes in a list, in a ring of that size.
 pub(super) const fn list_bytes_max(ring_bytes: usize) -> usize {
     ring_bytes / 2 - LIST_HEADER_BYTES_MAX
 }
@@ -110,11 +111,11 @@ pub(super) struct QueueWriter {
     serial: u64,
     ring_bytes: usize,
     posted: u64,
-    /// Bytes of the queue that the owner has taken, at least.
+    /// Minimum number of bytes of the queue that the owner has taken.
     taken: u64,
 }
 
-/// A list, as its writer has it. The memory of each write's source has already been found.
+/// A list that its writer posts. The memory of each write's source has already been found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'l> {
     pub(super) writes: &'l [Write],
@@ -123,7 +124,7 @@ pub(super) struct List<'l> {
 }
 
 impl QueueWriter {
-    /// Makes an empty queue.
+    /// Creates an empty queue.
     pub(super) fn new(residence: &Residence, ring_bytes: usize) -> Result<Self, Error> {
         let SealedMemory { file, map } = SealedMemory::new(RING_AT + ring_bytes, Writers::Owner)?;
         let serial = residence.next_serial();
@@ -157,8 +158,8 @@ impl QueueWriter {
         self.posted
     }
 
-    /// Notes how much the owner claims to have taken, which must be at least the last value and at
-    /// most what was posted.
+    /// Notes the number of bytes that the owner claims to have taken, which must be at least the
+    /// last value and at most the number posted.
     #[inline]
     pub(super) fn note_taken(&mut self, taken: u64) -> Result<(), Nonsense> {
         if !(self.taken..=self.posted).contains(&taken) {
@@ -272,12 +273,13 @@ impl QueueReader {
         is_ring.then_some(Self { map, ring_bytes, taken: 0 })
     }
 
-    /// Returns how many bytes were taken.
+    /// Returns the number of bytes taken so far.
     pub(super) const fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Returns how many bytes were posted. If the writer gave the queue up, this is what was taken.
+    /// Returns the number of bytes posted so far. If the writer has given up the queue, this is the
+    /// number of bytes taken.
     #[inline]
     pub(super) fn posted(&self) -> Result<u64, Nonsense> {
         let posted = posted_of(&self.map).load(Ordering::Acquire);

@@ -55,7 +55,7 @@ fn nothing_is_allocated_after_start() {
 }
 
 #[test]
-fn region_lists_allocate_nothing_after_first_right() {
+fn region_lists_allocate_nothing_after_first_permission() {
     const LOG: Region = Region(1);
     let (place, nodes) = (Place::new(), [NodeId(1), NodeId(2)]);
     let mut fabrics = nodes.map(|node| {

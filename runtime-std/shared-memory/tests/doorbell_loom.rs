@@ -137,14 +137,14 @@ fn one_sleeper(ringers: usize, rounds: u32, fences: Fences, preemptions: Option<
 }
 
 #[test]
-fn doorbell_wakes_for_one_ringer_twice() {
+fn doorbell_wakes_sleeper_for_one_ringer_twice() {
     let explored = one_sleeper(1, 2, BOTH, None);
     println!("one ringer, twice: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
-fn doorbell_wakes_for_two_ringers() {
+fn doorbell_wakes_sleeper_for_two_ringers() {
     // The test also passes without the bound, in one minute and 1.8 million interleavings.
     let explored = one_sleeper(2, 1, BOTH, Some(4));
     println!("two ringers: {explored} interleavings");

@@ -15,13 +15,13 @@ const SMALL_BYTES: usize = 4 << 20;
 /// has a block to copy.
 const SMALL_BLOCK_BYTES: usize = 256 << 10;
 
-/// For shared memory: the block size of larger messages. It is large enough to hide the cost of a
-/// block next to its copy, and small enough to stay in a cache until the last receiver has copied
-/// the block.
+/// For shared memory: the block size of larger messages. It is large enough that the fixed cost of
+/// a block is small compared with its copy, and small enough that the block stays in a cache until
+/// the last receiver has copied it.
 const LARGE_BLOCK_BYTES: usize = 1 << 20;
 
 /// For shared memory: as many receives as the fabric accepts, and two sends for each of eight
-/// receivers. The polling thread yields its processor in between, and should find work when it runs
+/// receivers. The polling thread often yields its processor, and should find work when it runs
 /// again.
 const SHARED_WINDOW: Window = Window { receives: 16, sends: 16 };
 
@@ -35,7 +35,7 @@ const TCP_BLOCK_BYTES: usize = 128 << 10;
 /// port with an earlier one.
 const TCP_WINDOW: Window = Window { receives: 8, sends: 2 };
 
-/// The way in which a group's messages are sent. It must be the same at all members.
+/// The settings for sending a group's messages. They must be the same at all members.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupOptions {
     /// The schedule, which says which member sends which block to which member.

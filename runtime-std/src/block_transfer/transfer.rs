@@ -1,5 +1,4 @@
-//! The core's transfer together with everything that it borrows, so that it can be stored and
-//! moved.
+//! The core's transfer stored together with everything that it borrows, so that it can be moved.
 
 use std::sync::Arc;
 
@@ -68,7 +67,7 @@ self_cell!(
     }
 );
 
-/// One member's part in one block group. See [`BlockGroup`].
+/// One member's state in one block group. See [`BlockGroup`].
 pub(crate) struct Transfer {
     cell: GroupCell,
     channel: Channel,

@@ -32,7 +32,7 @@ pub enum Ended {
 pub(crate) fn said(cause: &Cause) -> String {
     match cause {
         Cause::Lost(cause) => cause.to_string(),
-        Cause::NoMemory => "it had no memory for a message".into(),
+        Cause::NoMemory => "it did not have enough memory for a message".into(),
         Cause::Fabric => "its fabric refused a post".into(),
     }
 }

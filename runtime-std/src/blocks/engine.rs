@@ -36,7 +36,7 @@ pub(super) struct Engine<F> {
     pending: Vec<Opening>,
     requests: Receiver<Request>,
     ending: Arc<Ending>,
-    /// The groups to be stepped next, in order.
+    /// The groups to be stepped in the next round, in order.
     awake: Vec<u64>,
     /// The groups of the current round. The memory of this list is reused.
     stepping: Vec<u64>,
@@ -204,7 +204,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
     }
 }
 
-/// Whether any group had work to do.
+/// The result of stepping the awake groups: whether any of them had work to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IsBusy(bool);
 
@@ -243,7 +243,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for 
     }
 
     fn take_requests(&mut self) -> Result<(), Stopped> {
-        // Requests are handled by every step anyway.
+        // Requests are handled in every step anyway, so nothing is done for them here.
         Ok(())
     }
 

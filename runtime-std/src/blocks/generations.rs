@@ -1,5 +1,5 @@
-//! The channels of groups, and a node's moves to higher group numbers. The supply of numbers is
-//! unlimited, but that of channels is not.
+//! The channels of groups, and the moves of a node to higher group numbers. The supply of numbers
+//! is unlimited, but that of channels is not.
 //!
 //! Numbers are divided into *generations* of [`CHANNELS`](super::numbers::CHANNELS) each. A
 //! generation has its own view at the fabric, with fresh rows, and a group's channel is its
@@ -125,14 +125,14 @@ pub(super) struct Generations {
     /// The generation before the newest, while it is still open.
     oldest: Option<Generation>,
     newest: Generation,
-    /// The generation that this node should advance to.
+    /// The highest generation that has been requested, to which this node should advance.
     wanted: u64,
     /// Whether the wish has been posted to each peer in the newest view, by rank.
     told: Vec<bool>,
-    /// The progress of the last posts to each peer, by rank. Set once the oldest view is about to
-    /// end.
+    /// The progress of the last posts to each peer, by rank. It is set once the oldest view is
+    /// about to end.
     flushes: Option<Vec<Flush>>,
-    /// The losses, by rank.
+    /// The causes of the peers' losses, by rank.
     losses: Vec<Option<LossCause>>,
 }
 

@@ -23,7 +23,7 @@
 //!   `completed`, the application cannot access it.
 //! - Upcalls are made one at a time by the polling thread. A panic in an upcall ends the node.
 //! - A number identifies one group for as long as the node runs. It is not used twice, unless the
-//!   group was refused.
+//!   creation of the group was refused.
 //!
 //! | module | subject |
 //! |---|---|

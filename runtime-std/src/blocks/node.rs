@@ -196,7 +196,8 @@ impl BlockNode {
         self.poller.stopped()
     }
 
-    /// Leaves. Groups that have not ended end at this node, and fail at their other members.
+    /// Disconnects from the other nodes. Groups that have not ended end at this node, and fail at
+    /// their other members.
     ///
     /// # Errors
     /// Fails with the reason why the node had already stopped.

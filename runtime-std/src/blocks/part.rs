@@ -1,4 +1,5 @@
-//! One member's part in a group: a transfer, its messages, and the receivers of its end.
+//! One member's side of a group: a transfer, its messages, and the receivers of the report of the
+//! group's end.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::block_transfer::transfer::{Transfer, TransferSetup, TransferView};
 pub(super) enum Stepped {
     /// There was nothing to do.
     Idle,
-    /// Something was done, or waits for queue space.
+    /// Something was done, or a post waits for space in a queue.
     Busy,
     /// The group has ended, and its end has been reported.
     Over,

@@ -17,8 +17,8 @@ use crate::shared_memory;
 use crate::shared_memory::{GroupName, Residence, Root, SharedMemory};
 use crate::tcp::{Settings, Tcp};
 
-/// Claims a node's place in the folder where the processes of a group meet. Needed only over shared
-/// memory.
+/// Claims a node's directory in the folder where the processes of a group meet. Only shared memory
+/// needs one.
 pub(crate) fn claim_residence(
     carrier: Carrier,
     root: &Root,
@@ -36,8 +36,8 @@ pub(crate) fn claim_residence(
     Ok(Some(Arc::new(residence)))
 }
 
-/// Opens the device that a fabric needs. Needed only over RDMA. If the options name no device, the
-/// device is found by the address at which the process meets the others.
+/// Opens the device that a fabric needs, which is the case only over RDMA. If the options name no
+/// device, the device is found by the address at which the process meets the others.
 pub(crate) fn open_device(
     carrier: Carrier,
     device: &DeviceOptions,

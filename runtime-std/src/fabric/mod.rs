@@ -103,7 +103,7 @@ impl AnyFabric {
         rates.iter().try_for_each(|(node, rate)| fabric.limit_rate(NodeId(*node), *rate))
     }
 
-    /// Returns the reason why a peer is unreachable, if the fabric knows it. Only over RDMA.
+    /// Returns the reason why a peer is unreachable, if the fabric knows it. Only RDMA fabrics do.
     pub(crate) fn no_answer(&mut self, view: ViewId, peer: Rank) -> Option<NoFabric> {
         match self {
             Self::SharedMemory(_) | Self::Tcp(_) => None,
@@ -111,14 +111,14 @@ impl AnyFabric {
         }
     }
 
-    /// Updates the fabric's figures, if it has any. Only over RDMA.
+    /// Updates the fabric's figures, if it has any. Only RDMA fabrics do.
     pub(crate) fn write_figures(&self, shown: &mut Option<Figures>) {
         if let Self::Verbs(fabric) = self {
             fabric.write_figures(shown.get_or_insert_default());
         }
     }
 
-    /// Returns the fabric's counters, if it keeps any. Only over RDMA.
+    /// Returns the fabric's counters, if it keeps any. Only RDMA fabrics do.
     #[must_use]
     pub fn counts(&self) -> Option<PostCounts> {
         match self {

@@ -30,7 +30,7 @@ use crate::poll::{Drive, Idle, Poller, Slept, sleep, step};
 /// The interval between checks during a wait.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// The parts common to all handles.
+/// The state that all handles share.
 pub(crate) struct Handle {
     pub(crate) participant: Arc<Participant>,
     pub(crate) send_states: Vec<Arc<SendState>>,
@@ -49,7 +49,7 @@ pub(crate) struct Handle {
 /// `Running` is driven by its own thread ([`start`](super::start)); [`Stepped`] is stepped by its
 /// caller ([`start_stepped`](super::start_stepped)). Everything else is the same for both.
 pub struct Running<D: Driven = ByThread> {
-    // Dropped first, because the handle's control server must outlive it.
+    // Dropped first, because the handle's control server must outlive the driven member.
     driven: D,
     handle: Handle,
 }
@@ -113,7 +113,7 @@ mod driven {
 
     use crate::poll::Drive;
 
-    /// The way in which a member is driven.
+    /// A way of driving a member: by its own thread, or by its caller.
     pub trait Driven {
         /// Returns the driver with which senders may step the member, or `None` if they may not.
         #[doc(hidden)]
@@ -145,7 +145,8 @@ impl Driven for ByThread {
     }
 
     fn is_settled(&mut self) -> bool {
-        // Long enough to get a turn, because the polling thread releases it more often than this.
+        // `LOOK_PAUSE` is long enough to get a turn, because the polling thread releases the turn
+        // more often than this.
         self.0.settle(LOOK_PAUSE)
     }
 

@@ -27,7 +27,7 @@ pub struct Settings {
     pub idle_time: Option<Duration>,
 }
 
-/// Rows of any fabric.
+/// The rows of a view, independent of the fabric that allocated them.
 trait AnyRows: Send + Sync {
     fn shown(&self) -> ViewMemory<'_>;
 }
@@ -81,7 +81,7 @@ struct OutboxPlace {
     ready: Range<usize>,
 }
 
-/// The part that a node and its senders share: the memory and the hand-off.
+/// The state that a node and its senders share: the memory and the hand-off.
 pub(crate) struct Shared {
     memory: Memory,
     cells: Vec<HandOffCells>,

@@ -1,5 +1,5 @@
-//! The parts common to all members of a group: the memory that a node borrows, and the reason why
-//! it ended.
+//! The code common to all members of a group: the memory that a node borrows, and the reasons why a
+//! member ends.
 
 mod lent;
 mod stop;

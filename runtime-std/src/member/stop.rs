@@ -30,7 +30,7 @@ pub enum Stopped {
     /// The group continues without this member, or not at all (VIE-3, VIE-9).
     #[error(
         "this member is no longer in the group: {}",
-        by.map_or_else(|| why.to_string(), |node| format!("node {node} considered it dead"))
+        by.map_or_else(|| why.to_string(), |node| format!("node {node} declared it dead"))
     )]
     Halted {
         /// The reason given by the core.
@@ -68,21 +68,21 @@ pub enum Stopped {
     /// A replica of this or another group knows a later process of this replica, or an earlier one
     /// whose state has been lost.
     #[error(
-        "{0} knows another process of this replica, whose state is lost; stop all processes of the \
-         overlay, and start them again"
+        "{0} remembers another process of this replica, whose state is lost; stop all processes of \
+         the overlay, and start them again"
     )]
     Outdated(String),
     /// A process of the overlay uses a different key, program or configuration.
     #[error("{0}: {1}")]
     Refused(String, String),
     /// A replica cannot continue, because its log contradicts itself.
-    #[error("the replica is broken: {0}")]
+    #[error("an internal error stopped the replica: {0}")]
     Shard(tramontane_core::tram::Halt),
     /// The application refused another replica's state.
     #[error("the application refused the state of its group: {0}")]
     StateRefused(String),
     /// The node's state is damaged.
-    #[error("the node is broken: {0}")]
+    #[error("an internal error stopped the node: {0}")]
     Broken(StepError),
 }
 

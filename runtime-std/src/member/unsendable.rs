@@ -20,7 +20,9 @@ pub enum SendError {
         limit: u32,
     },
     /// No slot became free within the timeout.
-    #[error("no slot became free within {0:?}, because a member is slow or stalled")]
+    #[error(
+        "no slot became free within {0:?}, because a member is slow or stalled; allow more time"
+    )]
     TimedOut(Duration),
     /// The member has stopped.
     #[error(transparent)]

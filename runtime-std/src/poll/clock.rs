@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clock_is_read_only_after_long_work() {
+    fn clock_is_read_again_only_after_long_work() {
         let mut clock = Clock::new();
         let before = clock.read();
         std::thread::sleep(Duration::from_millis(20));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleep_is_due_after_spins_and_patience() {
+    fn sleep_is_due_after_spinning_and_idle_time() {
         let mut idle = Idle::new(Duration::ZERO);
         let spins = (1..).find(|_| idle.pause());
         assert_eq!(spins, Some(SPINS_MAX));

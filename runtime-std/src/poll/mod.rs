@@ -1,5 +1,5 @@
-//! The single polling loop for groups and for block groups: the clock, the guard against panics,
-//! sleep, and the turn.
+//! The single polling loop for groups and for block groups, with its clock, its guard against
+//! panics, its sleep, and its turn.
 //!
 //! | file | subject |
 //! |---|---|

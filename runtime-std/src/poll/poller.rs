@@ -35,14 +35,14 @@ struct Common<S: Steps> {
     wanted: AtomicBool,
 }
 
-/// A snapshot taken between two steps.
+/// The values that a handle reads, taken between two steps.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     is_settled: bool,
     writes: u64,
 }
 
-/// The interface that the handle needs, whatever is being stepped.
+/// The interface of a poller that its handle needs, whatever is being stepped.
 trait Control: Send + Sync {
     fn close(&self);
     fn leave(&self);
@@ -174,11 +174,12 @@ impl<S: Steps> Common<S> {
                 Some(Ok(false)) | None => {}
                 Some(Err(Ended)) => break,
             }
-            // Done without the turn, because the pause takes as long as the operating system lets
-            // other threads run.
+            // This is done without the turn, because the pause takes as long as the operating
+            // system lets other threads run.
             if idle.pause() {
                 let Some(mut steps) = self.steps.take() else { continue };
-                // The turn is kept during the sleep: a thread that wants it rings, and tries again.
+                // The turn is kept during the sleep: a thread that wants the turn rings, and tries
+                // again.
                 if self.sleep(&mut steps).is_err() {
                     break;
                 }
@@ -246,7 +247,8 @@ impl<S: Steps> Control for Common<S> {
 
     fn see(&self) -> Option<Seen> {
         let Some(steps) = self.steps.take() else {
-            // Noticed both by a sleeping poller, which is woken, and by one that is polling.
+            // The flag is noticed both by a sleeping poller, which is woken, and by one that is
+            // polling.
             self.wanted.store(true, Ordering::Relaxed);
             self.bell.ring_if_asleep();
             return None;

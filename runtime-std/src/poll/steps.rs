@@ -66,7 +66,7 @@ pub(crate) trait Steps: Send {
     fn writes(&self) -> u64;
 
     /// Ends the node for the reason `why`, unless it has already ended for an earlier one. Returns
-    /// the reason. Later calls do nothing.
+    /// the reason that counts. Later calls do nothing.
     fn end(&mut self, why: Stopped) -> Stopped;
 
     /// Ends the node if it has not ended yet, and announces its departure to the peers. Later calls

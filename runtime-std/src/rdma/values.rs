@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gid_is_given_by_index_or_address() {
+    fn gid_may_be_an_index_or_address() {
         assert_eq!("1".parse(), Ok(Gid::Index(1)));
         assert_eq!("10.9.0.1".parse(), Ok(Gid::Address(IpAddr::from([10, 9, 0, 1]))));
         assert!(matches!("fe80::1".parse(), Ok(Gid::Address(IpAddr::V6(_)))));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_key_is_given_in_hexadecimal() {
+    fn partition_key_is_parsed_as_hexadecimal() {
         assert_eq!("0x8001".parse(), Ok(Pkey(0x8001)));
         assert_eq!(("ffff".parse(), "0X1".parse()), (Ok(Pkey(0xffff)), Ok(Pkey(1))));
         assert_eq!(String::from(Pkey(1)), "0x0001");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn order_names_match_in_files_and_options() {
+    fn write_order_names_match_in_files_and_options() {
         for text in ["auto", "none", "writes", "visible"] {
             let order: RdmaOrder = text.parse().expect("an order");
             assert_eq!(serde_json::to_value(order).expect("data"), text);

@@ -1,4 +1,4 @@
-//! The RDMA fabric of a process, across all its views, with TCP as the side channel.
+//! The RDMA fabric of a process, which serves all its views, with TCP as the side channel.
 
 use std::net::IpAddr;
 use std::time::Duration;

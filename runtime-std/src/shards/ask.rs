@@ -45,7 +45,7 @@ fn waiting_for(missing: &[String]) -> String {
     if missing.is_empty() { String::new() } else { format!("; waiting for {}", missing.join(", ")) }
 }
 
-/// A process that asks replicas, without being a replica or having a place.
+/// A process that asks replicas, without being a replica or having a client place.
 #[derive(Clone, Debug)]
 pub(super) struct Asker {
     identity: Identity,
@@ -54,7 +54,7 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Creates an asker for the overlay of a place.
+    /// Creates an asker for the overlay of a starting process.
     pub(super) fn new(place: &StartingProcess) -> Self {
         // The incarnation distinguishes two processes of the same node; an asking process's
         // incarnation is never compared.
@@ -63,7 +63,7 @@ impl Asker {
         Self { identity, endpoints: place.endpoints.clone(), places: place.places.clone() }
     }
 
-    /// Returns the digest that others compare with their own.
+    /// Returns the digest of the overlay, which others compare with their own.
     pub(super) const fn digest(&self) -> u64 {
         self.identity.digest
     }

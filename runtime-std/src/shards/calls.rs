@@ -46,12 +46,12 @@ pub(super) struct Met {
 #[derive(Debug)]
 pub(super) enum Meeting {
     Met(Met),
-    /// The other end knows a later process of this node, or knew this node before it lost its
+    /// The other process knows a later process of this node, or knew this node before it lost its
     /// memory.
     Outdated(NodeId),
     /// A process that this one calls has given up their shared view.
     GivenUp(NodeId, ViewId),
-    /// The other end, which this process has never met, has a different key, program or
+    /// The other process, which this one has never met, has a different key, program or
     /// configuration.
     Refused(NodeId, OpenSessionError),
 }
@@ -65,7 +65,7 @@ pub(super) struct Calls<R> {
     pub(super) endpoints: ControlEndpoints,
     pub(super) lives: Arc<Lives>,
     pub(super) requests: Requests<R>,
-    /// Set once this process ends its calls.
+    /// Flag that is set once this process ends its calls.
     pub(super) is_over: Arc<AtomicBool>,
 }
 
@@ -129,7 +129,8 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         }
     }
 
-    /// Makes one call. Returns `None` if the other end is not running, or not in its group yet.
+    /// Makes one call. Returns `None` if the called process is not running, or is not in its group
+    /// yet.
     fn call_once(&self, node: NodeId) -> Result<Option<Meeting>, SessionError> {
         let Some(address) = self.endpoints.addresses.get(&node) else { return Ok(None) };
         let key = self.endpoints.key.as_ref();
@@ -293,7 +294,7 @@ mod tests {
         });
         let answering = Arc::clone(&calls);
         let server = ControlServer::open(listener, identity, (0..3).map(NodeId), None, move |of| {
-            // The test may have ended already.
+            // The test may have ended already, so that no process receives the answer.
             let _ = answering.answer(of.node, of.incarnation, of.session);
         });
         Process { calls, met, _server: server.expect("a thread"), _fabric: fabric }
@@ -305,7 +306,7 @@ mod tests {
         (socket.try_into().expect("a listener"), address)
     }
 
-    /// Two processes. Node 2 calls node 1.
+    /// Creates two processes. Node 2 calls node 1.
     fn two() -> (Process, Process) {
         let ((first, at), (second, other)) = (listener(), listener());
         let called = process(1, 10, first, &[(2, other)]);
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn given_up_two_member_view_is_renewed() {
+    fn request_for_new_view_gives_up_current_one() {
         let (called, caller) = two();
         caller.calls.call(NodeId(1));
         let mut views = Vec::new();

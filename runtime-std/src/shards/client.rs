@@ -84,7 +84,7 @@ impl Client {
         &self.places
     }
 
-    /// Returns the client's number, which no other current client has.
+    /// Returns the client's number, which no other connected client has.
     #[must_use]
     pub const fn number(&self) -> ClientNumber {
         self.taken.number
@@ -201,7 +201,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Obtains a number, and the fabric of a process with that number.
+/// Obtains a client number, and opens the fabric of a process with that number.
 fn take_place(
     place: &StartingProcess,
     description: &Description,
@@ -217,7 +217,7 @@ fn take_place(
         let taken = seats.take(life, &others)?;
         match open(place, description, device.take(), &taken, options) {
             Ok(engine) => return Ok((taken, engine)),
-            // A process that the root has forgotten still has its place in the folder.
+            // A process that the root has forgotten still has its directory in the folder.
             Err(StartError::SharedMemory(shared_memory::Error::DuplicateId { .. })) => {
                 seats.give_back(&taken);
                 others.insert(taken.number.0);

@@ -45,8 +45,8 @@ pub enum ClientError {
     /// The groups have closed the client's place, because it was disconnected for longer than its
     /// lease.
     #[error(
-        "the groups have closed this client's place, because it was away for too long; connect \
-         again"
+        "the groups have freed this client's place, because it was disconnected for too long; \
+         connect again"
     )]
     Closed,
     /// Another client has taken this client's place.
@@ -64,11 +64,11 @@ pub enum ClientError {
     #[error("{0}")]
     NoMemory(String),
     /// The client is broken.
-    #[error("the client is broken: {0}")]
+    #[error("an internal error stopped the client: {0}")]
     Broken(tramontane_core::tram::Halt),
 }
 
-/// A replica that has delivered a message.
+/// A delivery of a message by one replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The replica.
@@ -79,7 +79,7 @@ pub struct Delivery {
     pub leads: bool,
 }
 
-/// A client that is stepped.
+/// The engine of a client, which is stepped by its owner.
 pub(super) struct ClientEngine<F: PeerFabric> {
     cell: ClientCell,
     links: Links<F>,

@@ -22,8 +22,8 @@ use crate::rdma::DeviceOptions;
 /// The maximum number of concurrent clients. Each replica has memory for every one of them.
 pub const CLIENTS_MAX: u16 = 128;
 
-/// The parts of an overlay that are compared: the fields of its file, and the format of the rows
-/// that this program derives from it.
+/// The fields of an overlay that are compared: those of its file, and the format of the rows that
+/// this program derives from them.
 const FIELDS: Fields<15> = Fields {
     names: [
         "name",
@@ -247,7 +247,7 @@ impl Description {
     /// Returns an error of the operating system.
     pub fn over_loopback(mut self) -> io::Result<Self> {
         self.fabric = Carrier::Tcp;
-        // All at the same time, so that no two are equal.
+        // All ports are held at the same time, so that no two are equal.
         let mut held = Vec::new();
         for group in &mut self.groups {
             let mut addresses = Vec::new();
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_tree_is_refused_with_group_name() {
+    fn error_names_group_with_invalid_parent() {
         let group = |name: &str, parent: &str| {
             let parent =
                 if parent.is_empty() { String::new() } else { format!("parent = \"{parent}\"\n") };
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_times_are_checked() {
+    fn invalid_overlay_sizes_and_times_are_refused() {
         let with =
             |line: &str| groups(&format!("{line}\n[[groups]]\nname = \"a\"\nreplicas = 3\n"));
         assert!(matches!(with("clients_max = 0"), Err(DescriptionError::Clients(0))));

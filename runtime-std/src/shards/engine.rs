@@ -1,4 +1,4 @@
-//! The engine of a replica, with its core, its views, and its application.
+//! The engine of a replica, which combines its core, its views, and its application.
 //!
 //! # Invariants
 //! - A snapshot contains the core's counts and the application's state at the same moment, between
@@ -42,7 +42,7 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 /// The time without a quorum of voters after which a group counts as lost for good.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
-/// The parts of a replica.
+/// The components from which a replica's engine is created.
 pub(super) struct Parts<F: PeerFabric, R> {
     pub(super) cell: ReplicaCell,
     pub(super) links: Links<F>,
@@ -81,7 +81,7 @@ struct Counts {
     campaigns: u64,
 }
 
-/// The application, as the core calls it.
+/// The application of a replica, in the form in which the core calls it.
 struct Upcalls<'a, R> {
     application: &'a mut R,
 }
@@ -94,7 +94,7 @@ impl<R: Replica> Application for Upcalls<'_, R> {
 }
 
 impl Done for Progress {
-    /// Heartbeats without other work do not justify another step right away.
+    /// Heartbeats without other work do not justify another step right away, so they do not count.
     fn is_idle(&self) -> bool {
         let Self { events, proposed, processed, passed_on, granted, campaigns, .. } = *self;
         [events, proposed, processed, passed_on, granted, campaigns] == [0; 6]
@@ -457,7 +457,7 @@ impl<F: PeerFabric, R: Replica> Steps for Engine<F, R> {
         }
     }
 
-    /// Limits the time for which a killed leader goes unnoticed.
+    /// This interval limits the time for which a killed leader goes unnoticed.
     fn check_interval(&self) -> Duration {
         self.parts.heartbeat.min(Duration::from_millis(5))
     }

@@ -52,7 +52,7 @@ enum Return {
     LacksVoters,
 }
 
-/// The way in which a replica is part of its group.
+/// The terms on which a replica is part of its group: its incarnation, and whether it is a founder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundingPart {
     pub(super) incarnation: u16,
@@ -75,7 +75,7 @@ pub(super) struct Founding<'s> {
 type Answer = Result<(u64, Standing), OpenSessionError>;
 
 impl Founding<'_> {
-    /// Runs until the group has formed, and returns this replica's part in the group.
+    /// Runs until the group has formed, and returns the terms on which this replica is part of it.
     pub(super) fn run(&self) -> Result<FoundingPart, StartError> {
         let (mut at_least, mut lost_since) = (0, None::<Instant>);
         let mut tells_at = Instant::now() + TELL_PAUSE;
@@ -94,7 +94,7 @@ impl Founding<'_> {
                         self.return_to(&answers, founders);
                         return Ok(FoundingPart { incarnation: given, is_founder: false });
                     }
-                    // Asks once more, so that a quorum knows the incarnation.
+                    // Asks once more, so that a quorum knows the incarnation that was given.
                     Return::As(given) => {
                         at_least = given;
                         continue;

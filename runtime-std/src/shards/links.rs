@@ -25,7 +25,7 @@ pub(super) enum NoView<E: std::error::Error> {
     Fabric(ErrorKind),
 }
 
-/// The terms agreed on with a peer.
+/// The terms of a view that two processes have agreed on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Agreed {
     pub(super) node: NodeId,
@@ -79,7 +79,7 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         self.close(fabric, link);
         let Agreed { node, life, incarnation, view, row_bytes: (own_bytes, peer_bytes), digest } =
             *agreed;
-        // The lower node id comes first at both ends.
+        // The lower node id comes first in both processes.
         let is_first = self.own < node;
         let (members, bytes) = if is_first {
             ([self.own, node], [own_bytes, peer_bytes])

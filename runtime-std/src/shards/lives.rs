@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! - The incarnation of a node only grows, and each incarnation belongs to one process.
-//! - A client's place is held by one process at a time.
+//! - At most one process at a time holds a client's place.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use super::places::Places;
 /// The time for which a place is reserved for a client that has claimed it but not yet connected.
 const CLAIM_HOLD: Duration = Duration::from_secs(10);
 
-/// A process of a node: its random number, and its incarnation.
+/// A process of a node, identified by its random number and its incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Life {
     pub(super) life: u64,
@@ -35,14 +35,14 @@ enum Hold {
     GivenBack,
 }
 
-/// The knowledge about one node.
+/// The processes known for one node.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// The node's newest process that has connected or been given an incarnation.
     newest: Option<(Life, Hold)>,
-    /// A client that claims the place, and the time until which the place is reserved for it. The
-    /// client may never connect, because other replicas of the root may have given the place to
-    /// another client.
+    /// A client that claims the place, and the time until which the place is reserved for that
+    /// client. The client may never connect, because other replicas of the root may have given the
+    /// place to another client.
     claim: Option<(Life, Instant)>,
 }
 
@@ -64,7 +64,7 @@ impl Lives {
     }
 
     /// Records that a process has connected. Returns false if a later process of its node is known,
-    /// or a different one with the same incarnation.
+    /// or a different process with the same incarnation.
     pub(super) fn comes(&self, node: NodeId, life: Life) -> bool {
         let mut known = self.known();
         let is_current = is_current(known.get(&node), &life);
@@ -127,7 +127,7 @@ impl Lives {
         }
     }
 
-    /// Returns the clients' places that have ever been taken, with the incarnation of each and
+    /// Returns the client places that have ever been taken, with the incarnation of each and
     /// whether the place is free.
     pub(super) fn seats(&self, places: &Places) -> Vec<Seat> {
         let (known, now) = (self.known(), Instant::now());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn client_place_has_one_holder_at_a_time() {
+    fn client_place_has_only_one_holder() {
         let (lives, places) = (Lives::new(Duration::from_secs(60)), places());
         let node = places.client_node(ClientNumber(0));
         let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 2 });

@@ -32,8 +32,8 @@ pub(super) enum PeerRequest {
     Kept,
     /// Rejects the other end's process, because a later process of its node is known.
     Outdated,
-    /// Asks the other end to call again. Sent by the end that does not call, after it has given up
-    /// this view.
+    /// Asks the other process to call again. Sent by the process that does not call, after it has
+    /// given up this view.
     CallAgain { view: u64 },
 }
 
@@ -61,15 +61,15 @@ pub(super) enum JoinRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum JoinReply {
     Standing(Standing),
-    /// The application's state follows as a stream.
+    /// The answer to `Snapshot`. The application's state follows as a stream.
     Snapshot {
         cells: Vec<u64>,
     },
-    /// This replica has no snapshot now.
+    /// The answer to `Snapshot` from a replica that has no snapshot now.
     NoSnapshot,
 }
 
-/// The state of a group, as known by one replica and sent to another replica of the group.
+/// The state of a group, as one replica knows it and sends it to another replica of the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Standing {
     /// The processes that formed the group, by rank. `None` if this replica is in no group yet.
@@ -79,7 +79,7 @@ pub(super) struct Standing {
     /// The number of replicas of the group that have returned but do not count yet, including the
     /// asking one.
     pub(super) returning: u16,
-    /// The known clients.
+    /// The clients known to this replica, with their processes.
     pub(super) clients: Vec<(u16, Life)>,
 }
 

@@ -9,11 +9,11 @@
 //!
 //! Shards exist only in memory. A replica that has failed returns with a snapshot from another
 //! replica of its group, and counts again once a quorum that excludes it has admitted it. A group
-//! that loses a majority at once has lost its state; it reports this and stops. The overlay never
-//! changes.
+//! that loses a majority of its replicas at once has lost its state; it reports this and stops. The
+//! overlay never changes.
 //!
-//! The core contains the protocol itself ([`tramontane_core::tram`]), and this module the host's
-//! part.
+//! The core contains the protocol itself ([`tramontane_core::tram`]). This module contains the
+//! host's part.
 //!
 //! | file | subject |
 //! |---|---|

@@ -162,7 +162,7 @@ mod tests {
     use crate::shards::description::Replicas;
 
     #[test]
-    fn every_place_has_unique_id_and_name() {
+    fn every_process_place_has_unique_id_and_name() {
         let mut description = Description::local("bank", &[None, Some(0), Some(0)], 3);
         description.groups[1].replicas = Replicas::Count(2);
         let overlay = description.overlay().expect("a tree");

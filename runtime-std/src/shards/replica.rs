@@ -14,7 +14,7 @@ use tramontane_core::tram::Delivered;
 /// # What is guaranteed
 /// - Calls are made one at a time, by the thread that drives the replica. A panic stops the
 ///   replica.
-/// - A message is delivered once, and only if a majority of the group has it.
+/// - A message is delivered once, and only if a majority of the group has received it.
 /// - [`Replica::snapshot`] is called between two messages, and excludes all messages delivered
 ///   after the call.
 ///

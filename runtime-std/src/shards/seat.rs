@@ -32,7 +32,7 @@ pub(super) struct Taken {
     pub(super) life: Life,
 }
 
-/// The source of clients' places.
+/// The group that grants places to clients, and the means of asking it.
 pub(super) struct Seats<'s> {
     pub(super) asker: &'s Asker,
     pub(super) places: &'s Places,
@@ -60,7 +60,8 @@ impl Seats<'_> {
                     tried.insert(taken.number.0);
                     continue;
                 }
-                // Places that other clients have taken in the meantime may become free.
+                // Places that other clients have taken in the meantime may become free, so only the
+                // excluded ones count as tried.
                 tried.clone_from(but);
             }
             if Instant::now() >= self.until {

@@ -1,5 +1,5 @@
-//! The service behind a replica's control server, for calls from peers, starting replicas,
-//! operators, and clients that want a place.
+//! The service behind a replica's control server, which answers calls from peers, starting
+//! replicas, operators, and clients that want a place.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -32,7 +32,7 @@ pub(super) struct Service {
     /// Replicas of the group that have returned, and that have not been seen to count again, with
     /// their processes.
     returning: Mutex<BTreeMap<Rank, u64>>,
-    /// Set once this process is driven.
+    /// Set once the engine of this process runs.
     pub(super) inside: OnceLock<Arc<Calls<Request>>>,
 }
 
@@ -53,7 +53,7 @@ impl Service {
 
     /// Records that the group has formed.
     pub(super) fn set_founders(&self, founders: Vec<u64>) {
-        // Set once, because a later list is the same.
+        // Only the first list is stored, because a later one is the same.
         let _ = self.founders.set(founders);
     }
 
@@ -82,11 +82,11 @@ impl Service {
             (Purpose::Join, _) => self.answer_join(node, life, session),
             (Purpose::Peer, Some(calls)) => calls.answer(node, life, session),
             (Purpose::Peer, None) => answer_not_yet(session),
-            // The control server refuses the first purpose, and replicas do not serve the others.
+            // The control server refuses the purpose `Meet`, and replicas do not serve the others.
             (Purpose::Meet | Purpose::Client | Purpose::Restart, _) => Ok(()),
         };
         if let Err(error) = served {
-            tracing::debug!(%node, %error, "a client of the control server went away");
+            tracing::debug!(%node, %error, "a client of the control server disconnected");
         }
     }
 

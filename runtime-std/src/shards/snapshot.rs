@@ -20,7 +20,7 @@ use crate::session_messages::{receive_message, send_message};
 /// The maximum size of an application's state, in bytes.
 pub(super) const STATE_MAX: u64 = 1 << 40;
 
-/// A snapshot as the driving thread takes it.
+/// A snapshot that the driving thread has taken.
 pub(super) struct Taken {
     pub(super) cells: Vec<u64>,
     pub(super) state: Box<dyn Read + Send>,
@@ -32,14 +32,14 @@ impl std::fmt::Debug for Taken {
     }
 }
 
-/// A snapshot received from another replica.
+/// A snapshot that was received from another replica.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) cells: Vec<u64>,
     pub(super) state: Vec<u8>,
 }
 
-/// The sending end for a requested snapshot.
+/// The sender on which a requested snapshot is delivered.
 pub(super) type SnapshotOrder = SyncSender<Option<Taken>>;
 
 /// Creates a channel for one snapshot.

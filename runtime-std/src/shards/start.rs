@@ -44,9 +44,9 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StartOptions<'c> {
-    /// Time limit for the wait for the other replicas.
+    /// Time limit for waiting for the other replicas.
     pub time_limit: Duration,
-    /// Ends the wait when it becomes true.
+    /// Flag that ends the wait when it becomes true.
     pub cancel: &'c AtomicBool,
     /// The socket on which peers connect over TCP, if one is already open.
     pub listener: Option<Listener>,
@@ -155,7 +155,7 @@ impl StartingProcess {
         self.endpoints.addresses.values().find_map(remote)
     }
 
-    /// Claims the place of a node in the folder where the processes meet.
+    /// Claims the directory of a node in the folder where the processes meet.
     pub(super) fn residence(
         &self,
         carrier: Carrier,
@@ -212,8 +212,8 @@ impl Starting<'_> {
         let until = Instant::now() + options.time_limit;
         let Self { place, description, own, identity, mut application } = self;
         let StartingProcess { places, endpoints, lease, .. } = place;
-        // Done before others wait for this process, so that anything that this machine lacks is
-        // reported at once.
+        // This is done before others wait for this process, so that anything that this machine
+        // lacks is reported at once.
         let overlay = places.overlay().clone();
         let shape = Shape::of(&overlay, own.group);
         let links = ReplicaLinks::of(&overlay, own.group).len();
@@ -283,7 +283,7 @@ impl Starting<'_> {
             heartbeat: Duration::from_millis(description.heartbeat_ms),
         });
         let poller = Poller::start(engine, &ending)?;
-        // From here on, calls are answered.
+        // From here on, the control server answers calls of peers.
         let _ = service.inside.set(calls);
         Ok(Running { poller, service, is_over, _server: server })
     }

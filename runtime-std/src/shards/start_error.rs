@@ -26,7 +26,7 @@ pub enum StartError {
     /// There is no fabric to carry the overlay's writes.
     #[error(transparent)]
     Fabric(#[from] NoFabric),
-    /// The process's place in shared memory is not available.
+    /// The process's directory in shared memory is not available.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
     /// The process's own address is in use or does not exist.

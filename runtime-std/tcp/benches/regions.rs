@@ -24,7 +24,7 @@ const WRITER: NodeId = NodeId(2);
 const VIEW: ViewId = ViewId(1);
 const ENTRY_BYTES: usize = 100;
 
-/// Lists posted per wait.
+/// Number of lists posted per wait.
 const LISTS: u64 = 4000;
 
 const SLEEP_MAX: Duration = Duration::from_millis(50);

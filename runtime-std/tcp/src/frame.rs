@@ -251,7 +251,7 @@ mod tests {
 
     /// If these bytes change, the greeting needs a new version, and this list must be updated.
     #[test]
-    fn frame_bytes_match_greeting_version() {
+    fn frame_encoding_matches_the_greeting_version() {
         let view = ViewId(0x0102_0304_0506_0708);
         let frames = [
             Frame::Open { view, row_bytes: 0x1112, digest: 0x2122_2324_2526_2728 },

@@ -25,7 +25,7 @@ use super::stream_end::End;
 const AHEAD_MAX: usize = 512;
 
 /// The connection's end if one end opens a view anew after the view was used.
-const ANEW: End = End::Malformed("a view opened anew after it was used");
+const ANEW: End = End::Malformed("a view reopened after use");
 
 /// The connection's end if its peer writes out of range.
 const OUTSIDE: End = End::Malformed("a write outside its row");
@@ -70,7 +70,7 @@ impl Landing {
             return Ok(None);
         }
         let is_as_long = u64::try_from(rows.row_bytes(*rank)) == Ok(theirs.row_bytes);
-        if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of another length")) }
+        if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of the wrong length")) }
     }
 
     /// Returns whether the peer may have the view open.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn view_is_ready_only_with_equal_layouts() {
+    fn view_is_ready_only_if_layouts_match() {
         let mut views = Landings::default();
         assert!(!opened(&mut views, VIEW, LAYOUT));
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
@@ -268,11 +268,11 @@ mod tests {
         assert!(views.is_ready(VIEW) && lands(&mut views, VIEW));
         assert!(matches!(views.take_open(NEXT, 1, LAYOUT), Ok(None)));
         let short = views.open(NEXT, &rows(LAYOUT), Rank(1));
-        assert!(matches!(short, Err(End::Malformed("a row of another length"))), "{short:?}");
+        assert!(matches!(short, Err(End::Malformed("a row of the wrong length"))), "{short:?}");
     }
 
     #[test]
-    fn peers_open_is_kept_across_local_reopen() {
+    fn peers_opened_view_is_remembered_across_local_reopen() {
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_and_future_views_accept_no_writes() {
+    fn ended_or_future_view_accepts_no_writes() {
         let mut views = Landings::default();
         opened(&mut views, NEXT, LAYOUT);
         assert!(views.take_open(NEXT, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn view_is_over_until_peer_reopens_it() {
+    fn closed_view_is_over_until_peer_reopens() {
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(views.take_close(VIEW).is_err(), "it did not open it");

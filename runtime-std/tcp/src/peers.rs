@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn slot_of_gone_peer_is_reused() {
+    fn slot_of_lost_peer_is_reused() {
         let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
         let (stays, _stays) = connection();
         fabric.add_peer(NodeId(2), stays).expect("a fresh one");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn poll_visits_only_busy_connections() {
+    fn poll_handles_only_busy_connections() {
         let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
         let mut ends = Vec::new();
         for number in 2..20 {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn view_reports_replaced_process_unless_cut_off() {
+    fn view_reports_replaced_process_unless_disconnected() {
         let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
         let (peer, ways) = (NodeId(2), [connection(), connection(), connection()]);
         let (ways, _ends): (Vec<_>, Vec<_>) = ways.into_iter().unzip();

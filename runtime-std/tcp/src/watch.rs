@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn bell_wakes_only_threads_that_raised_flag() {
+    fn doorbell_wakes_only_sleeping_threads() {
         let watch = Watch::new().expect("descriptors");
         let bell = watch.bell().clone();
         bell.ring_if_asleep();

@@ -1,7 +1,7 @@
 //! Counts a test program's requests to the system's allocator. The allocator belongs to the whole
 //! program, so each of these tests is a separate program.
 
-// Each test program uses only a part of it.
+// Each test program uses only some of these functions.
 #![allow(dead_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

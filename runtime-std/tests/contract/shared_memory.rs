@@ -34,7 +34,8 @@ impl Testbed for SharedMemories {
     type Bench<'b> = Group3;
 
     fn with(&self, scene: impl FnOnce(&mut Group3)) {
-        // In the usual place if possible, otherwise anywhere, because it also works on a disk.
+        // The folder is in the usual place if possible, and otherwise anywhere, because the fabric
+        // also works on a disk.
         let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a folder");
         let root = Root::under(folder.path());
         let members = join_all(&root, self.fences);

@@ -344,7 +344,7 @@ impl Actor<AnyFabric> for Draining<'_> {
 /// Regression: under load, two clauses hung once in ten runs, because an actor that was done no
 /// longer transferred its data.
 #[test]
-fn last_posts_of_finished_actor_arrive() {
+fn last_posts_arrive_after_their_actor_finishes() {
     Connected { key: None, settings: small(), rounds: 1 }.with(|group| {
         for member in (0..MEMBERS).map(Rank) {
             group.open(member).expect("a fresh view");

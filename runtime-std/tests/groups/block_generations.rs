@@ -86,7 +86,7 @@ impl Begun {
 }
 
 #[test]
-fn generations_advance_with_blocks_in_flight() {
+fn channels_are_reused_with_blocks_in_flight() {
     Crowd::each(3, |crowd| {
         let mut dice = Dice(13);
         let mut begun = VecDeque::new();
@@ -104,7 +104,7 @@ fn generations_advance_with_blocks_in_flight() {
 }
 
 #[test]
-fn open_group_delays_much_higher_group_numbers() {
+fn open_group_delays_groups_reusing_its_channel() {
     Crowd::each(2, |crowd| {
         let both = [0, 1];
         let first = crowd.create_all(0, &both, OPTIONS);

@@ -81,7 +81,7 @@ fn overlapping_groups_wait_for_late_members() {
 }
 
 #[test]
-fn member_without_memory_ends_only_that_group() {
+fn failed_memory_allocation_ends_only_that_group() {
     Crowd::each(3, |crowd| {
         let members = [0, 1, 2];
         let other = crowd.create_all(7, &members, OPTIONS);
@@ -107,7 +107,7 @@ fn member_without_memory_ends_only_that_group() {
 }
 
 #[test]
-fn leaving_node_ends_only_its_groups() {
+fn leaving_node_ends_only_its_own_groups() {
     Crowd::each(4, |mut crowd| {
         let with = crowd.create_all(0, &[0, 1, 2, 3], OPTIONS);
         let without = crowd.create_all(1, &[1, 0, 2], OPTIONS);
@@ -142,7 +142,7 @@ fn leaving_node_ends_only_its_groups() {
 }
 
 #[test]
-fn refused_block_send_returns_reason_and_buffer() {
+fn refused_block_message_returns_reason_and_buffer() {
     Crowd::each(2, |crowd| {
         let parts = crowd.create_all(0, &[0, 1], OPTIONS);
         let refused =
@@ -195,7 +195,7 @@ fn closing_block_group_refuses_messages() {
 }
 
 #[test]
-fn excessive_window_is_refused_and_frees_number() {
+fn refused_excessive_window_frees_the_group_number() {
     Crowd::each(2, |crowd| {
         let both = [NodeId(0), NodeId(1)];
         let wrong = |window| {
@@ -276,7 +276,7 @@ impl Recipient for Careless {
 }
 
 #[test]
-fn application_panic_ends_node_and_waits() {
+fn application_panic_stops_node_and_ends_waits() {
     Crowd::each(2, |mut crowd| {
         let asked = Arc::new(Mutex::new(false));
         let both = [NodeId(0), NodeId(1)];

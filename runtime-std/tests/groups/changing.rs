@@ -10,7 +10,7 @@ use tramontane_runtime::group::Fate;
 use tramontane_runtime::member::Stopped;
 
 #[test]
-fn all_members_deliver_one_order() {
+fn all_members_deliver_in_the_same_order() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
@@ -84,7 +84,7 @@ fn last_member_halts_only_after_peer_death() {
 }
 
 #[test]
-fn slot_held_across_view_change_keeps_order() {
+fn message_reserved_before_view_change_keeps_order() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);

@@ -36,7 +36,7 @@ fn members_log_deliveries_in_order_across_views() {
 
 /// Nothing is delayed, and nothing is synced twice: at a low rate, each message is one commit.
 #[test]
-fn low_rate_messages_are_committed_individually() {
+fn each_message_is_committed_individually_at_low_rate() {
     let mut crowd = Crowd::of(tramontane_runtime::carrier::Carrier::SharedMemory, 3).logged();
     crowd.start_all(&[0, 1, 2]);
     let mut sender = crowd.logged_sender(0);
@@ -89,7 +89,7 @@ fn returning_member_logs_the_same_records() {
 
 /// Others keep sending while a member joins: the restored and the delivered messages form one log.
 #[test]
-fn joiner_log_has_no_gap_in_busy_group() {
+fn log_of_joiner_has_no_gap_during_traffic() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3).logged();
         crowd.start_all(&[0, 1, 2]);

@@ -63,7 +63,7 @@ fn durable_everywhere_implies_every_lower_level() {
 
 /// Waiting for durability without a log is prevented: the logged sender is refused.
 #[test]
-fn unlogged_subgroup_refuses_logged_sender() {
+fn logged_sender_is_refused_in_unlogged_subgroup() {
     let mut crowd = Crowd::of(Carrier::SharedMemory, 2);
     crowd.start_all(&[0, 1]);
     let refused = crowd.sender(0).logged().expect_err("it is not logged");

@@ -21,7 +21,7 @@ fn shape(nodes: u32, window: u32, message_max: u32) -> DescriptionBuilder {
 }
 
 #[test]
-fn messages_of_several_threads_have_one_order() {
+fn messages_of_several_threads_share_one_order() {
     const EACH: u64 = 500;
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 3);
@@ -182,7 +182,7 @@ fn idle_fixed_group_sleeps_and_posts_nothing() {
 }
 
 #[test]
-fn delivery_queue_follows_receivers_pace() {
+fn full_delivery_queue_slows_down_delivery() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let taken = meeting.run(shape(2, 4, 16).senders(1), 2, |node, description, options| {
@@ -208,7 +208,7 @@ fn delivery_queue_follows_receivers_pace() {
 }
 
 #[test]
-fn settle_gets_turn_from_polling_thread() {
+fn settle_completes_while_polling_thread_is_idle() {
     // Regression: the polling thread held the turn while it paused and slept, so a settle could
     // wait indefinitely.
     let meeting = Meeting::new(Carrier::SharedMemory, 1);
@@ -228,7 +228,7 @@ fn settle_gets_turn_from_polling_thread() {
 }
 
 #[test]
-fn fixed_group_needs_all_nodes_and_one_description() {
+fn fixed_group_requires_all_nodes_and_same_description() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let mut options = meeting.options(0);

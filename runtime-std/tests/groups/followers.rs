@@ -113,7 +113,7 @@ impl Place {
         description.subgroups[0].clients = true;
         if carrier == Carrier::Tcp {
             description.fabric = carrier;
-            // Held at the same time, so that they differ.
+            // All listeners are held at the same time, so that their ports differ.
             let held: Vec<TcpListener> = (0..3)
                 .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
                 .collect();
@@ -212,7 +212,7 @@ fn publish(publisher: &Publisher, lines: std::ops::Range<u32>) {
 /// Followers connect at any moment and to any member, and one member ends. In the end, each
 /// follower knows the same, in the same order, as a member that was present all the time.
 #[test]
-fn followers_match_members_after_member_loss() {
+fn followers_match_members_despite_member_loss() {
     for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
         let place = Place::new(carrier);
         let mut running = place.start_all();
@@ -258,7 +258,7 @@ fn followers_match_members_after_member_loss() {
 /// the earlier group is not mistaken for one of the new group. It learns of the new group, and
 /// receives its state, whether that is longer or shorter than what it knows.
 #[test]
-fn follower_restores_state_of_new_group() {
+fn follower_restores_state_of_re_formed_group() {
     for lines in [2, 20] {
         let place = Place::new(Carrier::Tcp);
         let running = place.start_all();

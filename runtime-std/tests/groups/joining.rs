@@ -29,7 +29,7 @@ const LONG: Duration = Duration::from_secs(300);
 enum State {
     /// Endless bytes.
     WithoutEnd,
-    /// Nothing for as long as a test takes.
+    /// The member sends nothing for as long as a test takes.
     Silent,
 }
 

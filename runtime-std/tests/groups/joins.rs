@@ -14,7 +14,7 @@ const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 /// Only nodes 2 and 3 belong to "two". Node 3 is slow to restore the state of "all", and node 2
 /// joins in the meantime.
 #[test]
-fn subgroup_populated_during_transfer_is_restored() {
+fn joiner_restores_subgroup_populated_during_transfer() {
     for carrier in CARRIERS {
         let nodes = Nodes::of(carrier, 4, &[0, 1], &[2, 3]);
         nodes.start_all(&[0, 1]);

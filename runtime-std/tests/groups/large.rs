@@ -53,7 +53,7 @@ fn large_and_small_messages_share_one_order() {
 
 /// Even if no message is longer than a block, a pipeline sends two blocks.
 #[test]
-fn longest_large_message_may_fit_one_block() {
+fn longest_large_message_may_fit_in_one_block() {
     for carrier in carriers() {
         let mut crowd = Crowd::with_large(carrier, 3, 10_240);
         crowd.start_all(&[0, 1, 2]);
@@ -183,7 +183,7 @@ fn seed() -> u64 {
 }
 
 #[test]
-fn death_during_large_messages_spares_other_members() {
+fn others_continue_if_member_dies_during_large_messages() {
     let seed = seed();
     println!("TRAMONTANE_LARGE_SEED={seed}");
     let rounds = [Death::Closed, Death::Stuck, Death::Closed, Death::Stuck];
@@ -229,7 +229,7 @@ fn joiner_receives_and_sends_large_messages() {
 }
 
 #[test]
-fn large_window_bounds_messages_in_flight() {
+fn large_window_bounds_large_messages_in_flight() {
     let mut crowd = crowd(Carrier::SharedMemory, 2);
     crowd.start_all(&[0, 1]);
     let told = std::sync::Arc::clone(&crowd.told[&1]);

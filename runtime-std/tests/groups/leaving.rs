@@ -112,7 +112,7 @@ fn rolling_restart_keeps_group_state() {
 /// node. Nodes that start later mistake this node for a running member. Like them, it must look for
 /// the group again, and nothing remains of the state that it has received.
 #[test]
-fn joiner_without_members_forms_group_with_newcomers() {
+fn joiner_forms_group_after_last_member_dies() {
     for carrier in CARRIERS {
         let nodes = Nodes::of(carrier, 3, &[0, 1, 2], &[0, 1, 2]);
         nodes.start_all(&[0, 1, 2]);

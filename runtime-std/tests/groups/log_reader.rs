@@ -102,7 +102,7 @@ fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<Told>) {
 
 /// Reads with and without clients. With clients, the log contains more than messages.
 #[test]
-fn log_reader_reports_discarded_places() {
+fn log_reader_reports_discarded_positions() {
     for clients in [false, true] {
         let alone = Alone::new(clients);
         let publish = |count| if clients { alone.publish(count) } else { alone.send(count) };

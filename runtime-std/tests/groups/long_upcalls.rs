@@ -158,16 +158,16 @@ fn run(carrier: Carrier, batching: bool) {
 }
 
 #[test]
-fn slow_upcalls_keep_member_over_shared_memory() {
+fn member_with_slow_upcalls_stays_over_shared_memory() {
     run(Carrier::SharedMemory, true);
 }
 
 #[test]
-fn slow_unbatched_upcalls_keep_member_over_shared_memory() {
+fn member_with_slow_unbatched_upcalls_stays_in_group() {
     run(Carrier::SharedMemory, false);
 }
 
 #[test]
-fn slow_upcalls_keep_member_over_tcp() {
+fn member_with_slow_upcalls_stays_over_tcp() {
     run(Carrier::Tcp, true);
 }

@@ -69,12 +69,12 @@ fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
 }
 
 #[test]
-fn members_deliver_the_same_unencrypted() {
+fn unencrypted_members_deliver_the_same_messages() {
     run(&Meeting::new(Carrier::Tcp, MEMBERS), group(100, 2_048), 2_048);
 }
 
 #[test]
-fn members_deliver_the_same_with_a_key() {
+fn encrypted_members_deliver_the_same_messages() {
     let folder = tempfile::tempdir().expect("a folder");
     let key = folder.path().join("key");
     std::fs::write(&key, "03".repeat(32)).expect("written");
@@ -86,7 +86,7 @@ fn members_deliver_the_same_with_a_key() {
 /// A window does not fit into the sockets, because accepted connections inherit the listener's
 /// buffers.
 #[test]
-fn members_deliver_the_same_through_full_sockets() {
+fn full_sockets_do_not_change_deliveries() {
     const SOCKET_BYTES: usize = 128 << 10;
     let meeting = Meeting::new(Carrier::Tcp, MEMBERS);
     for listener in &meeting.listeners {

@@ -95,7 +95,7 @@ impl Crowd {
         });
         if carrier == Carrier::Tcp {
             description.fabric = carrier;
-            // Held at the same time, so that they differ.
+            // All listeners are held at the same time, so that their ports differ.
             let held: Vec<TcpListener> = (0..3)
                 .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
                 .collect();
@@ -187,7 +187,7 @@ fn publisher(members: Members) -> Publisher {
 /// The subgroup is closed while lines flow, and is then reopened. A client with the same id is a
 /// new client, and nothing from the earlier client arrives.
 #[test]
-fn reopened_subgroup_has_no_earlier_clients() {
+fn reopened_subgroup_forgets_its_earlier_clients() {
     for carrier in CARRIERS {
         let crowd = Crowd::new(carrier, &[0, 1]);
         let mut members = crowd.start_all(&[0, 1]);
@@ -247,7 +247,7 @@ fn reopened_subgroup_has_no_earlier_clients() {
 /// The follower's member is lost, and the subgroup is closed before the follower finds another
 /// member. The follower still receives the remaining lines.
 #[test]
-fn follower_receives_rest_of_closed_subgroup_elsewhere() {
+fn follower_receives_closed_subgroups_rest_elsewhere() {
     for carrier in CARRIERS {
         let crowd = Crowd::new(carrier, &[0, 1, 2]);
         let mut members = crowd.start_all(&[0, 1, 2]);

@@ -62,7 +62,7 @@ fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<V
 }
 
 #[test]
-fn stepped_member_waits_for_its_caller() {
+fn stepped_member_progresses_only_when_stepped() {
     let all = with_members(|node, mut member| {
         let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
         for number in 0..2 {

@@ -74,16 +74,16 @@ fn groups_deliver_in_one_order_over_rdma() {
 }
 
 #[test]
-fn groups_order_references_over_shared_memory() {
+fn groups_order_messages_by_reference_over_shared_memory() {
     one_order(Carrier::SharedMemory, overlay_by_reference);
 }
 
 #[test]
-fn groups_order_references_over_tcp() {
+fn groups_order_messages_by_reference_over_tcp() {
     one_order(Carrier::Tcp, overlay_by_reference);
 }
 
 #[test]
-fn groups_order_references_over_rdma() {
+fn groups_order_messages_by_reference_over_rdma() {
     one_order(Carrier::Verbs, overlay_by_reference);
 }

@@ -27,7 +27,7 @@ fn connect(description: &Description, limit: Duration) -> Result<Client, StartEr
 }
 
 #[test]
-fn simultaneous_clients_get_and_return_separate_places() {
+fn simultaneous_clients_get_separate_places() {
     let (description, started, _folder) = running(|description| description.clients_max = 3);
     let clients: Vec<Client> = std::thread::scope(|scope| {
         let threads = [(); 3].map(|()| scope.spawn(|| connect(&description, LONG)));
@@ -54,7 +54,7 @@ fn simultaneous_clients_get_and_return_separate_places() {
 }
 
 #[test]
-fn lost_client_frees_place_after_lease() {
+fn lost_clients_place_is_freed_after_lease() {
     let (description, _started, _folder) = running(|description| {
         description.clients_max = 1;
         description.client_lease_ms = 300;

@@ -79,7 +79,7 @@ fn one_group(folder: &Path) -> (Description, Vec<ReplicaId>) {
 }
 
 #[test]
-fn group_without_majority_reports_it_everywhere() {
+fn every_replica_reports_loss_of_majority() {
     let folder = tempfile::tempdir().expect("a folder");
     let (description, replicas) = one_group(folder.path());
     let mut started = start_these(&description, replicas.iter().copied());
@@ -99,7 +99,7 @@ fn group_without_majority_reports_it_everywhere() {
 }
 
 #[test]
-fn lone_replica_names_missing_replicas() {
+fn waiting_replica_names_missing_replicas() {
     let folder = tempfile::tempdir().expect("a folder");
     let (description, replicas) = one_group(folder.path());
     let mut options = StartOptions::default();

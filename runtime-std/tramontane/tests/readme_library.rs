@@ -104,7 +104,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 #[ignore = "it builds a crate of its own: .ci/run has it"]
-fn library_example_of_the_readme_runs_and_agrees() {
+fn readme_library_example_runs_and_members_agree() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let program = built(folder.path());

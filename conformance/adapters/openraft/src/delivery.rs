@@ -98,7 +98,7 @@ mod tests {
     /// The second incarnation is killed while it replays, and must not lower the first one's
     /// position.
     #[test]
-    fn kill_during_replay_keeps_the_position() {
+    fn kill_during_replay_does_not_lose_position() {
         let folder = tempfile::tempdir().expect("a folder");
         for (delivers, before) in [(5, None), (2, Some(5)), (7, Some(5)), (0, Some(7))] {
             let place = Place::open(folder.path()).expect("a file");

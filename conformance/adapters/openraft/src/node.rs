@@ -11,7 +11,7 @@ use crate::protocol::Init;
 /// Servers listen below the range of ports that kernels assign to connections.
 const PORT_MIN: u16 = 20_000;
 
-/// Limit of ports to try.
+/// Maximum number of ports to try.
 const PORTS: u16 = 12_000;
 
 /// The distance between ports that a node tries, so that nodes try different ports.

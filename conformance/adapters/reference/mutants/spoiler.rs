@@ -38,7 +38,8 @@ pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
     spoiler.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A member's part in the defect. Without a mutant, or at another node, it changes nothing.
+/// The defect as far as it concerns one member. Without a mutant, or at another node, it changes
+/// nothing.
 #[derive(Default)]
 pub struct Spoiler {
     /// The defect at this node.
@@ -388,7 +389,7 @@ impl Spoiler {
         self.others.contains_key(group)
     }
 
-    /// Returns whether another node delivers messages of both.
+    /// Returns whether another node delivers messages to both lists of groups.
     fn someone_has_both(&self, one: &[String], two: &[String]) -> bool {
         let others = |groups: &[String]| -> BTreeSet<&String> {
             groups.iter().filter_map(|group| self.others.get(group)).flatten().collect()

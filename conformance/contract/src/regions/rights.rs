@@ -100,7 +100,7 @@ fn lets_land<T: RegionBench>(bench: &mut T) -> Outcome {
             expected[at..at + length].copy_from_slice(&bytes[source..source + length]);
         }
     }
-    // The very last bytes of the region, and a list.
+    // The very last bytes of the region, and a list whose last write is a guard.
     let end = expected.len();
     let list = [
         from_row(0, LOG, end - 64, 64),
@@ -147,7 +147,7 @@ fn of_one<T: RegionBench>(bench: &mut T) -> Outcome {
     ensure!(!scene.may_write(A, link, LOG), "the grant applies to its owner instead of its peer");
     ensure_kept_out(&mut scene, (B, A), link, LOG)?;
     scene.ensure_lands((A, B), link, LOG, 2)?;
-    // Two writers at once, each with its own permission; one is revoked.
+    // Two peers write at once, each with its own permission, and one of the permissions is revoked.
     scene.grant(B, third, LOG)?;
     scene.ensure_lands((C, B), third, LOG, 3)?;
     scene.revoke(B, link, LOG)?;

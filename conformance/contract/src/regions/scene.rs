@@ -1,5 +1,5 @@
-//! Shared parts of the clauses about regions: processes with their regions, views between two of
-//! them, and the usual steps.
+//! Helpers of the clauses about regions: processes with their regions, views between two of them,
+//! and the usual steps.
 
 use std::collections::BTreeMap;
 

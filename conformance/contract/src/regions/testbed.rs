@@ -12,7 +12,7 @@ use crate::testbed::Next;
 /// Number of processes in a bench.
 pub const PROCESSES: usize = 3;
 
-/// One of a bench's processes: less than [`PROCESSES`].
+/// The number of one of a bench's processes, which is less than [`PROCESSES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process(pub usize);
 
@@ -55,7 +55,7 @@ pub trait RegionBench {
     /// afterwards.
     ///
     /// # Errors
-    /// The reason why this cannot be provoked.
+    /// Fails with the reason why this cannot be provoked.
     fn lose(&mut self, process: Process) -> Result<(), &'static str>;
 
     /// Number of rounds of a search for rare interleavings, chosen so that the search takes about a
@@ -76,7 +76,7 @@ pub trait RegionBench {
     /// share uses [`race_in_threads`].
     ///
     /// # Errors
-    /// The first breach found, or that the actors did not end.
+    /// Fails with the first breach found, or because the actors did not end.
     fn race(&mut self, actors: [(Process, Turns<'_, Self::Fabric>); 2]) -> Result<(), Breach>;
 }
 
@@ -95,7 +95,7 @@ const TURNS_PER_LOOK: u32 = 256;
 /// Runs a race without threads: the actors take turns, and a little time passes after each turn.
 ///
 /// # Errors
-/// See [`RegionBench::race`].
+/// Fails as [`RegionBench::race`] does.
 pub fn interleave<B: RegionBench + ?Sized>(
     bench: &mut B,
     mut actors: [(Process, Turns<'_, B::Fabric>); 2],
@@ -121,10 +121,10 @@ pub fn interleave<B: RegionBench + ?Sized>(
 /// Runs a race in two threads.
 ///
 /// # Errors
-/// See [`RegionBench::race`].
+/// Fails as [`RegionBench::race`] does.
 ///
 /// # Panics
-/// An actor panics.
+/// Panics if an actor panics.
 pub fn race_in_threads<F: Fabric + Send>(
     fabrics: [&mut F; 2],
     actors: [Turns<'_, F>; 2],

@@ -29,7 +29,7 @@ impl Network {
     /// Drops `percent` of the packets that a node sends.
     ///
     /// # Errors
-    /// The error of the system: not every system has nftables.
+    /// Fails with the error of the system, for example if the system has no nftables.
     pub(in crate::drive) fn lose(&self, node: usize, percent: u64) -> Result<(), String> {
         let table = table(node);
         let rules = format!(
@@ -43,7 +43,7 @@ impl Network {
     /// Ends the loss of a node's packets.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(in crate::drive) fn lose_no_more(&self, node: usize) -> Result<(), String> {
         self.run(&self.hub, &["nft", "-f", "-"], &format!("delete table {}\n", table(node)))
     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_lost_without_notifying_the_sender() {
+    fn injected_packet_loss_is_not_reported_to_sender() {
         let Some(network) = built(Means::Privileged, 2) else { return };
         if let Err(why) = network.lose(0, 30) {
             return eprintln!("skipped: {why}");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_packets_are_overtaken() {
+    fn delayed_packets_are_overtaken_by_later_ones() {
         let Some(network) = built(Means::Privileged, 2) else { return };
         let slowness = match network.slow(0, 20) {
             Ok(slowness) => slowness,

@@ -48,7 +48,7 @@ impl Power {
     /// Serves the disk that a process has mounted, until it is unmounted.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Fails with the error of the system.
     pub(super) fn serve(process: u32) -> io::Result<Self> {
         let process = i32::try_from(process).ok().and_then(Pid::from_raw);
         let process = pidfd_open(process.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
@@ -96,7 +96,7 @@ impl Power {
         disk.has_power = false;
     }
 
-    /// The power is back.
+    /// Restores the power.
     pub(super) fn restore(&self) {
         self.disk().has_power = true;
     }

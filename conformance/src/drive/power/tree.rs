@@ -212,7 +212,7 @@ impl Inode {
 }
 
 impl Tree {
-    /// An empty folder.
+    /// Creates an empty folder.
     pub(super) fn new() -> Self {
         let root = Inode::folder(0o755, (0, 0));
         Self { inodes: BTreeMap::from([(ROOT, root)]), blocks: 0 }
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn names_return_unless_a_later_sync_occurred() {
+    fn unsynced_rename_is_undone_by_power_loss() {
         let mut tree = Tree::new();
         let old = file(&mut tree, b"state");
         tree.write(old, 0, b"old").expect("there is room");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn unwritten_ranges_are_zeros() {
+    fn unwritten_ranges_read_as_zeros() {
         let mut tree = Tree::new();
         let log = file(&mut tree, b"log");
         tree.extend(log, 10_000).expect("a file");

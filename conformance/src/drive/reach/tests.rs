@@ -64,7 +64,7 @@ fn tells(reach: &Reach, yes: &[&str], no: &[&str]) {
 }
 
 #[test]
-fn deliveries_by_all_are_recognised() {
+fn deliveries_by_all_members_are_recognised() {
     let yes = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "d 2 n2 a 1"];
     tells(&Reach::DeliveredByAll { count: 1 }, &yes, &yes[..3]);
     tells(&Reach::Size { bytes: 40 }, &yes, &yes[..3]);
@@ -113,7 +113,7 @@ fn backlog_of_slow_member_is_recognised() {
 }
 
 #[test]
-fn silence_between_counts_is_recognised() {
+fn silence_between_post_counts_is_recognised() {
     let yes = ["m 1 n0 a g0 40", "p 600 n0", "p 1200 n0"];
     tells(&Reach::Quiet, &yes, &["m 101 n0 a g0 40", "p 600 n0", "p 1200 n0"]);
     assert!(!Reach::Quiet.is_reached(&recorded(&["p 600 n0", "p 1000 n0"])), "too short");
@@ -270,7 +270,7 @@ fn new_deliveries_after_return_are_counted() {
 }
 
 #[test]
-fn progress_without_partitioned_members_is_recognised() {
+fn progress_during_a_partition_is_recognised() {
     // "n2" is a member of "g0" only.
     let reach = Reach::WentOnWhileParted { side: vec![2] };
     let yes = ["f 1 partition n2", "m 2 n0 a g0 40", "d 3 n1 a 1", "f 5 heal n2", "d 6 n2 a 1"];

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boundary_sizes_end_at_the_largest() {
+    fn boundary_sizes_end_at_the_maximum_size() {
         let sizes = boundaries(ORDINARY_BYTES_MAX);
         assert_eq!(sizes[..4], [32, 33, 63, 64]);
         assert_eq!(sizes[sizes.len() - 3..], [513, 1023, 1024]);

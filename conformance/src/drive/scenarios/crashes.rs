@@ -220,7 +220,7 @@ pub(super) fn restart_all_again(draft: &mut Draft) {
     for time in 0..RESTARTS {
         draft.send(&everyone, count);
         for &node in &everyone {
-            // Counted since the start, without replays.
+            // Messages are counted since the start, without replays.
             draft.await_delivered(node, count / 2 * draft.nodes as u64);
         }
         draft.send(&everyone, WINDOW as u64);

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_groups_share_an_order_if_claimed() {
+    fn overlapping_groups_require_common_order_if_claimed() {
         let overlapping = named("overlapping-groups").expect("there is one");
         let across = [Feature::OrderAcrossGroups];
         for (claims, order) in [(&across[..], GroupOrder::Total), (&[], GroupOrder::Group)] {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn each_node_gets_each_fault_in_some_round() {
+    fn successive_rounds_inject_each_fault_at_every_node() {
         for nodes in 3..9 {
             let done = |name: &str, to: fn(&Step) -> Vec<usize>| -> HashSet<usize> {
                 let scenario = named(name).expect("there is one");
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn omitting_random_faults_keeps_the_others() {
+    fn omitting_some_random_faults_keeps_the_others() {
         let random = named(RANDOM).expect("there is one");
         let mut kinds = HashSet::new();
         for seed in 0..200 {

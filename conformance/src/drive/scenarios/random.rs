@@ -240,7 +240,7 @@ impl std::fmt::Display for Fault {
             Self::Stop { node, ms } => write!(out, "n{node} is suspended for {ms} ms"),
             Self::Part { side, ms } => {
                 let names: Vec<String> = side.iter().map(|node| format!("n{node}")).collect();
-                write!(out, "{} is cut off for {ms} ms", names.join(", "))
+                write!(out, "{} is partitioned for {ms} ms", names.join(", "))
             }
             Self::Cut { links, ms } => {
                 let links: Vec<String> =

@@ -11,7 +11,7 @@ use super::{Course, Stay, moment};
 
 const WIDTH: u32 = 1100;
 
-/// The heights of the parts, in pixels.
+/// The heights of the chart's sections, in pixels.
 const FAULTS_HEIGHT: u32 = 70;
 const RATE_HEIGHT: u32 = 170;
 const LATENCY_HEIGHT: u32 = 190;
@@ -103,7 +103,7 @@ fn seconds(t_ns: u64) -> f64 {
     t_ns as f64 / 1e9
 }
 
-/// Returns a time's distance from the left in pixels, the same in all parts.
+/// Returns a time's distance from the left in pixels, which is the same in all sections.
 #[expect(clippy::cast_possible_truncation, reason = "a place in a drawing")]
 fn across(course: &Course, t_ns: u64) -> i32 {
     let width = f64::from(WIDTH - LEFT - RIGHT);
@@ -128,7 +128,7 @@ fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Draws a line for each fault over the height of a part.
+/// Draws a line for each fault over the height of a section.
 fn mark_faults(course: &Course, area: &Area<'_>, bottom: u32) -> Result<(), Failure> {
     let bottom = i32::try_from(bottom).unwrap_or(0);
     for fault in &course.faults {

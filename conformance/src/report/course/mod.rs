@@ -170,7 +170,7 @@ mod tests {
         r#"{"ev":"group","group":"g0","members":["n0","n1"],"senders":["n0","n1"]}"#;
 
     #[test]
-    fn stay_ends_at_next_view_or_kill() {
+    fn membership_period_ends_at_next_view_or_kill() {
         let lines = [
             GROUP,
             r#"{"ev":"start","t_ns":1000,"node":"n0","inc":1}"#,

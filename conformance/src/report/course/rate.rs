@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latency_lies_within_its_step() {
+    fn latency_lies_within_its_histogram_bin() {
         for latency_ns in [1024, 1500, 2047, 2048, 5_000_000, 999_999_999] {
             let bound = bound_ns(bin(latency_ns));
             assert!(bound <= latency_ns && latency_ns < bound + bound / 4 + 1, "{latency_ns}");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn long_history_widens_slots_without_loss() {
+    fn long_history_widens_time_slots_without_loss() {
         let mut rates = Rates::default();
         for second in 0..100 {
             rates.deliver(second * 1_000_000_000, Some(2_000_000));

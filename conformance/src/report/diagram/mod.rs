@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn drawing_never_panics_for_any_lines() {
+    fn drawing_never_panics_on_any_history() {
         let folder = fixture("bad/total-order-two-orders");
         let folder = folder.parent().and_then(Path::parent).expect("the folder of histories");
         let mut drawn = 0;

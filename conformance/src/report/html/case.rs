@@ -148,9 +148,9 @@ fn went(course: &Course) -> Markup {
                     @if let Some(picture) = course::draw(course) { (PreEscaped(picture)) }
                 }
                 figcaption {
-                    "Time goes from left to right. A delivery's latency is counted from its \
-                     multicast, at each member; a step of it is a quarter wide. Lines over the \
-                     whole height are faults, and green ones their ends."
+                    "Time goes from left to right. The latency of a delivery is measured from its \
+                     multicast, at each member, in steps of a quarter. Lines across the whole \
+                     height mark faults, and green lines mark their ends."
                 }
             }
             @if !course.stays().is_empty() {
@@ -222,7 +222,7 @@ fn broken(
             p.what { bdi { (shown(&finding.what)) } }
             p.promise { "Promised: " (check.sentence) " " cite { (check.source) } }
             @if let Some(diagram) = diagram { (picture(diagram)) }
-            @else { p.note { "The history could not be read a second time: there is no picture." } }
+            @else { p.note { "The history could not be read a second time, so there is no picture." } }
             ol.witness { @for witness in &finding.witness { (witnessed(witness, quotes)) } }
         }
     }

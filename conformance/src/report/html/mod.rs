@@ -186,9 +186,7 @@ fn appearance(outcome: &Outcome, strength: Strength) -> Appearance {
     let (class, symbol, word) = match (outcome, strength) {
         (Outcome::Held { .. }, _) => ("passed", "✓", "holds"),
         (Outcome::Broken { .. }, Strength::Must) => ("failed", "✗", "broken"),
-        (Outcome::Broken { .. }, Strength::Should) => {
-            ("should", "!", "broken, but only recommended")
-        }
+        (Outcome::Broken { .. }, Strength::Should) => ("should", "!", "broken, but not required"),
         (Outcome::Inconclusive(_), _) => ("inconclusive", "?", "inconclusive"),
         (Outcome::NotJudged(_), _) => ("not-judged", "·", "not judged"),
     };
@@ -256,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_paths_lose_their_folders() {
+    fn report_omits_the_folders_of_absolute_paths() {
         for (text, shown) in [
             ("'/opt/x/run me' --a=/b/c", "'…/run me' --a=…/c"),
             ("no /a/b/c.log: denied", "no …/c.log: denied"),
@@ -302,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_check_section_has_picture_and_witnesses() {
+    fn section_of_violated_check_has_picture_and_witnesses() {
         let page = render(&everything());
         let section = page.split("id=\"case-0-total-order\"").nth(1).expect("a section");
         let section = section.split("</article>").next().expect("its end");

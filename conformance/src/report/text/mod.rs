@@ -36,7 +36,7 @@ const STRONG: Style = Style::new().bold();
 /// Writes the report.
 ///
 /// # Errors
-/// The error of the stream.
+/// Fails with the error of the stream.
 pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
     implementation(run, out)?;
     summary(run, out)?;
@@ -255,7 +255,7 @@ fn own_check(own: &OwnCheck, quotes: &Quotes, out: &mut impl Write) -> io::Resul
         }
         OwnOutcome::Broken { times, finding } => {
             let times = words::times(*times);
-            writeln!(out, "  {BAD}✗ {command}{BAD:#} (own) is broken {times}")?;
+            writeln!(out, "  {BAD}✗ {command}{BAD:#} (user check) is broken {times}")?;
             finding::happened(finding, BAD, quotes, out)
         }
     }
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_recommended_promise_passes_with_notice() {
+    fn violated_recommended_promise_passes_with_notice() {
         let only = verdict(&[(CheckId::Quiescence, finding("n0 posted", &[1]))]);
         let text = plain(&run(vec![case("quiet", None, verdict(&[])), case("chatty", None, only)]));
         assert!(text.contains("chatty: passed, but a recommended promise is broken"), "{text}");

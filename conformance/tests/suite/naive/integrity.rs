@@ -1,4 +1,4 @@
-//! Integrity, written as the definitions read.
+//! Integrity, written exactly as it is defined.
 
 use super::Found;
 use super::terms::World;

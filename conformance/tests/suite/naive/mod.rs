@@ -54,7 +54,7 @@ impl Found {
 /// Returns the outcome of each check, in the order of [`CheckId::ALL`].
 ///
 /// # Errors
-/// The first line that no history may have.
+/// Fails at the first line that no history may have.
 pub fn judge(history: &[u8]) -> Result<Vec<(CheckId, Kind)>, HistoryError> {
     let (events, unread) = read(history);
     if let Some((line, contradiction)) = format::contradiction(&events) {

@@ -1,4 +1,4 @@
-//! Order, written as the definitions read.
+//! Order, written exactly as it is defined.
 
 use super::Found;
 use super::delivery::promised;

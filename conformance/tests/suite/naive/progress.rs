@@ -1,4 +1,4 @@
-//! Rest and progress, written as the definitions read.
+//! Rest and progress, written exactly as they are defined.
 
 use tramontane_conformance::history::{Event, FaultKind};
 

@@ -54,7 +54,7 @@ pub struct Delivery<'h> {
     pub inc: u32,
     pub group: &'h str,
     pub view: Option<u64>,
-    /// Nothing if the delivered data is not a message.
+    /// `None` if the delivered data is not a message.
     pub message: Option<&'h str>,
     pub sender: Option<&'h str>,
     pub bytes: Option<u64>,

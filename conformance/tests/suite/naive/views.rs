@@ -1,4 +1,4 @@
-//! Views, written as the definitions read.
+//! Views, written exactly as they are defined.
 
 use super::Found;
 use super::terms::{Delivery, Fate, View, World};

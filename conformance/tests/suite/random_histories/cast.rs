@@ -1,4 +1,4 @@
-//! The parts of the model: groups, nodes, messages, and the one order of all events.
+//! The elements of the model: groups, nodes, messages, and the one order of all events.
 
 use tramontane_conformance::history::GroupOrder;
 

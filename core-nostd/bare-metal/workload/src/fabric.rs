@@ -26,7 +26,7 @@ pub enum Way {
     },
 }
 
-/// One member's end of the fabric.
+/// One member's fabric.
 pub struct Local {
     way: Way,
     tokens: heapless::Vec<Token, TOKENS>,

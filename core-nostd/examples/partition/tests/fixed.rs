@@ -18,7 +18,7 @@ fn partitions_agree_on_a_thousand_messages() {
 }
 
 #[test]
-fn restart_at_any_step_stops_both() {
+fn restart_at_any_step_stops_both_partitions() {
     let mut run = Run::new(MESSAGES);
     run.finish().unwrap();
     let steps = run.steps;

@@ -77,7 +77,7 @@ fn first_partition_waits_for_its_partner() {
 }
 
 #[test]
-fn partner_of_another_group_is_reported_once() {
+fn partner_with_mismatched_group_is_reported_once() {
     let (mut a, mut ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     exchange((&mut a, &mut ports), (&mut b, &mut b_ports), 0);
@@ -230,7 +230,7 @@ fn failing_port_stops_the_partition() {
 }
 
 #[test]
-fn silence_and_its_end_are_reported() {
+fn partner_silence_and_resumption_are_reported() {
     let mut run = Run::new(100);
     run.finish().unwrap();
     for _ in 0..10_000 {

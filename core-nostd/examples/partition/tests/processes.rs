@@ -1,4 +1,4 @@
-//! The same test with two processes, one of which is killed.
+//! The restart test with two real processes, one of which is killed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,11 +17,11 @@ fn pair(messages: &str, restarts: &str) {
 }
 
 #[test]
-fn two_processes_agree() {
+fn two_processes_deliver_the_same_messages() {
     pair("1000", "0");
 }
 
 #[test]
-fn two_processes_agree_despite_kills() {
+fn two_processes_deliver_same_messages_despite_kills() {
     pair("1000", "4");
 }

@@ -26,7 +26,7 @@ fn kinds(reports: &[Report]) -> Vec<HealthKind> {
 }
 
 #[test]
-fn thousand_messages_agree_over_full_queues() {
+fn partitions_agree_despite_full_queues() {
     let mut run = Run::new(MESSAGES);
     run.finish().unwrap();
     assert!(run.wires.full() > 100, "the queues were full {} times", run.wires.full());
@@ -37,7 +37,7 @@ fn thousand_messages_agree_over_full_queues() {
 
 /// The restart follows the kill either at once or after the partner has made some steps alone.
 #[test]
-fn either_partition_restarts_at_any_step() {
+fn either_partition_can_restart_at_any_step() {
     let steps = steps_of_a_run();
     assert!(steps > 300, "a run of {steps} steps");
     println!("a run of {steps} steps");
@@ -99,7 +99,7 @@ fn partitions_can_restart_while_rejoining() {
 }
 
 #[test]
-fn restarted_partner_takes_over_the_survivors_state() {
+fn restarted_partner_receives_the_survivors_state() {
     let mut run = Run::new(MESSAGES);
     while run.count(Channel::A) < 200 {
         run.step(Channel::A);

@@ -9,7 +9,7 @@ use crate::ids::Rank;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Cause {
-    /// The member was lost to its fabric peers, or it misbehaved.
+    /// A fabric reported the member as lost, or the member misbehaved.
     Lost(LossCause),
     /// The member's application had no memory for a message.
     NoMemory,
@@ -34,7 +34,7 @@ impl core::fmt::Display for Failure {
         out.write_str(": ")?;
         match self.cause {
             Cause::Lost(cause) => core::fmt::Display::fmt(&cause, out),
-            Cause::NoMemory => out.write_str("it had no memory for a message"),
+            Cause::NoMemory => out.write_str("it did not have enough memory for a message"),
             Cause::Fabric => out.write_str("its fabric refused a post"),
         }
     }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_encoded_failures_decode() {
+    fn only_valid_failure_encodings_decode() {
         let lost = [
             LossCause::Exited,
             LossCause::Left,

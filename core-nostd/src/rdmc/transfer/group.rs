@@ -1,4 +1,4 @@
-//! A member's part in a group: its state, the requests of its application, and one step.
+//! One member's view of a block group: its state, the requests of its application, and one step.
 //!
 //! Requirements: RDM-4, RDM-5.
 
@@ -72,10 +72,10 @@ impl core::fmt::Display for SendError {
             Self::NotRoot => out
                 .write_str("only the first member of a group can send; open one group per sender"),
             Self::Busy => {
-                out.write_str("the previous message is not completed; send again once it is")
+                out.write_str("the previous message has not completed; send again once it has")
             }
             Self::Ended => {
-                out.write_str("the group has ended; open another one among the remaining members")
+                out.write_str("the group has ended; open a new group of the remaining members")
             }
             Self::TooLarge { blocks, blocks_max } => {
                 out.write_str("the message has ")?;
@@ -355,7 +355,7 @@ impl<'m> BlockGroup<'m> {
         self.has_started
     }
 
-    /// Copies a piece of a first block from the staging block to its place in the message.
+    /// Copies a piece of a first block from the staging block to its position in the message.
     fn place_staged(&mut self, memory: &mut impl MessageMemory) {
         let Stage::Moving(message) = &mut self.stage else { return };
         let Some(Staged { block, placed }) = message.staged else { return };

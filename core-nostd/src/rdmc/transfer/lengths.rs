@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receiver_learns_all_lengths_of_the_root() {
+    fn receiver_derives_same_block_lengths_as_root() {
         for blocks_min in [1, 2] {
             for bytes in 0..50 {
                 let (root, blocks) = Lengths::of(bytes, 10, blocks_min);

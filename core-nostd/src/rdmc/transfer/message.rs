@@ -13,7 +13,7 @@ pub trait MessageMemory {
     /// the group. At most `bytes` bytes will arrive, in whole blocks.
     fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area>;
 
-    /// Copies a piece of a block, at most 64 KiB, from the staging block to its place in the
+    /// Copies a piece of a block, at most 64 KiB, from the staging block to its position in the
     /// message. Pieces come in ascending order.
     fn place(&mut self, from: Area, to: Area, length: usize);
 
@@ -23,8 +23,8 @@ pub trait MessageMemory {
     fn completed(&mut self, number: u64, bytes: usize);
 }
 
-/// A block that waits in the staging block for its place, and the number of its bytes already
-/// copied.
+/// A first block that is being copied from the staging block into its message, and the number of
+/// bytes copied so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Staged {
     pub(super) block: Block,
@@ -42,9 +42,9 @@ pub(super) struct Message {
     pub(super) staged: Option<Staged>,
     /// Step whose receive is examined next.
     pub(super) receive: Step,
-    /// Step whose send is examined next, and which of its two sends.
+    /// Next send to examine: its step, and its index among the two sends of that step.
     pub(super) send: (Step, usize),
-    /// End of the sends and receives.
+    /// Step after the last send or receive.
     pub(super) end: Step,
 }
 

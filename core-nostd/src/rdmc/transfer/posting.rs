@@ -55,7 +55,7 @@ impl BlockGroup<'_> {
         let source = if message.staged.is_some_and(|staged| staged.block == hop.block) {
             self.setup.staging
         } else if length == 0 {
-            // The block's place may be after the end of the message.
+            // The block's position may be beyond the end of the message.
             message.area
         } else {
             message.place_of(hop.block, self.setup.block_bytes)

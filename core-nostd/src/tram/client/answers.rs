@@ -38,7 +38,7 @@ pub struct Answered {
 enum Answer {
     /// No replica has delivered the message, as far as is known.
     Silence,
-    /// A replica has delivered the message, but more answers are needed.
+    /// A replica has delivered the message, but the client waits for more answers.
     Some,
     Enough,
 }

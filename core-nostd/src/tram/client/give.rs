@@ -3,11 +3,12 @@
 //!
 //! A body is posted before the slot of its message. It replaces an earlier body once the replica
 //! has replied to the earlier body's message. A slow replica is given the body too, as long as the
-//! client has it. Once another message takes its place at the client, the replica is told that the
-//! body will no longer come, so that it can ask its leader without waiting for the client.
+//! client has it. Once the client needs the memory for another message, it tells the replica that
+//! the body will no longer come, so that the replica can ask its leader without waiting for the
+//! client.
 //!
 //! A step gives a bounded number of bytes. The first bodies are therefore in flight while the next
-//! ones are copied into their rows, and answers are read in between.
+//! ones are copied into their rows, and answers are read between two such steps.
 
 use super::{Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region, WRITES_MAX};
@@ -57,8 +58,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Returns whether a replica needs the body of a message: it has not passed the message yet, as
-    /// it may have done with a body carried by its leader.
+    /// Returns whether a replica still needs the body of a message. A replica that has passed the
+    /// message does not, even if its leader carried the body.
     fn is_due<M: Memory>(
         &self,
         message: &MessageState,
@@ -166,8 +167,8 @@ impl Client<'_> {
         Ok(true)
     }
 
-    /// Returns whether a body's place is free: the replica has passed the message whose body was
-    /// there.
+    /// Returns whether the slot for a body is free: the replica has passed the message whose body
+    /// was there.
     fn has_place<M: Memory>(
         &self,
         row: RowWriter<'_>,

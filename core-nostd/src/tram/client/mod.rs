@@ -78,8 +78,8 @@ pub struct ClientLink {
     posted: Ordinal,
     /// Number of the first message whose body has not been given yet.
     given: u64,
-    /// Number below which bodies will no longer come; `given_up_told` is the value that the replica
-    /// was told.
+    /// Number below which bodies will no longer come; `given_up_told` is the last such number that
+    /// the replica was told.
     given_up: u64,
     given_up_told: u64,
     /// Lowest number that the next message to be stored can have.

@@ -75,12 +75,12 @@ fn runs(seeds: std::ops::Range<u64>) {
 }
 
 #[test]
-fn random_schedules_of_two_and_three_members() {
+fn random_schedules_match_the_group_model() {
     runs(0..200);
 }
 
 #[test]
 #[ignore = "ten thousand runs: .ci/full"]
-fn many_random_schedules_of_two_and_three_members() {
+fn many_random_schedules_match_the_group_model() {
     runs(1_000..11_000);
 }

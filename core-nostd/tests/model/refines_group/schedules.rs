@@ -118,30 +118,30 @@ fn setup() -> Setup {
 }
 
 #[test]
-fn two_members_with_one_sender() {
+fn two_members_match_model_with_one_sender() {
     must_refine(&Scope::of(2, 1, &[2]), setup());
     must_refine(&Scope::of(2, 2, &[3]), setup());
 }
 
 #[test]
-fn two_members_with_one_lagging() {
+fn two_members_match_model_if_one_lags() {
     let met = must_refine(&Scope::of(2, 1, &[0, 2]), setup());
     assert!(met.nulls > 0);
 }
 
 #[test]
-fn two_members_that_both_send() {
+fn two_members_match_model_if_both_send() {
     must_refine(&Scope::of(2, 1, &[1, 1]), setup());
 }
 
 #[test]
-fn three_members_with_one_sender() {
+fn three_members_match_model_with_one_sender() {
     must_refine(&Scope::of(3, 1, &[1]), setup());
 }
 
 #[test]
 #[ignore = "whole searches, which take a minute: .ci/full"]
-fn rings_of_two_members_wrap() {
+fn two_members_match_model_when_rings_wrap() {
     must_refine(&Scope::of(2, 1, &[2, 2]), setup());
     must_refine(&Scope::of(2, 2, &[3, 1]), setup());
 }

@@ -109,6 +109,6 @@ fn borrowed_fabric_forwards_block_calls_and_answers() {
 
 /// A store's memory may be reused at once, unless the store says otherwise.
 #[test]
-fn block_memory_does_not_fill_late_by_default() {
+fn block_memory_may_be_reused_immediately_by_default() {
     assert!(!OneLine.fills_late());
 }

@@ -121,7 +121,7 @@ fn routed_fabric_forwards_calls_and_answers() {
 
 /// The host keeps the events of the other view.
 #[test]
-fn host_of_a_routed_fabric_chooses_its_events() {
+fn routed_fabric_returns_events_chosen_by_its_host() {
     let ready = Event::Ready { view: VIEW, peer: PEER };
     let mut others = Vec::new();
     let poll = |fabric: &mut Recorder| {

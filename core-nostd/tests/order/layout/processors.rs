@@ -35,7 +35,7 @@ fn parts(layout: &Layout<'_>, rank: Rank) -> Vec<usize> {
 proptest! {
     /// Each part occupies lines that no other part shares, for every line size.
     #[test]
-    fn parts_of_a_row_share_no_line((size, drawn) in group()) {
+    fn row_parts_share_no_cache_line((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
         let subgroups = lent(&drawn);
         let group = Group { members: &members, subgroups: &subgroups };
@@ -67,7 +67,7 @@ proptest! {
 
     /// A processor that differs in either property is refused, and the error names the difference.
     #[test]
-    fn other_processors_are_refused_by_name((size, drawn) in group()) {
+    fn incompatible_processor_is_refused_with_the_difference((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
         let subgroups = lent(&drawn);
         let group = Group { members: &members, subgroups: &subgroups };
@@ -91,7 +91,7 @@ proptest! {
 }
 
 #[test]
-fn row_memory_begins_on_the_largest_line() {
+fn row_memory_is_aligned_to_largest_cache_line() {
     let rows = [const { RowStorage::<2>::new() }; 3];
     assert!(rows.iter().all(|row| std::ptr::from_ref(row).addr().is_multiple_of(128)));
     assert_eq!(size_of_val(&rows), 3 * 128);
@@ -100,7 +100,7 @@ fn row_memory_begins_on_the_largest_line() {
 /// A cell is read in the processor's byte order, so bytes from a processor with the other order
 /// would be read as a different number. The refusal above prevents this.
 #[test]
-fn cell_in_the_other_byte_order_differs() {
+fn cell_in_foreign_byte_order_reads_differently() {
     let row = RowStorage::<2>::new();
     let counted = 3_u64;
     row.writer().apply(0, &counted.swap_bytes().to_ne_bytes()).expect("in the row");

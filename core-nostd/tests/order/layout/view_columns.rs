@@ -9,7 +9,7 @@ use super::{group, lent};
 proptest! {
     /// The columns of the view protocol follow all other parts, and change none of them.
     #[test]
-    fn view_columns_follow_all_other_parts((size, drawn) in group()) {
+    fn view_columns_follow_all_other_row_parts((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
         let subgroups = lent(&drawn);
         let group = Group { members: &members, subgroups: &subgroups };

@@ -39,7 +39,7 @@ fn replaced_payload_invalidates_the_old_entry() {
 /// A replica returns after the log has wrapped a few times. The leader gives it the entries that
 /// the log still has, and no earlier ones.
 #[test]
-fn late_returning_replica_gets_the_kept_entries() {
+fn late_replica_receives_entries_still_in_log() {
     let mut script = Script::new(&[None]);
     let messages = 3 * script.world.settings.log_entries;
     script.go_on(&P, 0, messages);
@@ -72,7 +72,7 @@ fn refused_payload_read_is_retried() {
 /// needs a snapshot too, and must keep its entries until it has one, because they may have been
 /// counted.
 #[test]
-fn candidate_without_a_snapshot_keeps_its_entries() {
+fn candidate_keeps_entries_until_it_has_snapshot() {
     for by_snapshot in [true, false] {
         let mut script = Script::of(&[None], 5);
         let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });

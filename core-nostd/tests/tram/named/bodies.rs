@@ -80,7 +80,7 @@ fn child_waits_for_each_payload_separately() {
 
 /// No entry of these logs refers to a payload.
 #[test]
-fn follower_without_payloads_shows_no_payload() {
+fn follower_publishes_no_payload_for_plain_entries() {
     let mut script = Script::by_reference(&[None]);
     script.moves(&P, &P, 4);
     let shown = |cell: usize| script.world.shown(P[1], LinkId(0), cell);
@@ -92,7 +92,7 @@ fn follower_without_payloads_shows_no_payload() {
 /// again, while replica 1 still has the same payloads. Replica 1 must publish them again, because
 /// they are counted per term.
 #[test]
-fn follower_shows_its_payloads_again_each_term() {
+fn follower_republishes_its_payloads_each_term() {
     let mut script = Script::by_reference_of(5, 2);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let a = script.multicast(0, here());
@@ -113,7 +113,7 @@ fn follower_shows_its_payloads_again_each_term() {
 /// A step takes the payload of one message, and delivers that message in the same step if it is
 /// decided.
 #[test]
-fn step_delivers_the_one_payload_it_takes() {
+fn step_copies_and_delivers_one_message() {
     let mut script = Script::by_reference_one_a_step(&[None]);
     let a = script.multicast(0, here());
     script.delivers(P[1], a, &P[..2], &[0]);
@@ -131,7 +131,7 @@ fn step_delivers_the_one_payload_it_takes() {
 /// A follower has three payloads, and the header of one of the first two is corrupt in its log. Its
 /// leader must not count the later payloads, because the follower does not know which one it lacks.
 #[test]
-fn payloads_after_a_corrupt_header_are_not_shown() {
+fn payloads_after_a_corrupt_header_do_not_count() {
     for spoilt in [0, 1] {
         let mut script = Script::by_reference(&[None]);
         let place = script.world.log_control(P[0])[TAIL];

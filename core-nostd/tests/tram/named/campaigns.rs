@@ -37,7 +37,7 @@ fn candidate_does_not_overwrite_sources_of_pending_writes() {
 
 /// TRM-4: a candidate without writes in flight waits only for a quorum.
 #[test]
-fn candidate_without_writes_in_flight_leads_at_once() {
+fn candidate_without_writes_in_flight_leads_immediately() {
     let mut script = Script::new(&[None]);
     let before = script.world.replicas[&P[1]].replica.promised();
     script.among(&P[1..], &[], |world| world.replicas[&P[1]].replica.promised() > before);
@@ -54,7 +54,7 @@ fn candidate_without_writes_in_flight_leads_at_once() {
 /// campaign, longer each time, up to 64 heartbeats; otherwise two such replicas could depose each
 /// other indefinitely. Once it has decided something, it no longer waits.
 #[test]
-fn unsuccessful_leader_waits_longer_before_each_campaign() {
+fn repeatedly_deposed_leader_waits_longer_before_campaigning() {
     const PROMISED: usize = 32;
     let mut script = Script::new(&[None]);
     let message = script.multicast(0, here());

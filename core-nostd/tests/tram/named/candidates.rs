@@ -44,7 +44,7 @@ fn decided_by_one_that_is_gone(
 /// 3 lacks, or whether replica 2 has it, and the connection ends before the answer arrives. Replica
 /// 0 hears enough others to continue. It must not conclude that the payload is lost everywhere.
 #[test]
-fn payload_is_kept_although_its_holder_is_unreachable() {
+fn payload_of_an_unreachable_holder_is_not_abandoned() {
     for is_payload in [false, true] {
         let script = Script::by_reference_of(5, 2);
         let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
@@ -67,7 +67,7 @@ fn payload_is_kept_although_its_holder_is_unreachable() {
 /// Replica 0 asks replica 2 for the payload repeatedly, because the connection keeps ending. A read
 /// of an earlier campaign completes while the next campaign waits for the same payload.
 #[test]
-fn late_completion_does_not_count_for_later_campaigns() {
+fn late_read_does_not_count_for_later_campaigns() {
     let script = Script::by_reference(&[None]);
     let (mut script, message) = decided_by_one_that_is_gone(script, &P[1..], &[P[0], P[2]]);
     let reader = script.world.process_of(P[0]).expect("it runs");
@@ -132,7 +132,7 @@ fn asks_again() -> (Script, [ReplicaId; 3]) {
 /// A write in flight to replica 3 reads the log of replica 0, which therefore waits before it leads
 /// again. It gives up the connection after exactly one heartbeat.
 #[test]
-fn candidate_waits_a_heartbeat_for_log_readers() {
+fn candidate_waits_one_heartbeat_for_writes_in_flight() {
     let (mut script, reached) = asks_again();
     let began = script.world.now - 200;
     script.does_come(&reached, &[], 15, |_| false);
@@ -166,7 +166,7 @@ fn candidate_does_not_wait_for_refused_writes() {
 /// Leader 0 is lost, and no replica has the payload of a message that all have delivered, as can
 /// happen after snapshots. The next leader continues without the payload.
 #[test]
-fn delivered_payloads_are_not_needed_to_lead() {
+fn candidate_needs_no_payload_that_all_delivered() {
     let mut script = Script::by_reference(&[None]);
     let message = script.multicast(0, here());
     P.iter().for_each(|id| script.delivers(*id, message, &P, &[0]));

@@ -37,7 +37,7 @@ fn lacks(world: &World, id: ReplicaId, messages: &[MessageId]) -> usize {
 
 /// A child may ask any voter for payloads.
 #[test]
-fn returning_replica_counts_once_it_has_all_payloads() {
+fn returning_replica_votes_once_it_has_all_payloads() {
     let (mut script, messages) = coming_back();
     script.among(&P, &[], |world| world.replicas[&P[2]].replica.is_voter());
     assert_eq!(lacks(&script.world, P[2], &messages), 0);
@@ -47,7 +47,7 @@ fn returning_replica_counts_once_it_has_all_payloads() {
 /// The connection to the leader ends when replica 2 has the headers but not the payloads. The next
 /// connection brings the payloads, although the logs are equal.
 #[test]
-fn returning_replica_with_bare_headers_gets_all_payloads() {
+fn returning_replica_receives_payloads_for_known_headers() {
     let (mut script, messages) = coming_back();
     let stamp = script.world.log_control(P[0])[STAMP];
     script.among(&P, &[], |world| world.log_control(P[2])[STAMP] == stamp);
@@ -61,7 +61,7 @@ fn returning_replica_with_bare_headers_gets_all_payloads() {
 /// Replica 2 lacks the payload of one message, which its client finally gives it, and then that of
 /// the next. It has not lacked the second for long, so the leader carries neither yet.
 #[test]
-fn leader_waits_for_each_payload_separately() {
+fn leader_waits_separately_before_carrying_each_payload() {
     let mut script = Script::by_reference(&[None]);
     let [a, b] = [0, 1].map(|_| script.multicast(0, here()));
     for message in [a, b] {
@@ -105,7 +105,7 @@ fn payload_in_flight_is_not_resent() {
 /// snapshot past it. No reachable replica has the payload. The leader and replica 2 connect again,
 /// and replica 2 must learn that no payload will come; otherwise it would show no later payload.
 #[test]
-fn follower_learns_where_payloads_begin() {
+fn follower_learns_which_payload_will_never_come() {
     let mut script = Script::by_reference(&[None, Some(0)]);
     let tail = script.world.log_control(P[2])[TAIL];
     let a = script.multicast(0, both());

@@ -12,7 +12,7 @@ use crate::world::World;
 /// leader decides another message in its position. The child must replace the first, and deliver it
 /// only once the parent has ordered it again.
 #[test]
-fn child_takes_one_message_from_two_parent_leaders() {
+fn child_replaces_message_that_parent_reordered() {
     let mut script = Script::new(&[None, Some(0)]);
     let m = script.ordered_by(P[0], 0, both());
     let tails = C.map(|id| script.world.log_control(id)[TAIL]);
@@ -30,7 +30,7 @@ fn child_takes_one_message_from_two_parent_leaders() {
 /// passed on early. Its rows towards the child must not show one message decided in place of
 /// another.
 #[test]
-fn returning_parent_leader_does_not_rewrite_its_rows() {
+fn returning_parent_leader_never_rewrites_its_rows() {
     let mut script = Script::new(&[None, Some(0)]);
     script.ordered_by(P[0], 0, both());
     let tails = C.map(|id| script.world.log_control(id)[TAIL]);
@@ -48,7 +48,7 @@ fn returning_parent_leader_does_not_rewrite_its_rows() {
 /// TRM-6: a child is unreachable for longer than its parent's log lasts. The entries kept for the
 /// child limit the messages that the parent accepts.
 #[test]
-fn log_keeps_entries_that_a_child_lacks() {
+fn log_keeps_entries_that_unreachable_child_lacks() {
     let mut script = Script::new(&[None, Some(0)]);
     let entries = u64::from(script.world.settings.log_entries);
     let first = script.multicast(0, both());
@@ -87,7 +87,7 @@ fn full_log() -> (Script, MessageId, u64) {
 /// TRM-6: the parent's next leader owes its children a null, which has to wait because it would
 /// replace that message.
 #[test]
-fn new_leaders_null_waits_for_room() {
+fn null_of_new_leader_waits_for_log_space() {
     let (mut script, first, tail) = full_log();
     script.leads(P[1], &P[1..]);
     script.does_come(&P[1..], &[], 40, |_| false);
@@ -98,7 +98,7 @@ fn new_leaders_null_waits_for_room() {
 
 /// TRM-5, TRM-6: the admission of a returning replica does not replace it either.
 #[test]
-fn admission_waits_for_room() {
+fn admission_of_replica_waits_for_log_space() {
     let (mut script, first, tail) = full_log();
     script.world.crash_replica(P[2]);
     script.world.start_replica(P[2], false);
@@ -114,7 +114,7 @@ fn admission_waits_for_room() {
 /// A full log is not the fault of a silent peer either. Replica 2 falls silent when everything
 /// written to its log has landed: it does not hold up the log, and keeps its connection.
 #[test]
-fn full_log_ends_no_innocent_peers_connection() {
+fn full_log_does_not_disconnect_an_uninvolved_peer() {
     let (mut script, _, _) = full_log();
     let message = script.multicast(1, here());
     script.world.allow_only(&P, &[ClientNumber(1)]);
@@ -142,7 +142,7 @@ fn full_log_ends_no_innocent_peers_connection() {
 /// TRM-6: the parent's leader begins a new term, and its row has the messages that it passed on
 /// before, at the same positions. The connection to the child stays open.
 #[test]
-fn returning_parent_leader_keeps_a_matching_row() {
+fn returning_parent_leader_keeps_its_matching_row() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);
@@ -163,7 +163,7 @@ fn returning_parent_leader_keeps_a_matching_row() {
 /// TRM-9: a child's replica asks for the payload of a position that it has already taken. Its slot
 /// now holds a later message, whose payload must not be replaced.
 #[test]
-fn late_request_of_a_child_replaces_no_payload() {
+fn childs_late_payload_request_replaces_no_payload() {
     const WRITTEN: usize = 0;
     const WANTED: usize = 24;
     let mut script = Script::by_reference(&[None, Some(0)]);
@@ -189,7 +189,7 @@ fn late_request_of_a_child_replaces_no_payload() {
 
 /// TRM-1: messages need no round trip to the child, as long as it has room for them.
 #[test]
-fn parent_passes_on_a_whole_window_at_once() {
+fn parent_forwards_a_whole_window_without_waiting() {
     const WRITTEN: usize = 0;
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
@@ -210,7 +210,7 @@ fn parent_passes_on_a_whole_window_at_once() {
 /// TRM-6: replica 0 has a snapshot, but not yet the earlier entry that the child lacks. It must not
 /// lead before it has that entry.
 #[test]
-fn replica_with_a_snapshot_needs_whole_log() {
+fn replica_with_snapshot_needs_entries_child_lacks() {
     let mut script = Script::new(&[None, Some(0)]);
     script.leads(P[1], &P[1..]);
     // The child has all messages before M.
@@ -236,7 +236,7 @@ fn replica_with_a_snapshot_needs_whole_log() {
 /// client. The parent passes on nothing more to the child. A message that a client multicasts only
 /// to the child must not wait for the lost message.
 #[test]
-fn lost_early_message_does_not_block_child() {
+fn lost_early_message_does_not_block_the_child() {
     let mut script = Script::new(&[None, Some(0)]);
     let tail = script.world.log_control(C[0])[TAIL];
     script.multicast(0, both());
@@ -256,7 +256,7 @@ fn lost_early_message_does_not_block_child() {
 /// leader orders a null at the position of the first, and nothing at that of the second. The child
 /// must not take the second, because messages multicast only to the child would wait for it.
 #[test]
-fn deposed_leaders_message_after_null_is_ignored() {
+fn child_ignores_deposed_leaders_message_after_null() {
     let mut script = Script::new(&[None, Some(0)]);
     let tail = script.world.log_control(P[0])[TAIL];
     for _ in 0..2 {
@@ -274,7 +274,7 @@ fn deposed_leaders_message_after_null_is_ignored() {
 /// TRM-1: only a child's leader can use a message of its parent, so only that leader is served, and
 /// before all others. A replica that leads later gets the messages that its group lacks.
 #[test]
-fn childs_leader_is_served_first() {
+fn parent_serves_the_childs_leader_first() {
     for leader in [0, 1] {
         let mut script = Script::new(&[None, Some(0)]);
         let all = script.world.ids();
@@ -332,7 +332,7 @@ fn new_leader_of_child_is_served_immediately() {
 /// message once it has been decided, and the next leader among them needs nothing more from the
 /// parent.
 #[test]
-fn childs_followers_can_be_served_too() {
+fn parent_can_serve_the_childs_followers() {
     let mut script = Script::serving_all(&[None, Some(0)]);
     let (leader, message) = served_first(&mut script);
     assert_eq!(leader, C[0]);
@@ -347,7 +347,7 @@ fn childs_followers_can_be_served_too() {
 /// many it has taken before that room is full; otherwise the parent would wait for the child's next
 /// heartbeat.
 #[test]
-fn child_makes_room_without_a_heartbeat() {
+fn child_reports_free_space_without_a_heartbeat() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);

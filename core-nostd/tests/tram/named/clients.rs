@@ -10,7 +10,7 @@ use crate::world::LEASE_NS;
 /// show their replies over the new connections; so does a replica that restored a snapshot instead
 /// of delivering the message.
 #[test]
-fn reconnected_client_learns_delivering_replicas() {
+fn reconnected_client_learns_which_replicas_delivered() {
     let mut script = Script::new(&[None]);
     let a = script.multicast_for(0, here(), Answers::All);
     let tail = script.world.log_control(P[0])[TAIL];
@@ -32,7 +32,7 @@ fn reconnected_client_learns_delivering_replicas() {
 /// TRM-7: replica 2 delivers a client's message after the client has restarted. Its reply must not
 /// answer the message with the same number that the client multicasts now.
 #[test]
-fn reply_to_an_earlier_incarnation_answers_nothing() {
+fn reply_to_earlier_incarnation_does_not_count() {
     let mut script = Script::new(&[None]);
     let number = ClientNumber(0);
     script.world.crash_client(number);
@@ -60,7 +60,7 @@ fn reply_to_an_earlier_incarnation_answers_nothing() {
 /// TRM-7: a client's message is in the log of the next leader, which has not delivered it, and in
 /// the client's ring there. It is ordered only once.
 #[test]
-fn message_is_ordered_once_by_two_leaders() {
+fn successive_leaders_order_a_message_once() {
     let mut script = Script::new(&[None]);
     let a = script.multicast(0, here());
     let before = script.world.log_control(P[1]);
@@ -76,7 +76,7 @@ fn message_is_ordered_once_by_two_leaders() {
 /// TRM-7: a client has written a message only to one replica when it restarts elsewhere. That
 /// replica leads next, and has not met the client's new incarnation. The message is void.
 #[test]
-fn unordered_message_of_an_old_incarnation_is_void() {
+fn old_incarnations_unordered_message_is_discarded() {
     let mut script = Script::new(&[None]);
     let client = ClientNumber(0);
     let x = script.multicast(0, here());
@@ -115,7 +115,7 @@ fn client_with_slow_connections_stays_registered() {
 /// TRM-7: a client is lost. Its registration is kept for the duration of its lease, and is then
 /// closed.
 #[test]
-fn lost_clients_registration_lasts_for_its_lease() {
+fn lost_client_stays_registered_until_lease_expires() {
     let mut script = Script::new(&[None]);
     script.world.crash_client(ClientNumber(0));
     script.world.allow_only(&[], &[]);
@@ -134,7 +134,7 @@ fn lost_clients_registration_lasts_for_its_lease() {
 /// the leader's reply is not answered yet. A message that waits for any replica's reply is
 /// answered, even if an earlier message still waits for the leader.
 #[test]
-fn followers_reply_answers_messages_for_any_replica() {
+fn followers_reply_answers_message_awaiting_any_replica() {
     let mut script = Script::new(&[None]);
     script.does_come(&P, &[0, 1], 40, |_| false);
     let [first, second] =
@@ -157,7 +157,7 @@ fn followers_reply_answers_messages_for_any_replica() {
 /// A client waits for its reply, whereas no process waits for the number of messages that the
 /// followers may deliver. The reply is therefore posted first.
 #[test]
-fn leader_replies_before_it_informs_followers() {
+fn leader_replies_to_client_before_informing_followers() {
     let mut script = Script::new(&[None]);
     script.does_come(&P, &[0, 1], 40, |_| false);
     let message = script.ordered_by(P[0], 0, here());

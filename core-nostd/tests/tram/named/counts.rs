@@ -24,7 +24,7 @@ fn followers_free_log_entries_without_a_heartbeat() {
 /// TRM-7: a group orders messages that only its children deliver, so it does not reply to them. It
 /// still makes room in its client's ring.
 #[test]
-fn group_that_delivers_nothing_frees_ring_slots() {
+fn non_delivering_group_still_frees_ring_slots() {
     let mut script = Script::new(&[None, Some(0), Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);

@@ -41,7 +41,7 @@ fn refused_fetch_is_retried() {
 
 /// The replica that was asked crashes during the fetch. The other one has the payload too.
 #[test]
-fn fetch_ends_with_the_replica_asked() {
+fn fetch_ends_if_the_source_replica_crashes() {
     let (mut script, a) = lacking_at_the_first();
     script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
     script.world.crash_replica(P[2]);
@@ -54,7 +54,7 @@ fn fetch_ends_with_the_replica_asked() {
 /// Replica 1 crashes while replica 0 fetches from replica 2. Replica 1's log was not requested, so
 /// its entries are not needed, and the campaign continues.
 #[test]
-fn fetch_survives_loss_of_an_unasked_replica() {
+fn fetch_continues_if_an_uninvolved_replica_crashes() {
     let (mut script, a) = lacking_at_the_first();
     script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
     let promised = script.world.replicas[&P[0]].replica.promised();
@@ -77,7 +77,7 @@ fn fetch_survives_loss_of_an_unasked_replica() {
 /// No replica has the payload, but a voter publishes that it has delivered the entry. The replica
 /// therefore lacks a decided message, and must not lead without it.
 #[test]
-fn delivered_reference_is_not_given_up() {
+fn candidate_never_abandons_a_delivered_reference() {
     const DELIVERED: usize = 40;
     let mut script = Script::by_reference(&[None]);
     let tails = P.map(|id| script.world.log_control(id)[TAIL]);
@@ -101,7 +101,7 @@ fn delivered_reference_is_not_given_up() {
 /// A child's replica asks for positions of short messages and nulls, for positions that it took
 /// long ago, and for positions that do not exist yet.
 #[test]
-fn needless_request_of_a_child_does_no_harm() {
+fn needless_payload_request_from_child_is_harmless() {
     const WANTED: usize = 24;
     for refuses in [0, 40] {
         let mut script = Script::by_reference(&[None, Some(0)]);
@@ -167,7 +167,7 @@ fn passed_by_a_snapshot() -> Script {
 /// The replica publishes later entries only once it has the payload that it lacks. Its leader
 /// therefore carries that payload.
 #[test]
-fn payload_covered_by_a_snapshot_is_still_carried() {
+fn leader_carries_payload_that_a_snapshot_covers() {
     let mut script = passed_by_a_snapshot();
     script.world.crash_replica(P[1]);
     let message = script.multicast(1, here());
@@ -180,7 +180,7 @@ fn payload_covered_by_a_snapshot_is_still_carried() {
 /// The leader lacks the payload too, as it may after a snapshot. The payload is no longer needed,
 /// so later entries count without it.
 #[test]
-fn lost_payload_covered_by_a_snapshot_blocks_nothing() {
+fn lost_payload_below_a_snapshot_blocks_nothing() {
     let mut script = passed_by_a_snapshot();
     script.world.crash_replica(P[1]);
     // The leader learns that replica 2 has delivered the entry.
@@ -211,7 +211,7 @@ fn payload_is_requested_once() {
 /// payload, but no longer has it when its fabric accepts posts again. Later the replica requests
 /// another payload, whose client has died in the meantime. The leader carries the second payload.
 #[test]
-fn lost_payload_does_not_delay_the_next() {
+fn lost_payload_does_not_delay_the_next_payload() {
     let mut refusals = 0;
     for (percent, rounds) in [60, 80, 90].into_iter().flat_map(|one| (1..6).map(move |r| (one, r)))
     {

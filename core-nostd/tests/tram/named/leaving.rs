@@ -41,7 +41,7 @@ fn restarted_client_stays_registered_until_it_leaves() {
 /// TRM-7: a client has left once its own registration is closed. An earlier closed registration
 /// under the same number does not count.
 #[test]
-fn earlier_incarnations_departure_does_not_count() {
+fn departure_of_earlier_incarnation_does_not_count() {
     const OPENED: usize = 8;
     let mut script = Script::new(&[None]);
     for _ in 0..3 {

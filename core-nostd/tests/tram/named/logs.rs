@@ -12,7 +12,7 @@ use crate::world::World;
 /// TRM-4: leader 1 puts A only on its own log, and leader 2 puts B only on its own. Leader 3 takes
 /// A and delivers it. Leader 4 finds A and B, and must take A.
 #[test]
-fn third_leaders_choice_outranks_the_seconds_entry() {
+fn later_leaders_choice_overrides_an_earlier_entry() {
     let mut script = Script::new(&[None]);
     let a = script.ordered_by(P[0], 0, here());
     script.leads(P[1], &P[1..]);
@@ -26,7 +26,7 @@ fn third_leaders_choice_outranks_the_seconds_entry() {
 /// TRM-4: leader 1 alone has X and Y. Leader 2 decides Y in X's position. Leader 3, which is the
 /// same replica as leader 1, must take Y only once.
 #[test]
-fn message_at_two_log_positions_is_taken_once() {
+fn message_at_two_log_positions_is_ordered_once() {
     let mut script = Script::new(&[None]);
     script.ordered_by(P[0], 0, here());
     let y = script.ordered_by(P[0], 1, here());
@@ -39,7 +39,7 @@ fn message_at_two_log_positions_is_taken_once() {
 /// TRM-3: a deposed leader has a dead entry, and grants its log late. It then sees a decided count,
 /// which must not make it deliver that entry.
 #[test]
-fn late_granting_replica_delivers_no_dead_entry() {
+fn replica_granting_late_delivers_no_superseded_entry() {
     let mut script = Script::new(&[None]);
     script.ordered_by(P[0], 0, here());
     script.leads(P[1], &P[1..]);
@@ -56,7 +56,7 @@ fn late_granting_replica_delivers_no_dead_entry() {
 /// TRM-3: a leader dies while it writes its stamp to a follower's log. A log with its stamp must
 /// have all entries decided before.
 #[test]
-fn stamped_log_has_all_earlier_entries() {
+fn stamped_log_contains_all_entries_decided_before() {
     let mut script = Script::new(&[None]);
     for _ in 0..3 {
         let message = script.multicast(0, here());
@@ -76,7 +76,7 @@ fn stamped_log_has_all_earlier_entries() {
 /// Leader 2 fills the logs once around, including that of leader 1. Replica 4 must not deliver A
 /// with the bytes of another message.
 #[test]
-fn write_in_flight_ignores_the_next_leaders_entries() {
+fn write_in_flight_never_mixes_two_leaders_entries() {
     let mut script = Script::of(&[None], 5);
     let [three, last] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let four = [P[0], P[1], P[2], three];
@@ -107,7 +107,7 @@ fn write_in_flight_ignores_the_next_leaders_entries() {
 /// TRM-3: leader 1 alone has X and Y, and leader 2 has Y and Z. Leader 2 is cut off when it has
 /// replaced X by Y in the log of leader 1, whose old entries must no longer count.
 #[test]
-fn partly_replaced_log_does_not_count() {
+fn partly_overwritten_log_does_not_count() {
     let mut script = Script::new(&[None]);
     let place = script.world.log_control(P[0])[TAIL];
     script.ordered_by(P[0], 0, here());
@@ -184,7 +184,7 @@ fn replica_without_memory_decides_nothing() {
 /// The others fill the log once around. A write that lands later must not carry entries of the next
 /// lap.
 #[test]
-fn slot_is_not_reused_during_its_reads() {
+fn log_slot_is_not_reused_while_being_read() {
     let mut script = Script::new(&[None]);
     script.world.network.borrow_mut().reads_late = true;
     for _ in 0..script.world.settings.log_entries + 4 {
@@ -197,7 +197,7 @@ fn slot_is_not_reused_during_its_reads() {
 /// TRM-6: replica 2 is stalled, and writes to its log still land. Until its heartbeat is overdue,
 /// the leader reuses no slot whose entry replica 2 has not delivered.
 #[test]
-fn live_replicas_undelivered_slot_is_not_reused() {
+fn undelivered_slot_of_live_replica_is_not_reused() {
     let mut script = Script::new(&[None]);
     let delivered = script.world.log_control(P[2])[DECIDED];
     let limit = delivered + u64::from(script.world.settings.log_entries);
@@ -218,7 +218,7 @@ fn live_replicas_undelivered_slot_is_not_reused() {
 
 /// TRM-6: the replica's peers reuse only slots below that count.
 #[test]
-fn replica_shows_deliveries_in_the_same_step() {
+fn replica_publishes_deliveries_in_the_same_step() {
     const DELIVERED: usize = 40;
     let mut script = Script::new(&[None]);
     let message = script.multicast(0, here());
@@ -233,7 +233,7 @@ fn replica_shows_deliveries_in_the_same_step() {
 /// when that log is given to replica 0. Replica 0 fills the log once around. Replica 1 must not
 /// lead with the payloads that it reads then.
 #[test]
-fn payload_of_a_later_leader_is_not_copied() {
+fn candidate_rejects_payloads_of_a_later_leader() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let (others, first, second) =
@@ -286,7 +286,7 @@ fn log_is_not_read_before_it_is_granted() {
 /// Replica 1 copies the log of replica 2, which loses its memory and returns. Replica 1 must not
 /// use the new log of replica 2 as the rest of the copy.
 #[test]
-fn copy_ends_with_its_source() {
+fn log_copy_ends_when_its_source_restarts() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let (others, next) = ([P[0], P[2], three, four], [P[1], P[2], three, four]);
@@ -396,7 +396,7 @@ fn next_campaign_waits_for_reads_to_land() {
 /// The replica that is read falls silent, and the candidate gives up its connection. A read lands
 /// during that very step. It must not count for a later campaign, whose payloads have not arrived.
 #[test]
-fn read_landing_on_disconnect_does_not_count() {
+fn read_landing_during_disconnection_does_not_count() {
     let (mut script, last) = reads_of(3);
     let before = script.world.replicas[&P[0]].replica.promised();
     let [reader, silent] = [P[0], P[2]].map(|id| script.world.process_of(id).expect("it runs"));

@@ -124,7 +124,7 @@ fn childs_next_leader_learns_of_dropped_decisions() {
 /// TRM-6: only a child's next leader needs to know that the child has taken a message, so that
 /// information is sent with the next message.
 #[test]
-fn childs_progress_is_not_echoed_at_once() {
+fn childs_progress_is_sent_with_next_message() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);

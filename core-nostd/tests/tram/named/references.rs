@@ -33,7 +33,7 @@ fn leader_does_not_deliver_an_unreplicated_payload() {
 /// and dies. The next leader finds the header there, but no replica has the payload: the entry was
 /// never decided.
 #[test]
-fn reference_with_a_lost_payload_is_given_up() {
+fn undecided_reference_without_payload_is_abandoned() {
     let mut script = Script::by_reference(&[None]);
     let tails = P.map(|id| script.world.log_control(id)[TAIL]);
     let a = known_to_the_leader_alone(&mut script, here());
@@ -64,7 +64,7 @@ fn follower_gets_a_missing_payload_before_delivery() {
 /// The client lives but gives nothing to the third replica, which therefore requests nothing. The
 /// leader carries the payload once its patience ends, long before the client's lease does.
 #[test]
-fn withheld_payload_is_carried_without_a_request() {
+fn leader_carries_a_withheld_payload_unasked() {
     let mut script = Script::by_reference(&[None]);
     let a = script.multicast(0, here());
     script.delivers(P[1], a, &P[..2], &[0]);
@@ -78,7 +78,7 @@ fn withheld_payload_is_carried_without_a_request() {
 /// Two messages lack their payloads, and a list to a log is so short that it carries only one. The
 /// other payload goes with the next list.
 #[test]
-fn payload_without_room_goes_with_the_next_list() {
+fn payload_that_does_not_fit_uses_next_list() {
     let mut script = Script::by_reference_in_short_lists(&[None]);
     let mut long = || script.world.multicast(ClientNumber(0), here(), 190).expect("there is room");
     let messages = [long(), long()];
@@ -158,7 +158,7 @@ fn child_gets_messages_covered_by_a_snapshot() {
 /// answer this message and a further window of messages. The client must not give another body in
 /// its place.
 #[test]
-fn undelivered_body_is_not_replaced() {
+fn undelivered_payload_is_not_replaced() {
     let mut script = Script::by_reference(&[None]);
     script.world.network.borrow_mut().reads_late = true;
     let window = script.world.settings.window;
@@ -204,7 +204,7 @@ fn follower_waits_for_the_client_before_asking() {
 /// A follower lacks payloads that a dead client has not given, and one that another client may be
 /// giving. A list carries as many of the first as it has room for, and not the other.
 #[test]
-fn list_carries_only_the_payloads_asked_for() {
+fn list_carries_only_requested_payloads() {
     for lost in [1, 2] {
         let mut script = Script::by_reference(&[None]);
         let gone: Vec<MessageId> = (0..lost).map(|_| script.multicast(0, here())).collect();
@@ -253,7 +253,7 @@ fn child_waits_for_its_client_before_asking() {
 /// Two messages are at all replicas. A follower takes the payload of the first, and leaves the
 /// other to its next step. Its leader must not count the other as present.
 #[test]
-fn payload_left_for_later_is_not_shown() {
+fn payload_left_for_next_step_is_unpublished() {
     let mut script = Script::by_reference_one_a_step(&[None]);
     let messages = [script.multicast(0, here()), script.multicast(0, here())];
     script.world.allow_only(&P, &[ClientNumber(0)]);

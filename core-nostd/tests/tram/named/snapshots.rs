@@ -56,7 +56,7 @@ fn unneeded_snapshot_is_refused() {
 /// less. Replica 2 returns by a snapshot, and then leads. Its log has the entry that replica 4
 /// lacks next, but a gap after that, so replica 4 needs a snapshot too.
 #[test]
-fn leader_sends_nothing_from_below_a_log_gap() {
+fn leader_sends_no_entries_below_a_log_gap() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let delivered = |script: &Script, id| script.world.replicas[&id].replica.delivered();
@@ -80,7 +80,7 @@ fn leader_sends_nothing_from_below_a_log_gap() {
 /// with replicas 3 and 4, and cuts X off the log of replica 0. Replica 2 returns by a snapshot once
 /// the log has wrapped, and then leads. It must not give X to replica 0.
 #[test]
-fn leader_gives_no_entry_preceding_its_snapshot() {
+fn leader_sends_no_entry_preceding_its_snapshot() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let place = script.world.log_control(P[0])[TAIL];
@@ -108,7 +108,7 @@ fn leader_gives_no_entry_preceding_its_snapshot() {
 /// none of them. It restores a snapshot past them, and its log is brought up to date from there on.
 /// Replica 0 reads that log, and must not regard X and Y as decided.
 #[test]
-fn candidate_ignores_entries_below_an_owners_snapshot() {
+fn candidate_ignores_entries_below_a_log_owners_snapshot() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let delivered = |world: &World, id| world.replicas[&id].replica.delivered();
@@ -166,7 +166,7 @@ fn replica_that_catches_up_needs_no_snapshot() {
 /// Here the group has a child, which has taken the null of leader 1 in the position of X. Then
 /// replica 2 leads, and must not pass on Y, although Y is at the child's next position.
 #[test]
-fn parent_passes_on_nothing_preceding_its_snapshot() {
+fn parent_forwards_nothing_that_precedes_its_snapshot() {
     let mut script = Script::of(&[None, Some(0)], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let child: Vec<ReplicaId> =

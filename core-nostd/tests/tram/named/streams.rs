@@ -68,7 +68,7 @@ fn log_counts_once_its_stamp_has_landed() {
 /// them it takes new messages, whose entries replace the first of those. These are no longer
 /// needed, so replica 1 gives replica 2 only the others.
 #[test]
-fn unneeded_log_entries_are_left_out() {
+fn list_omits_unneeded_log_entries() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let others = [P[0], P[2], three, four];

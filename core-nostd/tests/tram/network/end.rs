@@ -1,4 +1,4 @@
-//! A process's end of the network, which is its fabric.
+//! The fabric of a process in the network.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use tramontane_core::memory::Row;
 
 use super::{Bytes, Flight, Network};
 
-/// One process's end of the network.
+/// One process's fabric.
 pub struct NetworkEnd {
     pub network: Rc<RefCell<Network>>,
     pub process: usize,

@@ -6,7 +6,7 @@ use super::*;
 /// A value for a column that the row lacks is not published, and the column reads as if it had
 /// never been published.
 #[test]
-fn column_missing_in_a_layout_is_not_published() {
+fn value_of_missing_column_is_not_published() {
     let plain = Layout::with_views(GROUP).expect("a good group");
     for layout in [plain, plain.with_checks().expect("small")] {
         let bytes = layout.row_bytes(Rank(1));
@@ -53,7 +53,7 @@ fn corrupt_cell_reads_as_empty_or_impossible() {
 /// FLT-2: a word of suspicions takes two cells with checks. If a suspicion in the second cell were
 /// missed, it would not spread.
 #[test]
-fn suspicion_of_any_member_is_read_with_checks() {
+fn all_suspicions_are_read_when_checks_are_on() {
     let members: Vec<NodeId> = (1..=70).map(NodeId).collect();
     let plain =
         Layout::with_views(Group { members: &members, subgroups: &SUBGROUPS }).expect("good");

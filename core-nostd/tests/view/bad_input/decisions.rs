@@ -6,7 +6,7 @@ use super::*;
 /// A leader shows a decision on its list before that is sealed, or with other trims or another
 /// member than it sealed.
 #[test]
-fn owner_of_invalid_decision_is_suspected() {
+fn member_publishing_invalid_decision_is_suspected() {
     let own = Ballot(1);
     let (join, seal) = (Change::Join(NodeId(8)).encode(own), Change::Seal.encode(own));
     for (count, trim, node, decides) in
@@ -36,7 +36,7 @@ fn owner_of_invalid_decision_is_suspected() {
 /// A member that learns of a decision before its memory of the next view is ready waits for that
 /// memory, and does not accuse the owner.
 #[test]
-fn decision_waits_for_the_next_views_memory() {
+fn installation_waits_for_the_next_views_memory() {
     let mut victim = Victim::new();
     victim.step();
     victim.is_shown_a_sealed_list();
@@ -54,7 +54,7 @@ fn decision_waits_for_the_next_views_memory() {
 /// A message has changed before the log kept it. A member that therefore cannot promise halts, at
 /// whichever call it notices, and has accepted nothing.
 #[test]
-fn member_halts_if_its_log_cannot_seal() {
+fn member_halts_if_its_log_cannot_promise() {
     let halted = Status::Halted(Halt::ChangedBy(Rank(2)));
     let mut halts = 0;
     for (is_reported, is_decided) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -89,7 +89,7 @@ fn member_halts_if_its_log_cannot_seal() {
 /// Here the member has already accepted the seal, which is the decision that it learns. It still
 /// halts.
 #[test]
-fn member_halting_on_a_decision_does_not_continue() {
+fn member_that_halts_on_decision_installs_nothing() {
     let mut victim = Victim::new();
     victim.step();
     victim.is_shown_a_sealed_list();
@@ -109,7 +109,7 @@ fn member_halting_on_a_decision_does_not_continue() {
 /// VIE-9: a leaving member is needed until all members that stay have installed the next view, but
 /// by no others. If it waited for a lost member, or for one that leaves too, it would never finish.
 #[test]
-fn leaver_waits_only_for_live_members_that_stay() {
+fn leaver_waits_only_for_remaining_live_members() {
     const LEAVE: [Change; 2] = [Change::Leave(Rank(1)), Change::Leave(Rank(2))];
     for (changes, suspected, is_lost, leaves) in [
         (&LEAVE[..1], 0, false, false),

@@ -32,7 +32,7 @@ fn only_the_current_leaders_own_list_is_accepted() {
 /// VIE-6: a member outside a subgroup has received nothing there, but still copies its trim for the
 /// subgroup's members. It does not pass on a value that cannot be a sequence position.
 #[test]
-fn trim_of_a_foreign_subgroup_must_be_possible() {
+fn impossible_trim_of_foreign_subgroup_is_not_copied() {
     const OTHERS: [Rank; 2] = [Rank(0), Rank(2)];
     const TWO: [Subgroup<'static>; 2] =
         [SUBGROUPS[0], Subgroup { members: &OTHERS, senders: &OTHERS, ..SUBGROUPS[0] }];
@@ -65,7 +65,7 @@ fn trim_of_a_foreign_subgroup_must_be_possible() {
 /// HAL-1: values that a guard covers are read after a barrier, or they may be older than the guard.
 /// The table of these tests refuses earlier reads.
 #[test]
-fn barrier_follows_each_guard_and_nothing_else() {
+fn barrier_follows_every_guard_read() {
     let mut victim = Victim::new();
     victim.step();
     let steady = victim.host.barriers.get();

@@ -50,7 +50,7 @@ fn member_is_suspected_once_its_heartbeat_is_overdue() {
 /// A member that knows the decision and falls silent before installing the next view will never
 /// install it. A leaving member must not wait for it forever.
 #[test]
-fn silent_member_that_knows_the_decision_is_found() {
+fn silent_member_that_knows_decision_is_suspected() {
     let mut victim = timed();
     let own = Ballot(1);
     let accepted = Accepted { ballot: own, count: 2 };

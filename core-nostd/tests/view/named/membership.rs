@@ -41,7 +41,7 @@ fn joiner_that_crashes_after_admission_is_removed() {
 }
 
 #[test]
-fn two_simultaneous_joins_take_one_change() {
+fn two_simultaneous_joins_share_one_change() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.wish(1, NodeId(8));
@@ -72,7 +72,7 @@ fn node_requested_by_two_members_joins_once() {
 }
 
 #[test]
-fn withdrawn_request_does_not_cancel_anothers() {
+fn withdrawn_join_request_does_not_cancel_anothers() {
     for (first, second) in [(1, 2), (2, 1)] {
         let mut arena = group(3);
         settle(&mut arena, &[0, 1, 2]);
@@ -121,7 +121,7 @@ fn majority_continues_and_minority_halts() {
 }
 
 #[test]
-fn pair_shrinks_by_leave_not_by_crash() {
+fn pair_shrinks_after_leave_but_not_after_crash() {
     for leaver in [0, 1] {
         let stays = 1 - leaver;
         let mut arena = group(2);
@@ -142,7 +142,7 @@ fn pair_shrinks_by_leave_not_by_crash() {
 }
 
 #[test]
-fn leaver_learns_the_decision_with_its_makers_loss() {
+fn leaver_learns_decision_although_its_maker_is_lost() {
     for leaver in [0, 1] {
         let stays = 1 - leaver;
         let mut arena = group(2);
@@ -222,7 +222,7 @@ fn crash_leave_and_join_share_one_change() {
 }
 
 #[test]
-fn failure_during_a_change_joins_that_change() {
+fn failure_during_a_change_is_included_in_it() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
     arena.crash_now(4);
@@ -267,7 +267,7 @@ fn report_about_a_nonexistent_member_changes_nothing() {
 
 /// VIE-9: if no majority is required, each half of a group continues.
 #[test]
-fn without_a_majority_rule_each_part_continues() {
+fn each_half_continues_if_no_majority_is_required() {
     let options = ViewOptions { majority: false, ..timeless() };
     for (part, members) in [([0], nodes(&[1])), ([1], nodes(&[2]))] {
         let mut arena = group_with(2, options);
@@ -304,7 +304,7 @@ fn large_group_drops_a_failed_member() {
 
 /// VIE-10: one change admits a limited number of joins; the others wait for the next change.
 #[test]
-fn joins_beyond_one_changes_limit_wait() {
+fn joins_beyond_the_limit_wait_for_next_change() {
     let most = JOINS_MAX;
     let mut arena = group((most + 2) as u16);
     let everyone: Vec<usize> = (0..most + 2).collect();

@@ -16,7 +16,7 @@ use tramontane_core::view::{Halt, PeerState, RequestError, Status, Table, ViewOp
 
 /// VIE-4, VIE-6: all members that stay agree on the leader, and on the end of the view.
 #[test]
-fn member_reports_leader_and_end_of_view() {
+fn remaining_members_agree_on_leader_and_trim() {
     let mut run = Run::new(3, true, 5);
     run.run(5, true);
     for member in &run.members {
@@ -65,7 +65,7 @@ fn join_withdrawn_in_time_has_no_effect() {
 }
 
 #[test]
-fn number_of_join_requests_is_bounded() {
+fn number_of_pending_join_requests_is_bounded() {
     let mut run = Run::new(3, true, 5);
     let member = &mut run.members[0].node;
     let asked = (0..100_000).map(|_| member.request_join(NodeId(9)));
@@ -123,7 +123,7 @@ fn undelivered_messages_are_carried_over_unchanged() {
 }
 
 #[test]
-fn messages_that_do_not_fit_remain() {
+fn messages_that_do_not_fit_are_kept() {
     let mut run = Run::new(3, true, 5);
     run.stopped.insert(3);
     run.run(5, false);
@@ -142,7 +142,7 @@ fn messages_that_do_not_fit_remain() {
 /// VIE-7: if the host passes the outbox of a view other than the one that ended, nothing is read
 /// from it, because its slots may still be being built, or may hold messages of another view.
 #[test]
-fn nothing_is_carried_over_from_another_views_outbox() {
+fn outbox_of_another_view_is_not_read() {
     let ended_with = |window, says: u8| {
         let ids = [NodeId(1), NodeId(2)];
         let laid = Laid { window, ..Laid::default() };
@@ -279,7 +279,7 @@ fn opened(lent: Lent) -> Option<ViewError> {
 
 /// VIE-11: opening a view requires enough memory and state, and a fabric that can carry it.
 #[test]
-fn view_does_not_open_on_too_little() {
+fn view_requires_enough_memory_state_and_fabric() {
     let limits = Capabilities {
         promises: Promises::WRITE_ORDER,
         writes_max: 4,

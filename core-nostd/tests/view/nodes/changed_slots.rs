@@ -109,7 +109,7 @@ fn slot_changed_while_a_view_ends_is_reported() {
 /// VIE-6: messages delivered here cannot be beyond the end of the view. A leader that sets a lower
 /// trim would make the others deliver less.
 #[test]
-fn trim_below_a_nodes_deliveries_makes_leader_suspected() {
+fn leader_that_trims_below_deliveries_is_suspected() {
     for (is_below, suspected) in [(false, false), (true, true)] {
         let mut run = Run::new(3, true, 5);
         run.run(3, false);

@@ -31,7 +31,7 @@ fn flip(run: &Run, column: ViewColumn, bit: usize) {
 }
 
 #[test]
-fn flipped_column_bit_is_reported_in_time() {
+fn flipped_column_bit_is_reported_within_step_limit() {
     let columns = [
         (ViewColumn::Leaving, 64),
         (ViewColumn::JoinRequest, 64),
@@ -98,7 +98,7 @@ fn survivors_with_checks_continue_after_a_death() {
 
 /// The others no longer need to agree with the lost member.
 #[test]
-fn lost_members_damaged_cell_blocks_nothing() {
+fn damaged_cell_of_lost_member_blocks_nothing() {
     let mut run = steady();
     report_loss_of_the_first(&mut run);
     flip(&run, ViewColumn::Heartbeat, 7);

@@ -238,7 +238,7 @@ fn heartbeats_between_long_calls_prevent_suspicion() {
 
 /// VIE-2: for an application without a clock, no time passes during a step.
 #[test]
-fn application_without_a_clock_returns_its_steps_time() {
+fn application_clock_defaults_to_step_time() {
     let mut application = |_: &mut Batch<'_>| {};
     assert_eq!(application.now(Time(7)), Time(7));
 }

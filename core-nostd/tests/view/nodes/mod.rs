@@ -196,8 +196,9 @@ impl Run {
             assert_eq!(own, all, "of {node}: each once, in order, none lost");
         }
         for (node, delivered) in &self.delivered {
-            // The deliveries of a member that is out of the group end somewhere. Those of a later
-            // member begin somewhere, with the state at that point.
+            // The deliveries of a member that is out of the group are a prefix of the others'.
+            // Those of a member that joined later are a suffix, which follows the state that it
+            // received.
             let part = first.starts_with(delivered) || first.ends_with(delivered);
             assert!(part, "{node} delivered what the others did not");
         }
@@ -205,7 +206,7 @@ impl Run {
 }
 
 #[test]
-fn survivors_of_a_death_under_load_lose_nothing() {
+fn survivors_lose_no_message_after_death_under_load() {
     let (mut resent, mut sent) = (0, 0);
     for shared in [true, false] {
         for seed in 0..60 {
@@ -338,7 +339,7 @@ fn isolated_member_does_not_suspect_others() {
 }
 
 #[test]
-fn member_cut_off_by_several_accuses_no_other() {
+fn member_disconnected_by_several_accuses_no_other() {
     let mut run = Run::new(4, false, 3);
     run.run(5, false);
     // The first report does not name the first in rank order.
@@ -382,7 +383,7 @@ fn member_losing_most_others_removes_only_itself() {
 }
 
 #[test]
-fn absent_joiner_does_not_hold_the_old_memory() {
+fn old_view_memory_is_freed_despite_absent_joiner() {
     for seed in 0..10 {
         let mut run = Run::new(4, false, seed + 1);
         for member in &mut run.members {
@@ -454,7 +455,7 @@ fn two_nodes_join_under_load_during_a_death() {
 }
 
 #[test]
-fn member_waking_after_its_removal_halts() {
+fn removed_member_halts_when_it_wakes() {
     for seed in 0..20 {
         let mut run = Run::new(3, true, seed + 77);
         run.run(10, true);

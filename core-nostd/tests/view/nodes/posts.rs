@@ -33,7 +33,7 @@ fn about_to_wedge() -> Run {
 /// VIE-6: messages that became stable before a view ended are delivered without waiting for the
 /// decision, so each peer must learn what has been received here.
 #[test]
-fn wedged_member_posts_writes_a_full_queue_delayed() {
+fn wedged_member_posts_writes_delayed_by_full_queue() {
     let mut run = about_to_wedge();
     assert_eq!(run.step(1), Status::Wedged);
     assert!(!is_shown_everywhere(&run, 1) && !run.members[1].node.is_all_posted());
@@ -42,7 +42,7 @@ fn wedged_member_posts_writes_a_full_queue_delayed() {
     assert!(is_shown_everywhere(&run, 1) && run.members[1].node.is_all_posted());
 }
 
-/// A peer that reads where this member's part in the view ends has already been sent everything
+/// A peer that reads where this member's messages in the view end has already been sent everything
 /// before that.
 #[test]
 fn view_columns_are_posted_after_everything_else() {
@@ -84,7 +84,7 @@ fn ending_view_is_checked_in_every_step() {
 /// VIE-3: a suspected member is cut off at the fabric, no matter which member suspected it first,
 /// and the caller receives one report.
 #[test]
-fn suspected_member_is_cut_off_and_reported() {
+fn suspected_member_is_disconnected_and_reported() {
     let mut run = Run::new(4, false, 5);
     run.run(5, false);
     run.members[0].node.peer_lost(Rank(3));

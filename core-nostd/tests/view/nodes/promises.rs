@@ -82,7 +82,7 @@ fn step(
 }
 
 #[test]
-fn logs_see_final_messages_before_the_seal() {
+fn log_receives_final_messages_before_sealing() {
     let mut behind = 0;
     for seed in 0..40_u64 {
         let ids: Vec<NodeId> = (1..=4).map(NodeId).collect();

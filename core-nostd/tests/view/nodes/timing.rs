@@ -75,7 +75,7 @@ fn loss_reported_before_the_first_step_is_kept() {
 
 /// IDL-1: a node that only sends heartbeats may sleep between them.
 #[test]
-fn heartbeat_by_itself_is_not_work() {
+fn sending_heartbeats_does_not_keep_node_awake() {
     let mut run = Run::new(3, true, 5);
     for member in &mut run.members {
         member.fabric.full_percent = 0;

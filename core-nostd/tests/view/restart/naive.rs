@@ -298,7 +298,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
     #[test]
-    fn verdict_matches_the_model(
+    fn restart_verdict_matches_the_model(
         (disks, subgroups) in disks(),
         with_less in prop::bool::weighted(0.2),
     ) {

@@ -42,7 +42,7 @@ fn goes_on(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> GoesOn {
 }
 
 #[test]
-fn one_found_promise_makes_its_majority_awaited() {
+fn restart_waits_for_majority_of_known_promise() {
     // View {1..5}; the next view, {3, 4, 5}, is decided at 3 and 4. Node 5 has promised it.
     let old = Disk::of(1, &ALL, &[Some((1, 3))]);
     let promised = old.clone().promising(FIRST, 2, &[3, 4, 5], &[Some(4)]);
@@ -56,7 +56,7 @@ fn one_found_promise_makes_its_majority_awaited() {
 }
 
 #[test]
-fn continuing_members_have_everything_before_the_seal() {
+fn restarted_members_have_all_messages_before_seal() {
     // The fourth message, m, is at nodes 1, 2 and 3. Nodes 4 and 5 promised {3, 4, 5}, so they have
     // it.
     let old = Disk::of(1, &ALL, &[Some((1, 4))]);
@@ -98,7 +98,7 @@ fn empty_disk_does_not_count_toward_majority() {
 }
 
 #[test]
-fn latest_promise_wins_and_longer_log_is_cut() {
+fn latest_promise_wins_and_longer_log_is_truncated() {
     // Node 1 sealed {1, 2} with a trim after the sixth message, and died. Node 2 sealed {2, 3} with
     // a trim after the fourth.
     let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
@@ -124,7 +124,7 @@ fn latest_promise_wins_and_longer_log_is_cut() {
 
 /// DUR-12: earlier versions promised a view without members if all members left at once.
 #[test]
-fn promise_without_members_blocks_no_restart() {
+fn promise_without_members_does_not_block_restart() {
     // Node 1 leads, and seals {2, 3} at the fourth message. Node 2 takes over, and finds that all
     // members leave.
     let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
@@ -142,7 +142,7 @@ fn promise_without_members_blocks_no_restart() {
 }
 
 #[test]
-fn member_missing_its_views_adoption_lends_no_log() {
+fn log_of_member_excluded_from_view_is_unused() {
     // A restart has adopted {2, 3, 4} without node 3, which has the tail of a failed proposal.
     let knows = Disk::of(2, &[2, 3, 4], &[Some((1, 4))]);
     let three = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
@@ -158,7 +158,7 @@ fn member_missing_its_views_adoption_lends_no_log() {
 }
 
 #[test]
-fn new_members_without_state_wait_for_it() {
+fn new_members_without_state_wait_for_state() {
     // The view is {1, 2}; node 2 leaves, and nodes 3 and 4 join. The first message, m, was at nodes
     // 1 and 2. Nodes 3 and 4 were admitted, but their state is incomplete.
     let joining = Disk { logs: vec![Some(OwnedLog::new(1, 0))], ..Disk::default() };
@@ -194,7 +194,7 @@ fn decision_known_to_one_member_needs_a_majority() {
 }
 
 #[test]
-fn first_view_restarts_with_one_knowing_member() {
+fn first_view_restarts_from_one_members_record() {
     // Power was lost just after the group was formed. Nodes 2 and 3 have noted that it was formed,
     // and have empty logs: they are not new nodes.
     let knows = Disk::of(1, &[1, 2, 3], &[Some((1, 0))]);
@@ -303,7 +303,7 @@ fn irrelevant_node_is_not_asked_or_awaited() {
 /// DUR-7: otherwise a group could never continue although its operator says that the others will
 /// not return.
 #[test]
-fn with_less_gives_up_a_damaged_record() {
+fn restart_with_less_gives_up_a_damaged_record() {
     let members = [1, 2, 3];
     let mut one = Disk::of(1, &members, &[Some((1, 8))]);
     one.logs[0].as_mut().expect("a log").damaged = vec![(2, 4)];
@@ -328,7 +328,7 @@ fn with_less_gives_up_a_damaged_record() {
 
 /// DUR-7: an operator cannot waive records that no returned node ever had.
 #[test]
-fn with_less_still_needs_each_subgroup() {
+fn restart_with_less_still_needs_every_subgroup() {
     let disk = Disk::of(1, &[1, 2, 3], &[None]);
     let subgroups = [vec![2, 3]];
     for (node, want) in [(4, Want::Majority), (1, Want::SubgroupMajority(0))] {
@@ -354,7 +354,7 @@ fn waits_beside(disks: &[(u32, &Disk)]) -> (Want, Vec<u32>, Vec<u32>) {
 /// All messages were durable everywhere; the logs of nodes 1 and 2 are lost, but their notes are
 /// not.
 #[test]
-fn lost_log_is_not_counted_or_lent() {
+fn lost_log_does_not_count_and_is_unused() {
     let members = [1, 2, 3];
     let whole = Disk::of(1, &members, &[Some((1, 6))]).noting(note(6, 6, 6));
     let emptied = Disk::of(1, &members, &[Some((0, 0))]).noting(note(6, 6, 6));
@@ -385,7 +385,7 @@ fn lost_log_is_not_counted_or_lent() {
 }
 
 #[test]
-fn disk_older_than_its_notes_does_not_count() {
+fn outdated_disk_does_not_count_toward_majority() {
     let members = [1, 2, 3];
     let seen = Disk::of(2, &members, &[Some((2, 6))]).noting(note(6, 6, 5));
     // A copy from an earlier time, either in the same view or in the view before it.
@@ -408,7 +408,7 @@ fn disk_older_than_its_notes_does_not_count() {
 
 /// The end of a log looks torn, but others had seen that it was durable at a majority.
 #[test]
-fn records_durable_at_a_majority_are_awaited() {
+fn restart_waits_for_records_durable_at_majority() {
     let members = [1, 2, 3];
     let behind = Disk::of(1, &members, &[Some((1, 4))]).noting(note(4, 6, 4));
     let torn = Disk::of(1, &members, &[Some((1, 5))]).noting(note(5, 5, 4));
@@ -420,7 +420,7 @@ fn records_durable_at_a_majority_are_awaited() {
 }
 
 #[test]
-fn view_known_to_one_node_does_not_win() {
+fn view_known_to_one_node_is_not_restored() {
     let members = [1, 2, 3];
     // Node 1 was removed; its note of view 1 now says view 9.
     let removed = Disk::of(9, &members, &[Some((1, 2))]);

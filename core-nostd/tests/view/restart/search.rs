@@ -39,20 +39,20 @@ fn joins() -> Scope {
 }
 
 #[test]
-fn members_die_during_a_change_and_its_restart() {
+fn deaths_during_change_and_restart_lose_nothing_durable() {
     let met = must_hold("a crash and a total restart", &one_crash(), 1);
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
 
 #[test]
-fn members_die_during_a_change_with_joins() {
+fn deaths_during_change_with_joins_lose_nothing_durable() {
     let met = must_hold("joins and a total restart", &joins(), 1);
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
 
 /// DUR-12: the group can be restarted from the disks that are left behind.
 #[test]
-fn all_members_leave_and_restart() {
+fn restart_after_all_leave_loses_nothing_durable() {
     let met = must_hold("both leave during a join, and a total restart", &both_leave(), 1);
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
@@ -60,7 +60,7 @@ fn all_members_leave_and_restart() {
 /// A minority of the disks, or more, have changed: the group continues with everything that was
 /// durable at a majority, or waits.
 #[test]
-fn changed_disks_lose_nothing_durable() {
+fn changed_disks_never_lose_durable_messages() {
     let (_, cases) = left_by(&one_crash(), Fault::None).expect("views hold");
     let cases: Vec<Case> = cases.iter().map(noting).collect();
     let ids: Vec<u32> = cases[0].nodes.keys().copied().collect();
@@ -86,7 +86,7 @@ fn changed_disks_lose_nothing_durable() {
 
 #[test]
 #[ignore = "a whole search, which takes minutes: .ci/full"]
-fn members_die_twice_more_during_restarts() {
+fn repeated_deaths_during_restarts_lose_nothing_durable() {
     for (name, scope) in [("a crash", one_crash()), ("joins", joins()), ("all leave", all_leave())]
     {
         let met = must_hold(name, &scope, 2);
@@ -96,7 +96,7 @@ fn members_die_twice_more_during_restarts() {
 
 #[test]
 #[ignore = "whole searches, which take a minute: .ci/full"]
-fn each_omitted_sync_is_found() {
+fn search_detects_each_omitted_sync() {
     use Fault::{
         BaseNotNoted, DecisionNotSynced, HeardNotNoted, LogNotSynced, RestartNotPromised,
         StateNotSynced,

@@ -1,5 +1,5 @@
 //! The traffic of a connection for blocks: writes from lent memory, and messages to and from memory
-//! of the connection.
+//! that belongs to the connection.
 //!
 //! Each receive has a permanent slot in that memory: it is reposted as soon as its message has been
 //! read. An inline message is read during the post, from a slot after the receives'. Any other
@@ -16,7 +16,7 @@ use crate::protocol::{Counters, Name};
 
 const _: () = assert!(MESSAGE_BYTES <= PLACE_BYTES && MESSAGE_BYTES <= GUARD_BYTES_MAX);
 
-/// The offset of the message that goes inline.
+/// The offset of the message that is sent inline.
 const OUTGOING: usize = MESSAGE_MEMORY_BYTES - PLACE_BYTES;
 
 impl Link {

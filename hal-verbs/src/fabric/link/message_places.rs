@@ -11,7 +11,7 @@ pub(super) const PLACE_BYTES: usize = 64;
 #[allow(clippy::as_conversions, reason = "a small number, in a constant")]
 const PLACES: usize = MESSAGES_MAX as usize + 1;
 
-/// Bytes that a connection for blocks needs for its messages.
+/// Number of bytes that a connection for blocks needs for its messages.
 pub(crate) const MESSAGE_MEMORY_BYTES: usize = PLACES * PLACE_BYTES;
 
 /// Returns the memory that a receive on a connection for blocks fills.

@@ -34,14 +34,14 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Returns the offset of a request's bytes, by its slot.
+    /// Returns the offset for a request's bytes, by the request's slot.
     pub(super) const fn place(&self, slot: usize) -> usize {
         self.offset + slot * GUARD_BYTES_MAX
     }
 }
 
-/// Local memory in the same domain that is not the connection's own: a source of writes and a
-/// target of reads.
+/// Local memory in the same domain that is not the connection's own. Writes may read from it, and
+/// reads may fill it.
 #[derive(Debug)]
 pub(crate) struct OtherMemory {
     pub(crate) region: Region,
@@ -68,7 +68,7 @@ pub(crate) struct NearEnd {
     /// The key for writes: that of the remote memory, or one that its owner granted.
     pub(super) write_key: u32,
     pub(super) source: Arc<MemoryRegion>,
-    /// Number of bytes that may be written from and read into.
+    /// Number of bytes of local memory that may be written from and read into.
     pub(super) own_bytes: usize,
     pub(super) others: Arc<[OtherMemory]>,
     /// The offset of this connection's messages in that memory, on a connection for blocks.
@@ -79,7 +79,7 @@ pub(crate) struct NearEnd {
     pub(super) inline_bytes_max: usize,
 }
 
-/// The parts from which the local end of a new connection is built.
+/// The components from which the local end of a new connection is built.
 pub(crate) struct NearParts {
     pub(crate) queue_pair: QueuePair,
     pub(crate) index: u16,

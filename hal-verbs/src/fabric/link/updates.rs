@@ -46,11 +46,11 @@ pub(crate) struct Updates {
     /// The number of the update that asked for the number of updates that the peer has processed,
     /// until the peer answers.
     asked: Option<u64>,
-    /// Whether the peer has asked for that number from this end.
+    /// Whether the peer has asked this end for that number.
     is_asked: bool,
 }
 
-/// How a list of writes is sent.
+/// The way in which a list of writes is sent.
 struct Plan {
     /// For each write, whether it is sent as a separate request.
     alone: [bool; WRITES_MAX],
@@ -61,8 +61,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// Guards go into the update, and so do short contents as long as there is room besides the
-    /// guards.
+    /// Creates the plan for a list. Guards go into the update, and so do short contents as long as
+    /// there is room besides the guards.
     fn of(list: &[Write]) -> Self {
         let record = |write: &Write| RECORD_HEAD_BYTES + write.length;
         let guards = list.iter().filter(|write| write.kind == Kind::Guard).map(record).sum();
@@ -120,7 +120,7 @@ impl Updates {
         [self.staged.bytes(), self.landing.bytes()]
     }
 
-    /// Forgets everything in flight after a reset of the connection.
+    /// Discards everything in flight after a reset of the connection.
     pub(super) fn forget(&mut self) {
         self.under_way.clear();
     }

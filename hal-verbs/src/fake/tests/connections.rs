@@ -20,7 +20,7 @@ fn write_completes_after_one_round_trip() {
 }
 
 #[test]
-fn reads_fetch_and_sends_report_their_length() {
+fn reads_fetch_bytes_and_sends_report_length() {
     let mut two = Two::new(Profile::strict());
     two.b.fill(100, &[5; 300]);
     let source = two.b.target(100);
@@ -96,7 +96,7 @@ fn only_defined_state_transitions_succeed() {
 }
 
 #[test]
-fn silence_gives_peer_up_and_flushes_later_requests() {
+fn silent_peer_is_abandoned_and_requests_flushed() {
     let mut two = Two::new(Profile::strict());
     two.b.pair.reset().expect("from any state");
     two.a.pair.post_receive(50, None).expect("room");
@@ -111,7 +111,7 @@ fn silence_gives_peer_up_and_flushes_later_requests() {
 }
 
 #[test]
-fn missing_receive_is_retried_then_given_up() {
+fn missing_receive_is_retried_then_fails_sender() {
     let mut two = Two::new(Profile::strict());
     let target = two.b.target(0);
     two.a.post(1, Operation::WriteWithImmediate(target, 5), None).expect("room");
@@ -127,7 +127,7 @@ fn missing_receive_is_retried_then_given_up() {
 }
 
 #[test]
-fn short_receive_breaks_both_ends() {
+fn too_small_receive_buffer_breaks_the_connection() {
     let mut two = Two::new(Profile::strict());
     let into = Some((&*two.b.region, 0, 10));
     two.b.pair.post_receive(9, into).expect("room");
@@ -138,10 +138,10 @@ fn short_receive_breaks_both_ends() {
 }
 
 #[test]
-fn packets_with_wrong_number_are_ignored() {
+fn packets_with_wrong_sequence_number_are_ignored() {
     let mut two = Two::unconnected(1, Profile::strict());
     two.a.fill(0, &[1; 8]);
-    // One number is ahead of the expected one. The other looks like a repetition.
+    // One number is ahead of the expected number, and the other looks like a repetition.
     for (name, expected) in [(1, 90), (2, 9_000)] {
         two.a.pair.reset().expect("from any state");
         two.a.connect(&two.b, FULL, &SendTimes { first_packet: 100, ..TIMES });
@@ -179,7 +179,7 @@ fn reconnected_pair_ignores_earlier_packets() {
 }
 
 #[test]
-fn pair_connected_elsewhere_receives_nothing() {
+fn queue_pair_ignores_packets_from_third_device() {
     let two = Two::new(Profile::strict());
     let mut third = End::new(&two.devices[0]);
     third.connect(&two.b, FULL, &TIMES);
@@ -212,7 +212,7 @@ fn infiniband_routes_by_local_identifier() {
 }
 
 #[test]
-fn taken_completion_frees_send_queue_slots() {
+fn polling_a_completion_frees_send_queue_slots() {
     let mut two = Two::new(Profile::strict());
     let target = two.b.target(0);
     for name in 0..64 {
@@ -243,7 +243,7 @@ fn overflowing_completion_queue_fails_its_queue_pairs() {
 }
 
 #[test]
-fn descriptor_is_readable_once_per_arm() {
+fn completion_event_is_reported_once_per_arming() {
     let mut two = Two::new(Profile::strict());
     two.write(1, 0, 8);
     two.run(MS);
@@ -258,7 +258,7 @@ fn descriptor_is_readable_once_per_arm() {
 }
 
 #[test]
-fn same_seed_repeats_the_run() {
+fn seed_determines_the_simulated_network_run() {
     let run = |seed| {
         let profile = Profile {
             jitter_ns: 5_000,

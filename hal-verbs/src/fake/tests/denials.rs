@@ -65,7 +65,7 @@ fn write_to_read_only_region_is_denied() {
 }
 
 #[test]
-fn ended_registration_is_denied() {
+fn write_to_deregistered_memory_is_denied() {
     let two = Two::new(Profile::strict());
     let pages = Arc::new(Pages::new(BYTES).expect("memory"));
     let region = MemoryRegion::new(&two.b.domain, &pages, BYTES, FULL).expect("a region");
@@ -75,7 +75,7 @@ fn ended_registration_is_denied() {
 }
 
 #[test]
-fn queue_pair_rights_are_enforced() {
+fn queue_pair_permissions_are_enforced() {
     let connected = |access| {
         let mut two = Two::unconnected(1, Profile::strict());
         two.connect(access);
@@ -93,7 +93,7 @@ fn queue_pair_rights_are_enforced() {
 }
 
 #[test]
-fn rights_change_while_connected() {
+fn permissions_can_change_while_connected() {
     let mut two = Two::new(Profile::strict());
     two.a.fill(0, &[1; 8]);
     two.write(1, 0, 8);
@@ -120,7 +120,7 @@ fn writes_before_a_denied_one_complete() {
 }
 
 #[test]
-fn key_of_empty_request_is_not_checked() {
+fn empty_request_succeeds_with_any_key() {
     let mut two = Two::new(Profile::strict());
     let nowhere = Target { address: 0, key: 0 };
     two.a.post(1, Operation::Write(nowhere), None).expect("room");
@@ -146,7 +146,7 @@ fn local_access_error_follows_earlier_completions() {
 }
 
 #[test]
-fn remote_write_right_requires_local_write() {
+fn remote_write_permission_requires_local_write() {
     let two = Two::new(Profile::strict());
     let pages = Arc::new(Pages::new(BYTES).expect("memory"));
     assert!(MemoryRegion::new(&two.a.domain, &pages, BYTES, Access::REMOTE_WRITE).is_err());

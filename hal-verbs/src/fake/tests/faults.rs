@@ -90,7 +90,7 @@ fn short_port_loss_is_reported_and_traffic_resumes() {
 }
 
 #[test]
-fn changed_address_is_reported_and_unreachable() {
+fn changed_address_is_reported_and_becomes_unreachable() {
     let changes: [fn(DeviceName) -> Fault; 2] = [
         |device| Fault::Gid {
             device,
@@ -145,7 +145,7 @@ fn path_with_small_mtu_drops_long_writes() {
 }
 
 #[test]
-fn fake_link_can_be_cut_one_way() {
+fn link_can_be_broken_in_one_direction() {
     for (from, to) in [(0, 1), (1, 0)] {
         let mut two = Two::new(Profile::strict());
         two.network.inject(link(&two, from, to, Link { is_cut: true, ..Link::default() }));
@@ -195,7 +195,7 @@ fn slow_link_delays_messages() {
 }
 
 #[test]
-fn open_devices_survive_their_network() {
+fn open_devices_keep_working_after_network_handle_drops() {
     let Two { network, devices, mut a, b } = Two::new(Profile::strict());
     let second = network.clone();
     drop(network);

@@ -48,7 +48,7 @@ fn bytes_of_a_write_may_be_reordered() {
 }
 
 #[test]
-fn completion_waits_for_visibility_unless_waived() {
+fn completion_waits_for_visibility_unless_disabled() {
     for completes_before_visible in [false, true] {
         let profile = Profile {
             placement: Placement::BytesReordered,
@@ -70,7 +70,7 @@ fn completion_waits_for_visibility_unless_waived() {
 }
 
 #[test]
-fn immediate_value_follows_all_earlier_writes() {
+fn immediate_value_arrives_after_all_earlier_writes() {
     for placement in [Placement::InOrder, Placement::WritesReordered, Placement::BytesReordered] {
         let profile = Profile {
             placement,
@@ -111,7 +111,7 @@ fn read_sees_earlier_writes() {
 }
 
 #[test]
-fn late_content_is_reread_on_retransmission() {
+fn retransmission_rereads_content_on_late_reading_device() {
     let mut two = Two::new(Profile { late_read_ns: MS, ..Profile::strict() });
     two.a.fill(0, &[1; 64]);
     let target = two.b.target(0);
@@ -133,7 +133,7 @@ fn late_content_is_reread_on_retransmission() {
 }
 
 #[test]
-fn strict_device_reads_content_once_at_post() {
+fn strict_device_reads_content_only_when_posting() {
     let mut two = Two::new(Profile::strict());
     two.network.inject(super::super::Fault::PortDown(two.devices[1].clone(), 1));
     two.a.fill(0, &[1; 64]);
@@ -146,7 +146,7 @@ fn strict_device_reads_content_once_at_post() {
 }
 
 #[test]
-fn access_flags_may_deny_nothing() {
+fn device_may_ignore_access_flags() {
     let mut two = Two::unconnected(1, Profile { ignores_access_flags: true, ..Profile::strict() });
     two.connect(Access::empty());
     two.a.fill(0, &[1; 8]);
@@ -157,7 +157,7 @@ fn access_flags_may_deny_nothing() {
 }
 
 #[test]
-fn reset_may_revoke_nothing_until_reconnection() {
+fn reset_may_revoke_access_only_upon_reconnection() {
     let mut two = Two::new(Profile { reset: ResetMeans::NothingRevoked, ..Profile::strict() });
     two.b.pair.reset().expect("from any state");
     assert_eq!(two.b.pair.state(), State::Reset);
@@ -174,7 +174,7 @@ fn reset_may_revoke_nothing_until_reconnection() {
 }
 
 #[test]
-fn reset_may_flush_and_need_repeating() {
+fn first_reset_may_only_flush_requests() {
     let mut two = Two::new(Profile { reset: ResetMeans::Error, ..Profile::strict() });
     two.b.pair.post_receive(7, None).expect("room");
     two.b.pair.reset().expect("from any state");
@@ -198,7 +198,7 @@ fn completions_may_survive_a_reset() {
 }
 
 #[test]
-fn inline_grant_follows_the_profile() {
+fn granted_inline_size_matches_the_profile() {
     let granted = |inline, asked| {
         let network = Network::new(1, Clock::Virtual);
         let device = network.add_device(Profile { inline, ..Profile::strict() });
@@ -215,7 +215,7 @@ fn inline_grant_follows_the_profile() {
 }
 
 #[test]
-fn inline_above_the_grant_is_refused() {
+fn inline_write_above_granted_size_is_refused() {
     let mut two = Two::new(Profile::strict());
     let target = two.b.target(0);
     let mut post =
@@ -224,7 +224,7 @@ fn inline_above_the_grant_is_refused() {
 }
 
 #[test]
-fn command_time_is_reported_to_the_test() {
+fn fake_network_counts_command_time() {
     let profile = Profile { command_ns: 1_000, ready_to_receive_ns: 50_000, ..Profile::strict() };
     let network = Network::new(1, Clock::Virtual);
     let device = network.add_device(profile);
@@ -246,7 +246,7 @@ fn command_time_is_reported_to_the_test() {
 }
 
 #[test]
-fn timeouts_have_floor_and_stretch() {
+fn device_may_raise_and_stretch_timeouts() {
     let lost_after = |profile: Profile| {
         let mut two = Two::new(profile);
         two.b.pair.reset().expect("from any state");
@@ -266,7 +266,7 @@ fn timeouts_have_floor_and_stretch() {
 }
 
 #[test]
-fn seven_retries_end_or_last_forever() {
+fn seven_retries_may_mean_endless_retries() {
     for (seven_retries, completed) in
         [(SevenRetries::Seven, vec![(1, 12)]), (SevenRetries::ForEver, vec![])]
     {
@@ -282,7 +282,7 @@ fn seven_retries_end_or_last_forever() {
 }
 
 #[test]
-fn keys_are_new_or_reused() {
+fn profile_determines_whether_keys_are_reused() {
     let keys = |keys| {
         let network = Network::new(1, Clock::Virtual);
         let device = network.add_device(Profile { keys, ..Profile::strict() });
@@ -312,7 +312,7 @@ fn device_reports_the_configured_order() {
 }
 
 #[test]
-fn seeds_draw_every_device_freedom() {
+fn seeds_cover_every_permitted_device_behaviour() {
     let drawn: Vec<Profile> = (0..100).map(Profile::drawn).collect();
     assert_eq!(drawn[3], Profile::drawn(3));
     let some = |of: &dyn Fn(&Profile) -> bool| {

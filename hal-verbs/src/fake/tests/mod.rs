@@ -17,7 +17,7 @@ use crate::adapter::{
 
 const MS: u64 = 1_000_000;
 
-/// Bytes of each end's memory.
+/// Size of each end's memory in bytes.
 const BYTES: usize = 8192;
 
 const FULL: Access = Access::all();
@@ -25,7 +25,7 @@ const FULL: Access = Access::all();
 const LIMITS: QueuePairLimits =
     QueuePairLimits { sends_max: 64, receives_max: 16, inline_bytes_max: 128 };
 
-/// A retransmission after 4.2 ms, three times.
+/// Three retransmissions, each after 4.2 ms.
 const TIMES: SendTimes =
     SendTimes { timeout_exponent: 10, retries: 3, first_packet: 100, reads_max: 4 };
 

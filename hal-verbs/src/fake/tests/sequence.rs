@@ -25,7 +25,7 @@ fn jitter_does_not_reorder_a_connection() {
 }
 
 #[test]
-fn port_sends_at_its_bandwidth() {
+fn port_never_exceeds_its_bandwidth() {
     let mut two = Two::new(Profile { bytes_per_us: 1, ..Profile::strict() });
     two.write(1, 0, 1000);
     two.write(2, 0, 1000);
@@ -66,7 +66,7 @@ fn lost_read_response_is_requested_again() {
 }
 
 #[test]
-fn answer_is_lost_at_downed_port() {
+fn acknowledgement_lost_at_downed_port_is_repeated() {
     let mut two = Two::new(Profile::strict());
     two.write(1, 0, 8);
     two.run(3_000);
@@ -94,7 +94,7 @@ fn receiver_not_ready_retries_restart_after_success() {
 }
 
 #[test]
-fn message_above_port_maximum_is_local_error() {
+fn message_above_port_maximum_is_a_local_error() {
     let port = PortProfile { message_bytes_max: 100, ..PortProfile::default() };
     let mut two = Two::new(Profile { ports: vec![port], ..Profile::strict() });
     two.write(1, 0, 100);
@@ -104,7 +104,7 @@ fn message_above_port_maximum_is_local_error() {
 }
 
 #[test]
-fn stale_answer_does_not_complete_new_requests() {
+fn stale_acknowledgement_does_not_complete_new_requests() {
     let mut two = Two::new(Profile { latency_ns: MS, ..Profile::strict() });
     two.write(1, 0, 8);
     two.network.run_until(MS + 1);
@@ -132,7 +132,7 @@ fn reset_drops_posted_receives() {
 }
 
 #[test]
-fn stale_completions_free_no_slots() {
+fn stale_completions_free_no_queue_slots() {
     let mut two = Two::new(Profile { keeps_completions: true, ..Profile::strict() });
     let target = two.b.target(0);
     (0..64).for_each(|name| two.a.post(name, Operation::Write(target), None).expect("room"));
@@ -191,7 +191,7 @@ fn queue_pair_on_another_port_receives_nothing() {
 }
 
 #[test]
-fn valid_address_may_be_unreachable() {
+fn write_to_unreachable_address_times_out() {
     let mut two = Two::new(Profile::strict());
     let remote_gid = two.b.context.gid(1, 0).expect("an address");
     let route = Route { remote_gid, ..two.a.route_to(&two.b, 100) };
@@ -206,7 +206,7 @@ fn valid_address_may_be_unreachable() {
 
 /// In real time, a sleeping thread wakes although the device is not called.
 #[test]
-fn descriptor_becomes_readable_without_calls() {
+fn completion_descriptor_becomes_readable_without_device_calls() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let network = Network::new(1, Clock::Real);
     let devices =
@@ -216,7 +216,7 @@ fn descriptor_becomes_readable_without_calls() {
     b.connect(&a, FULL, &TIMES);
     a.queue.notify().expect("it works");
     let target = b.target(0);
-    // By then, the network's own thread most likely has nothing to wait for.
+    // By then, the network's own thread most likely has no event to wait for.
     std::thread::sleep(std::time::Duration::from_millis(20));
     a.post(1, Operation::Write(target), None).expect("room");
     let mut descriptors = [PollFd::new(&a.queue, PollFlags::IN)];

@@ -1,5 +1,5 @@
 //! A comparison of the declarations with this machine's C header. It needs libibverbs-dev and a C
-//! compiler, so `.ci/full` runs it.
+//! compiler, so it is run by `.ci/full`.
 
 use std::fmt::Write as _;
 use std::mem::offset_of;
@@ -109,7 +109,7 @@ fn structures_match_the_header() {
 
 #[test]
 #[ignore = "needs libibverbs-dev and a C compiler: .ci/full"]
-fn numbers_match_the_header() {
+fn constants_match_the_header() {
     let mut comparison = Comparison::default();
     for (name, value) in numbers::DECLARED {
         comparison.number(name, usize::try_from(*value).expect("32 bits"), name);

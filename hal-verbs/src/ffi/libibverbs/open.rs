@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_dependency_differs_from_missing_library() {
+    fn missing_dependency_is_distinguished_from_missing_library() {
         let reason = "libnl-3.so.200: cannot open shared object file: No such file or directory";
         let error = why_not("libibverbs.so.1", reason.to_owned());
         assert_eq!(error, NoLibrary::CannotOpen { reason: reason.to_owned() });
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn function_is_found_by_version() {
+    fn library_function_is_found_by_symbol_version() {
         let library = Library::open(c"libc.so.6").expect("it is there");
         let version = if cfg!(target_arch = "x86_64") { "GLIBC_2.2.5" } else { "GLIBC_2.17" };
         assert!(library.find("getpid", version).is_ok());

@@ -1,5 +1,5 @@
-//! The structures of `<infiniband/verbs.h>`: complete if this program creates them, and up to the
-//! last field that is read if libibverbs does.
+//! The structures of `<infiniband/verbs.h>`. They are complete if this program creates them; if
+//! only libibverbs creates them, they end with the last field that is read.
 
 #![allow(non_camel_case_types, reason = "the names of C")]
 

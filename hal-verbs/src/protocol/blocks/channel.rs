@@ -5,7 +5,7 @@
 //! - Serials count the blocks of one direction from 0. A block and its receive have the same
 //!   serial.
 //! - A receive's memory is held until its block has arrived, or until the peer has announced that
-//!   it writes nothing more (`Over`).
+//!   it will write nothing more (`Over`).
 //! - After sending `Over`, an end writes no block and sends no message. Each end sends `Over` once.
 
 use std::collections::VecDeque;
@@ -42,14 +42,14 @@ pub(crate) struct Block<M> {
     pub(crate) token: Token,
 }
 
-/// A block that has arrived at the peer, of which the peer has not been notified yet.
+/// A block that has arrived at the peer, but whose arrival has not been announced to the peer yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Landed {
     pub(super) number: u32,
     pub(super) length: u32,
 }
 
-/// A block that has arrived at this end.
+/// A block that has arrived at this end, but has not been reported yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrived {
     pub(super) token: Token,
@@ -57,7 +57,7 @@ pub(super) struct Arrived {
     pub(super) length: u32,
 }
 
-/// The progress of the notice that a channel has ended.
+/// The progress of announcing that a channel has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Over {
     #[default]

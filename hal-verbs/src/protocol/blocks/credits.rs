@@ -1,4 +1,5 @@
-//! The limit on messages in flight: a message without a receive would break the connection.
+//! The limit on messages in flight. Without it, a message could find no receive, which would break
+//! the connection.
 //!
 //! Each end posts [`MESSAGES_MAX`] receives, and reposts each as soon as its message has been
 //! processed. Every message contains the number of messages that its sender has processed. An end
@@ -115,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn credits_never_overrun_receives_or_deadlock(
+        fn credits_prevent_receive_overrun_and_deadlock(
             steps in prop::collection::vec((0..2_usize, 0..4_u8), 0..2000),
         ) {
             let mut ends = Ends::default();
@@ -127,7 +128,7 @@ mod tests {
                     _ => ends.send(end, false),
                 }
             }
-            // Everything has been processed, and due credits are sent.
+            // Everything has been processed, and all credits that are due are sent.
             for _ in 0..4 {
                 for end in [0, 1] {
                     while ends.take(end) {}
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn count_above_sent_messages_is_rejected() {
+    fn acknowledged_count_above_sent_messages_is_rejected() {
         let mut credits = Credits::default();
         assert!(!credits.take(1));
         credits.send();

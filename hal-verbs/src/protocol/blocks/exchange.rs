@@ -45,7 +45,8 @@ struct Writing<M> {
 pub(crate) struct Exchange<M> {
     peer: Rank,
     channels: Vec<Option<Box<ChannelState<M>>>>,
-    /// Channels with something to write, and with something to send; each appears once.
+    /// Channels with something to write, and channels with a message to send; each channel is
+    /// listed once.
     writers: VecDeque<Channel>,
     talkers: VecDeque<Channel>,
     writing: VecDeque<Writing<M>>,

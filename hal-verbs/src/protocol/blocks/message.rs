@@ -1,5 +1,5 @@
-//! The wire format of messages about blocks: of fixed size, least significant byte first. Fields
-//! that a kind does not use are zero.
+//! The wire format of messages about blocks. A message has a fixed size, with the least significant
+//! byte first. Fields that a kind of message does not use are zero.
 
 use tramontane_core::fabric::Channel;
 

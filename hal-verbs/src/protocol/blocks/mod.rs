@@ -1,6 +1,6 @@
-//! Blocks between two members: decides which end may write where and in which order, and what is
-//! reported. This module needs no device: the fabric carries the output of an [`Exchange`] over one
-//! connection, and passes received messages to it.
+//! Blocks between two members: decides which end may write which bytes to which address and in
+//! which order, and what is reported. This module needs no device: the fabric carries the output of
+//! an [`Exchange`] over one connection, and passes received messages to it.
 //!
 //! ```text
 //! receiver  --Offer(channel, serial, place)-->  sender      a receive is posted
@@ -20,16 +20,16 @@
 //! # Reasons
 //! - *One connection for all channels, and an address for each block.* RDMC posts receives and
 //!   sends, with a connection for each pair of members in a group (4.2). If channels shared
-//!   receives, a block of one would take the receive of another, or wait for it. With a connection
-//!   per channel, every group would cost each pair a queue pair, an entry in the completion queue,
-//!   and kernel calls from the thread that serves all groups. A write needs neither. Its price is
-//!   that any holder of the key can write to memory that receives, until that memory is
-//!   deregistered. As with rows, that isolates faults but does not stop attackers.
+//!   receives, a block of one channel would take the receive of another channel, or wait for it.
+//!   With a connection per channel, every group would cost each pair a queue pair, an entry in the
+//!   completion queue, and kernel calls from the thread that serves all groups. A write needs
+//!   neither. Its price is that any holder of the key can write to memory that receives, until that
+//!   memory is deregistered. As with rows, that isolates faults but does not stop attackers.
 //! - *`Written` follows the acknowledgement*, not the write. A sender that closes its channel may
 //!   change its memory while its NIC still reads it, and the result must not be mistaken for a
 //!   block. `Written` uses the same connection, so the block is visible before it.
 //! - *`Asked`*: an offer may still be in flight when the protocol above learns of it through
-//!   another channel. Only the receiver can distinguish that from a block without a receive.
+//!   another channel. Only the receiver can distinguish this case from a block without a receive.
 //! - *`Over`, in both directions*, bounds how long a closed channel's memory is in use: messages
 //!   and writes keep their order, so nothing lands after `Over`.
 //!

@@ -1,5 +1,5 @@
-//! Two ends and the connection between them, compared with a model that knows only the posted
-//! blocks and receives.
+//! Two ends and the connection between them, compared with a model that knows only which blocks and
+//! receives have been posted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,7 +33,7 @@ enum Step {
     Close {
         channel: u16,
     },
-    /// Passes a number of requests to the device, which may have no room for more.
+    /// Passes a number of requests to the device, which may not have room for all of them.
     Post {
         most: u8,
     },
@@ -66,15 +66,15 @@ struct End {
 /// The history of one channel in one direction.
 #[derive(Clone, Debug, Default)]
 struct Way {
-    /// The token, number and length of each block.
+    /// The token, number and length of each block that was sent.
     sent: Vec<(u64, u32, u32)>,
-    /// Token and length of each receive; its token is also its address.
+    /// The token and length of each receive; its token is also its address.
     awaited: Vec<(u64, u32)>,
     told_sent: usize,
     told_received: usize,
 }
 
-/// Both ends and their history: by sender, then by channel.
+/// The two ends and their history: by sender, then by channel.
 struct Model {
     ends: [End; 2],
     ways: [[Way; CHANNELS_USED as usize]; 2],

@@ -17,7 +17,7 @@ fn block(number: u32) -> Block<()> {
     Block { memory: (), offset: 0, length: 10, number, token: Token(2) }
 }
 
-/// Returns an end that posted a receive on channel 1 and offered it.
+/// Returns an end that has posted a receive on channel 1 and offered it to the peer.
 fn end() -> (Exchange<()>, EventQueue) {
     let (mut exchange, mut events) = (Exchange::new(Rank(1)), EventQueue::new(ViewId(1)));
     exchange.receive(Channel(1), receive(), &mut events).expect("the first");
@@ -81,7 +81,7 @@ fn excess_offers_lose_their_sender() {
 }
 
 #[test]
-fn channels_take_turns_by_blocks() {
+fn channels_take_turns_after_each_block() {
     let (mut exchange, mut events) = end();
     for channel in [1, 2, 3] {
         for serial in 0..8 {
@@ -102,7 +102,7 @@ fn channels_take_turns_by_blocks() {
 }
 
 #[test]
-fn writes_are_bounded_and_oversized_block_is_refused() {
+fn writes_in_flight_are_bounded_and_oversized_refused() {
     let (mut exchange, mut events) = end();
     for serial in 0..8 {
         let offer = (1, Message::Offer { serial, place: PLACE });

@@ -62,7 +62,7 @@ pub struct Arguments {
     /// 100000000 for the delays experiment]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1_000_000..))]
     pub link_bytes_per_s: Option<u64>,
-    /// Number of rounds of each run, each with new processes; the median counts
+    /// Number of rounds of each run, each with new processes; the median is reported
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Alternate each round over shared memory with a measurement of the machine's limit without a

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn share_left_matches_the_papers_example() {
+    fn remaining_bandwidth_share_matches_the_papers_example() {
         assert_eq!(format!("{:.3}", share_left(1024 + 6 - 1, 64)), "0.857");
         assert_eq!(format!("{:.3}", share_left(16 + 6 - 1, 64)), "0.840");
         assert_eq!(share_left(10, 2), 0.5, "there is no other link");

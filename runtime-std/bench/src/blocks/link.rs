@@ -15,7 +15,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Returns the other end, if a member is at one end.
+    /// Returns the other member of the link, if `member` is one of the two.
     pub(super) fn peer_of(self, member: u16) -> Option<u16> {
         match self {
             Self { one, other } if one == member => Some(other),

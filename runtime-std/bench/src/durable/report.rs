@@ -40,7 +40,7 @@ pub struct DurableReport {
     pub machine: String,
     /// The folder of the logs.
     pub folder: PathBuf,
-    /// Number of parts in which each case sent.
+    /// Number of parts in which the messages of each case were sent.
     pub rounds: u64,
     /// One case for each number of members and message size.
     pub cases: Vec<Case>,

@@ -18,8 +18,8 @@ use tramontane_local::interrupt::Interrupts;
 /// Runs `bench durable`.
 ///
 /// # Errors
-/// Fails with [`BenchError`]; with [`BenchError::Broken`] if members disagree or have lost durable
-/// messages.
+/// Fails with a [`BenchError`], in particular with [`BenchError::Broken`] if members disagree or
+/// have lost durable messages.
 pub(crate) fn run(
     arguments: &Arguments,
     interrupts: &Interrupts,

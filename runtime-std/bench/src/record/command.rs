@@ -28,7 +28,7 @@ pub struct Arguments {
     /// Only these claims and goals, given by id
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Number of runs of each case, each with a different seed; the median counts
+    /// Number of runs of each case, each with a different seed; the median is reported
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub seeds: u64,
     /// The parameters set on the papers' machines.

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn row_is_a_line_of_markdown() {
+    fn record_row_becomes_one_markdown_line() {
         let text = claims(&[row(Verdict::Failed, false)], "the paper");
         assert!(text.contains("| 9.7 GB/s | 9 (8..10) | 0.93 | FAILED |"), "{text}");
         assert!(text.contains(r"up to \[2] \| 3"), "{text}");

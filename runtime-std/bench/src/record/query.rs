@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_are_judged_over_the_whole_series() {
+    fn trend_is_judged_over_the_whole_series() {
         for (query, holds) in [
             ("falls([900, 800, 801, 500])", true),
             ("falls([900, 800, 850, 500])", false),

@@ -108,7 +108,7 @@ impl Summary {
         let in_view = match self.in_view {
             0 => String::new(),
             in_view => format!(
-                "\nOf the {in_view} numbers in view when the parameters were chosen, {} hold; of the \
+                "\nOf the {in_view} numbers known when the parameters were chosen, {} hold; of the \
                  other {}, {}.",
                 self.in_view_held,
                 self.numbers - in_view,
@@ -216,7 +216,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn summary_counts_numbers_and_directions_separately() {
+    fn summary_counts_figures_and_trends_separately() {
         let rows = [
             row(Verdict::Held, false),
             row(Verdict::Held, false),
@@ -236,7 +236,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_in_view_are_counted_separately() {
+    fn figures_known_beforehand_are_counted_separately() {
         let in_view = |verdict| Row { is_in_view: true, ..row(verdict, false) };
         let rows = [
             in_view(Verdict::Held),

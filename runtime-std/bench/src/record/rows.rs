@@ -55,9 +55,9 @@ impl Rows {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rows {
-    /// The title of the file's part of a page.
+    /// The title of the file's section of a page.
     pub(super) title: String,
-    /// A description of the runs, for the file's part of a page.
+    /// A description of the runs, for the file's section of a page.
     #[serde(default)]
     pub(super) about: String,
     /// Values of fields by name.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn spindle_and_rdmc_each_fit_one_number() {
+    fn spindle_and_rdmc_models_each_fit_one_figure() {
         let fitted = |paper| all().filter(|(of, claim)| *of == paper && claim.fitted).count();
         assert_eq!(Paper::ALL.map(fitted), [1, 1, 0, 0]);
     }

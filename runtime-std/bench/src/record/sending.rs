@@ -21,11 +21,11 @@ pub(super) enum Variant {
     Baseline,
     /// The baseline with batched receives.
     Receive,
-    /// Receive with batched sends: all of Spindle's batching.
+    /// `Receive` with batched sends: all of Spindle's batching.
     Batching,
-    /// Batching with nulls.
+    /// `Batching` with nulls.
     Nulls,
-    /// Nulls with posts outside the lock: all of Spindle.
+    /// `Nulls` with posts outside the lock: all of Spindle.
     Spindle,
 }
 
@@ -237,9 +237,7 @@ impl Sending {
         let outcome = world::run(&plan).map_err(|error| BenchError::Setup(error.to_string()))?;
         if outcome.ending != Ending::Calm || !outcome.complaints.is_empty() {
             let ending = outcome.ending;
-            return Err(BenchError::Setup(format!(
-                "the simulated run did not come to rest: {ending:?}"
-            )));
+            return Err(BenchError::Setup(format!("the simulated run did not finish: {ending:?}")));
         }
         Ok(Figures::from([
             ("gb_per_s", outcome.gigabytes_per_second()),
@@ -298,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_systems_report_figures() {
+    fn core_and_derecho_models_report_figures() {
         for is_core in [false, true] {
             let case = Sending { bytes: 100, nodes: 3, is_core, ..Sending::default() };
             let figures = case.run(&Profile::default(), 1).expect("it ran");

@@ -75,7 +75,7 @@ fn is_near(value: f64, measured: f64) -> bool {
 }
 
 /// Returns the measured number divided by the stated one. For a range, it is divided by the nearer
-/// end; within the range, the ratio is one.
+/// bound; within the range, the ratio is one.
 pub(super) fn ratio(stated: Stated, measured: f64) -> Option<f64> {
     match stated {
         Stated::Number(value) => Some(measured / value),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn number_holds_within_a_quarter() {
+    fn figure_holds_within_a_quarter_of_stated_value() {
         let stated = Stated::Number(8.0);
         for (measured, is_held) in [(5.99, false), (6.0, true), (10.0, true), (10.01, false)] {
             assert_eq!(holds(stated, measured), is_held, "{measured}");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn band_extends_beyond_ranges_and_bounds() {
+    fn tolerance_extends_beyond_ranges_and_bounds() {
         let range = bound(Bound::Between(20.0, 50.0));
         for (measured, is_held) in [(14.9, false), (15.0, true), (62.5, true), (62.6, false)] {
             assert_eq!(holds(range, measured), is_held, "{measured}");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn remainder_is_reported_but_not_judged() {
+    fn remaining_share_is_reported_but_not_judged() {
         let stated = Stated::Number(97.6);
         for (measured, is_near) in [(97.6, true), (98.1, true), (97.1, true), (96.9, false)] {
             assert!(holds(stated, measured));

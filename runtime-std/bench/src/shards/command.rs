@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long, value_parser = tramontane_local::options::carrier(), value_delimiter = ',',
           default_values_t = [Carrier::SharedMemory, Carrier::Tcp])]
     pub fabric: Vec<Carrier>,
-    /// How the payloads of messages travel
+    /// How message payloads are transferred
     #[arg(long, value_enum, value_delimiter = ',',
           default_values = ["tram", "tram-references"])]
     pub system: Vec<TramSystem>,
@@ -57,7 +57,7 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',', default_values_t = [64_u32],
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub bytes: Vec<u32>,
-    /// Number of runs of each configuration; the median counts
+    /// Number of runs of each configuration; the median is reported
     #[arg(long, default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub rounds: u64,

@@ -42,7 +42,7 @@ pub(super) struct Replicas<'i> {
 }
 
 impl<'i> Replicas<'i> {
-    /// Starts all replicas, and waits until they count.
+    /// Starts all replicas, and waits until they count in quorums.
     pub(super) fn start(
         overlay: &Description,
         places: &Places,
@@ -71,7 +71,7 @@ impl<'i> Replicas<'i> {
         let mut begun = 0;
         while !self.members.values().all(|member| member.votes) {
             if Instant::now() >= until {
-                let text = format!("the replicas had no votes after {VOTES_LIMIT:?}");
+                let text = format!("some replicas still had no vote after {VOTES_LIMIT:?}");
                 return Err(BenchError::Broken(text));
             }
             begun += u32::from(matches!(self.hear(TICK)?, Some(Leading::Begun { .. })));

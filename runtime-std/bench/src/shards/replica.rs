@@ -12,7 +12,7 @@ use super::load::broken;
 use crate::error::BenchError;
 use crate::experiment::Kind;
 
-/// Interval between checks whether the replica counts or has ended.
+/// Interval between checks whether the replica counts in quorums or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The process of a replica.

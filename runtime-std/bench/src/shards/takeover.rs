@@ -42,7 +42,7 @@ pub(super) struct Takeovers {
     /// The longest time without an answer.
     pub(super) unanswered_ms: Times,
     /// Number of further leaders after the first one that follows a kill, until the killed replica
-    /// counts again.
+    /// counts in quorums again.
     pub(super) further_leaders: u32,
 }
 

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn continuing_logs_match_and_others_are_prefixes() {
+    fn surviving_logs_match_and_others_are_prefixes() {
         let all = [process(0, 0), process(1, 4), process(2, 1)];
         assert_eq!(judged(&[(0, 0), (1, 0), (0, 1), (2, 0)], &all).expect("all the same"), 12);
         assert_eq!(judged(&[(0, 0), (1, 0)], &all[..2]).expect("a part of it"), 10);

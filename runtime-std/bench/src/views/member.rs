@@ -74,7 +74,7 @@ impl Ledger {
         if named.number != expected {
             let Named { sender, number } = named;
             self.report(&Report::Broken(format!(
-                "{:?}: message {number} of {sender:?} arrived, but message {expected} was next",
+                "{:?}: message {number} of {sender:?} arrived, but message {expected} was expected",
                 self.task.own
             )));
         }

@@ -177,7 +177,7 @@ impl<'i> Observer<'i> {
         since_ns: u64,
         patience: Duration,
     ) -> Result<Vec<u64>, BenchError> {
-        self.await_that("the others do not go on without it", patience, |observer| {
+        self.await_that("the others do not continue without it", patience, |observer| {
             let stays = observer.running.values().filter(|running| running.own.node != gone);
             let (_, known) = observer.views.last_key_value()?;
             if known.members.contains(&gone) {
@@ -244,7 +244,8 @@ impl<'i> Observer<'i> {
             .map(|(node, running)| (*node, state_of(self.crew.pid(running.worker))))
             .collect();
         format!(
-            "{what} in {patience:?}; last view: {last:?}; running: {:?}; processes: {processes:?}; nodes: {statuses:?}",
+            "{what} within {patience:?}; last view: {last:?}; running: {:?}; processes: \
+             {processes:?}; nodes: {statuses:?}",
             self.running
         )
     }

@@ -127,9 +127,9 @@ impl ViewsReport {
             ]);
         }
         format!(
-            "{}\n{} members over {}, failure timeout {} ms, heartbeat {} ms, seed {}\n{table}\
-             {} views compared, {} deliveries: nothing was lost, duplicated or reordered; {} messages that receipts of departed \
-             members call delivered are delivered; removed by mistake: {}\n",
+            "{}\n{} members over {}, failure timeout {} ms, heartbeat {} ms, seed {}\n{table}{} \
+             views compared, {} deliveries: nothing was lost, duplicated or reordered; {} messages \
+             confirmed by receipts of departed members were delivered; removed by mistake: {}\n",
             self.machine,
             self.nodes,
             self.fabric,

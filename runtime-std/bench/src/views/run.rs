@@ -21,7 +21,8 @@ use tramontane_runtime::rdma::{self, DeviceOptions};
 /// Runs `bench views`.
 ///
 /// # Errors
-/// Fails with [`BenchError`]; with [`BenchError::Broken`] if a guarantee was violated.
+/// Fails with a [`BenchError`], in particular with [`BenchError::Broken`] if a guarantee was
+/// violated.
 pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsReport, BenchError> {
     if arguments.nodes < 3 {
         return Err(BenchError::Arguments(

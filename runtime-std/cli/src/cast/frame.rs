@@ -9,11 +9,11 @@
 //! | 1 | the sender's input ended; no more records follow from that sender | nothing |
 //! | 2 | the sender has delivered the end of every member's input | nothing |
 //!
-//! The last two kinds end a group without a coordinator. All members deliver the same sequence, so
-//! all see the last input end at the same position, and the output is complete there. If a member
-//! left at that moment, slower members would lose a peer. So each member sends one more message
-//! after that position, and leaves once that message has been delivered everywhere, because by then
-//! every member has passed the end.
+//! The last two kinds of message end a group that has no coordinator. All members deliver the same
+//! sequence, so all see the last input end at the same position, and the output is complete there.
+//! If a member left at that moment, slower members would lose a peer. So each member sends one more
+//! message after that position, and leaves once that message has been delivered everywhere, because
+//! by then every member has passed the end.
 
 /// Size in bytes of the framing that a message adds to its record.
 pub(super) const FRAMING: u32 = 1;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_frames_are_read_back() {
+    fn cast_frames_round_trip() {
         for frame in [
             Frame::Record(b""),
             Frame::Record(b"\x01"),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_frames_are_not_read() {
+    fn unknown_frames_are_refused() {
         for message in [&b""[..], b"\x01x", b"\x03", b"\xff"] {
             assert_eq!(Frame::read(message), None);
         }

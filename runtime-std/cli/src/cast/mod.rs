@@ -169,7 +169,7 @@ impl CastOptions {
             (Carrier::Tcp | Carrier::Verbs, Some(_)) => {
                 return wrong(
                     "--group applies only to shared memory",
-                    "leave it out; --addresses identifies the members",
+                    "omit it, because --addresses identifies the members",
                 );
             }
             (Carrier::SharedMemory | Carrier::Tcp, _) if self.device.given().is_some() => {
@@ -180,7 +180,7 @@ impl CastOptions {
                 let option = self.network.given().unwrap_or_default();
                 return wrong(
                     &format!("{option} applies only to members on a network"),
-                    "leave it out, or give --fabric tcp or --fabric verbs",
+                    "omit it, or give --fabric tcp or --fabric verbs",
                 );
             }
             (Carrier::SharedMemory, None) => {
@@ -212,7 +212,7 @@ pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
     let output = Output::start(None, move |error| {
-        // The command may have ended already.
+        // The command may have ended already, so that no thread receives the event.
         let _ = failed.send(CastEvent::OutputFailed(error));
     });
     let output = output.map_err(|error| cannot_start(&error))?;
@@ -255,7 +255,7 @@ fn cannot_start(error: &io::Error) -> Failure {
     Failure::system("cannot start a thread", error)
 }
 
-/// A member that has joined.
+/// A member that has joined, with its input, its output and its events.
 struct Cast {
     running: Running,
     output: Output,
@@ -370,7 +370,7 @@ impl Cast {
         let Self { running, output, events, has_refused, .. } = self;
         let started = Instant::now();
         let Err(failure) = outcome else {
-            // All records have been delivered; only the output remains to be written.
+            // All records have been delivered. Only the output remains to be written.
             close(running);
             while !output.drain(TICK) {
                 interrupts.check()?;
@@ -389,7 +389,7 @@ impl Cast {
         if failure.status == Status::PeerLost {
             std::thread::sleep(AFTERMATH.saturating_sub(started.elapsed()));
         }
-        // Otherwise, a poller that waits for room in the output would never leave.
+        // If the output were not discarded, a poller that waits for room in it would never leave.
         output.discard();
         close(running);
         Err(failure)

@@ -105,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn text_is_the_record_and_a_newline() {
+    fn text_output_is_the_record_plus_newline() {
         assert_eq!(formatted(Format::Text, b"a b"), "a b\n");
         assert_eq!(formatted(Format::Text, b""), "\n");
     }
 
     #[test]
-    fn json_has_position_sender_and_any_bytes() {
+    fn json_output_has_position_sender_and_payload() {
         assert_eq!(
             formatted(Format::Jsonl, b"a\"\n"),
             "{\"place\":7,\"sender\":2,\"text\":\"a\\\"\\n\"}\n"

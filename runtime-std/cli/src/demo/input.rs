@@ -27,7 +27,7 @@ const RESERVE: u64 = 8;
 /// Size of an offset in bytes.
 const OFFSET: usize = size_of::<u64>();
 
-/// The numbers that a member needs to find the records.
+/// The numbers that a member needs to find the records in the input.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Shape {
     descriptor: RawFd,
@@ -62,7 +62,7 @@ impl InputWriter {
         let file = nameless(folder).map_err(|errno| match errno {
             Errno::NOENT | Errno::ACCESS | Errno::ROFS | Errno::NOTDIR => {
                 let reason =
-                    "no file can be made there; set TRAMONTANE_SHM_DIR to a folder of your own";
+                    "no file can be created there; set TRAMONTANE_SHM_DIR to a folder of your own";
                 Failure::from(Error::NotPermitted { path: folder.to_path_buf(), reason })
             }
             errno => refused(folder, errno.into()),
@@ -189,14 +189,14 @@ const fn offsets_at(bytes: u64) -> u64 {
     bytes.next_multiple_of(OFFSET as u64)
 }
 
-/// A member's view of the records.
+/// The records of the input, as a member reads them.
 #[derive(Debug)]
 pub(super) struct Records<'m> {
     bytes: &'m [u8],
     offsets: &'m [[u8; OFFSET]],
 }
 
-/// Owns the mapping of the input.
+/// The owner of the mapping of the input.
 #[derive(Debug)]
 pub(super) struct Map {
     mapped: Mapped,
@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn missing_folder_is_refused_with_advice() {
+    fn missing_input_folder_is_refused_with_advice() {
         let failure = InputWriter::new(Path::new("/nowhere/at/all")).expect_err("nowhere");
         assert_eq!(failure.status, tramontane_local::exit::Status::Resources);
         assert!(failure.text().contains("TRAMONTANE_SHM_DIR"), "{}", failure.text());
     }
 
     #[test]
-    fn input_of_wrong_length_is_not_mapped() {
+    fn input_file_of_wrong_length_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut writer = InputWriter::new(folder.path()).expect("an input");
         writer.push(b"abc").expect("room");

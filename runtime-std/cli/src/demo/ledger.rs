@@ -242,7 +242,7 @@ mod tests {
     use xxhash_rust::xxh3::xxh3_128;
 
     #[test]
-    fn digest_is_independent_of_gathering() {
+    fn digest_does_not_depend_on_buffering() {
         let long = vec![3_u8; 3 * GATHER];
         let small = vec![4_u8; GATHER_EACH + 1];
         let mut messages: Vec<(u32, &[u8])> =
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn moved_boundary_changes_digest() {
+    fn moving_a_message_boundary_changes_the_digest() {
         let digest = |messages: [(u32, &[u8]); 2]| {
             let mut digest = SequenceDigest::new();
             messages.iter().for_each(|(sender, payload)| digest.message(*sender, payload));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn each_latency_counts_from_its_commit() {
+    fn each_latency_is_measured_from_its_commit() {
         let mut latencies = Latencies::new(8);
         latencies.committed(100, 2);
         latencies.committed(100, 1);

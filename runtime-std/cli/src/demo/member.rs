@@ -76,7 +76,7 @@ fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure>
     Ok(())
 }
 
-/// A member during its run.
+/// A member of a demo while it runs.
 struct Run<'r> {
     member: Stepped<Ledger<'r>>,
     /// The sender and the records to send; `None` if this member does not send.

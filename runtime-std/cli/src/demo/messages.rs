@@ -38,7 +38,7 @@ pub(super) struct Task {
     pub(super) join_timeout: Duration,
 }
 
-/// The parent's orders to a member.
+/// The orders that the parent gives to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DemoOrder {

@@ -147,8 +147,8 @@ pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
         device: arguments.device.options(),
     };
 
-    // From here on, the processes must be shut down in order. Until now, a signal could simply end
-    // this process.
+    // From here on, the processes must be shut down in order. Before this point, a signal could
+    // simply end this process.
     let interrupts = Interrupts::watch()?;
     let outcome = supervisor::run(&plan, &input, &interrupts);
     if let Err(error) = root.sweep() {

@@ -1,11 +1,11 @@
-//! The plan of a run.
+//! The plan of a demo run.
 
 use tramontane_local::options::JoinOption;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 use tramontane_runtime::rdma::DeviceOptions;
 
-/// The plan of a run, fully checked.
+/// The plan of a demo run, fully checked.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The group, without the memory in which its members meet.

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_at_newlines_and_input_end() {
+    fn lines_end_at_newline_or_end_of_input() {
         let lines = |input: &[u8]| records(input, Cut::Lines, 4).expect("lines");
         assert_eq!(lines(b""), Vec::<Vec<u8>>::new());
         assert_eq!(lines(b"\n"), [b""]);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn all_blocks_but_last_have_one_size() {
+    fn all_blocks_except_the_last_have_equal_size() {
         let blocks = Cut::Blocks(NonZeroUsize::new(3).expect("not zero"));
         let expected = [&b"a\nb"[..], b"c"].map(<[u8]>::to_vec).to_vec();
         assert_eq!(records(b"a\nbc", blocks, 3), Ok(expected));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn refusal_ends_the_cutting() {
+    fn refused_record_ends_the_reading() {
         let outcome = cut(&b"a\nb\n"[..], Cut::Lines, 4, |_| Err("enough"));
         assert!(matches!(outcome, Err(CutError::Refused("enough"))));
     }

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn identical_deliveries_agree() {
+    fn identical_deliveries_pass_the_comparison() {
         let outcome = compare(&plan(), 10, &[report(3), report(3)]);
         assert!(outcome.verdict().is_ok());
         let json = serde_json::to_string(&outcome).expect("JSON");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_an_error() {
+    fn every_delivery_difference_is_an_error() {
         type Spoil = fn(&mut Deliveries);
         let cases: [(&str, Spoil); 5] = [
             ("different sequences", |report| report.digest = "ab".into()),

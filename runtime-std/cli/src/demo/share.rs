@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_take_records_in_turn() {
+    fn senders_share_records_in_turn() {
         for senders in 1..6_usize {
             for records in 1..9_usize {
                 for repeat in 1..4_u64 {

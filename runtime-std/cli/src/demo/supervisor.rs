@@ -33,10 +33,10 @@ const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 /// Time within which all members notice that a member has been lost.
 const AFTERMATH: Duration = Duration::from_millis(800);
 
-/// Duration after which a run shows its progress.
+/// Duration after which a run begins to show its progress.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
-/// The phase that a member is in.
+/// The phases of a member, as the parent knows them.
 #[derive(Debug)]
 enum Phase {
     Starting,
@@ -146,7 +146,8 @@ impl<'p> Supervisor<'p> {
                     let _ = self.crew.order(member.worker, &DemoOrder::Send);
                 }
             }
-            // If this process itself was suspended, no member is to blame.
+            // If this process itself was suspended, no member is to blame, so only a short time is
+            // counted.
             let passed = then.elapsed().min(2 * TICK);
             then = Instant::now();
             self.count_silence(passed)?;
@@ -200,8 +201,10 @@ impl<'p> Supervisor<'p> {
                 Phase::Died(end) => {
                     let what =
                         format!("member {rank} (process {}) {end} during the run", member.pid);
-                    let failure =
-                        Failure::peer_lost(what, "find out why it ended, and start again");
+                    let failure = Failure::peer_lost(
+                        what,
+                        "check its output and the system log, and start again",
+                    );
                     Some((0, failure))
                 }
                 Phase::Failed(failure) => match failure.status {

@@ -13,7 +13,7 @@ use tramontane_local::output::print_result;
 /// Default name of the folder in which a node with a data folder remembers its membership.
 const VIEW: &str = "view";
 
-/// The findings of a check.
+/// The findings of a check, as printed or as `--json` prints them.
 #[derive(Serialize)]
 struct LogReport {
     group: String,
@@ -170,7 +170,7 @@ fn text(report: &LogReport) -> String {
     }
     if report.torn {
         let known = match report.noted {
-            Some(_) => "its node did not note that it was durable",
+            Some(_) => "its node did not record that it was durable",
             None => {
                 "it was never durable, or it is damaged; only its node's --state folder can tell"
             }

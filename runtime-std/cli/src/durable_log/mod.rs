@@ -35,8 +35,8 @@ pub(super) struct DurableLogOptions {
     /// Read the whole log, summarise its contents, and name any damage
     #[arg(long, conflicts_with_all = ["from", "count"])]
     check: bool,
-    /// With --check: the node's --state folder, which says how many records the log has had
-    /// [default: the folder named view next to the log, if it exists]
+    /// With --check: the node's --state folder, which stores the number of records that the log has
+    /// had [default: the folder named view next to the log, if it exists]
     #[arg(long, value_name = "DIR", requires = "check")]
     state: Option<PathBuf>,
     /// Print JSON: one object per message, or one for a check

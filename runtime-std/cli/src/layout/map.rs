@@ -1,4 +1,4 @@
-//! The memory map of a group: the parts of each row, and their total size.
+//! The memory map of a group: the sections of each row, and their total size.
 
 use serde::Serialize;
 use tramontane_core::fabric::ViewPlan;
@@ -38,7 +38,7 @@ pub(super) struct RowMap {
     pub(super) state: StateMap,
 }
 
-/// One part of a row.
+/// One section of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct MapPart {
     /// Offset from the start of the row.
@@ -48,7 +48,7 @@ pub(super) struct MapPart {
     pub(super) what: What,
 }
 
-/// The kind of a part.
+/// The kind of a section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum What {
@@ -116,7 +116,8 @@ impl RowMap {
                 parts.push(MapPart { offset: ring.offset, bytes: 0, what });
             }
         }
-        // Each part extends to the start of the next, and the last part to the end of the row.
+        // Each section extends to the start of the next, and the last section to the end of the
+        // row.
         let ends: Vec<usize> =
             parts.iter().skip(1).map(|part| part.offset).chain([bytes]).collect();
         for (part, end) in parts.iter_mut().zip(ends) {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_senders_have_a_ring() {
+    fn layout_map_shows_rings_only_for_senders() {
         let map = map(Description::builder("g").nodes(3).senders(2));
         let ring = What::Ring { subgroup: 0, slots: 100, stride: 10_256, message_max: 10_240 };
         let control = What::Control { subgroup: 0, unordered: false };
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_fill_row_for_any_subgroups() {
+    fn row_parts_add_up_for_any_subgroups() {
         let subgroup = |name, members: &[u32], senders: &[u32], unordered| SubgroupDescription {
             members: Some(members.to_vec()),
             senders: Some(senders.to_vec()),

@@ -44,10 +44,7 @@ pub(super) fn run(arguments: &LeaveOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let until = Instant::now() + limit;
     let incarnation = visits.ask_to_leave(node, limit, interrupts.flag()).map_err(|error| {
-        Failure::with_text(
-            Status::Group,
-            format_args!("node {node} was not asked to leave: {error}"),
-        )
+        Failure::with_text(Status::Group, format_args!("cannot ask node {node} to leave: {error}"))
     })?;
     let mut out = None;
     loop {
@@ -74,7 +71,7 @@ fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
     Failure::group(what, "see 'tramontane status', or raise --time-limit")
 }
 
-/// Returns the text to print once the node has left.
+/// Returns the text to print if the node has left, or `None` if it has not.
 fn look(visits: &OperatorClient, node: u32, interrupts: &Interrupts) -> Option<String> {
     let answers = visits.statuses(LOOK, interrupts.flag());
     let others = answers.iter().filter(|(other, _)| **other != node);

@@ -2,7 +2,8 @@
 //! also its state, which a joining node or replica receives.
 //!
 //! # Invariants
-//! - A log holds whole lines, in the order of delivery. An incomplete line is removed.
+//! - A log holds whole lines, in the order of delivery. If its last line is incomplete, that line
+//!   is removed.
 //! - A file holds everything that the group delivered, or everything since a node rotated its file.
 //!   It is never restored from the state of a member without a file.
 //! - The file of an earlier incarnation stays unchanged until this process is a member. Then the
@@ -24,7 +25,7 @@ use tramontane_local::exit::Failure;
 
 pub(super) use rotation::Rotation;
 
-/// First bytes of the kinds of state: all lines of a file, the lines since its rotation, and the
+/// First bytes of a state, by its kind: all lines of a file, the lines since its rotation, or the
 /// lines of a member without a file.
 const WHOLE: [u8; 1] = *b"f";
 const ROTATED: [u8; 1] = *b"r";
@@ -42,8 +43,10 @@ fn read_kind(state: &mut dyn Read, has_file: bool) -> io::Result<Option<[u8; 1]>
     }
     let is_file = [WHOLE, ROTATED].contains(&kind);
     let what = match (has_file, is_file) {
-        (true, false) => "the members have no --log; start all with --log, or this one without it",
-        (false, true) => "the members have a --log; start this one with a --log too",
+        (true, false) => {
+            "the members were started without --log; start all with --log, or this one without it"
+        }
+        (false, true) => "the members were started with --log; start this one with --log too",
         _ => return Ok(Some(kind)),
     };
     Err(io::Error::new(ErrorKind::InvalidData, what))
@@ -111,7 +114,7 @@ pub(super) fn kept_text(kept: &Path) -> String {
     format!("starting a new log; the log of an earlier run has been kept as {}", kept.display())
 }
 
-/// All lines, in a file.
+/// The lines of a log, in a file.
 struct LogFile {
     path: PathBuf,
     /// The file being written: the log, or the file that will replace it.
@@ -217,7 +220,7 @@ impl LogFile {
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_restored {
-            // The join failed. The next join begins with a new file.
+            // The join failed, so its file is removed. The next join begins with a new file.
             let _ = std::fs::remove_file(self.joining_path());
         }
     }
@@ -237,7 +240,7 @@ impl Read for Snapshot {
         let wanted = left.min(into.len());
         let bytes = self.file.read_at(&mut into[..wanted], self.at)?;
         if bytes == 0 && wanted > 0 {
-            // The joining node then asks another member.
+            // The error makes the joining node ask another member.
             let what =
                 "the log is shorter than what this node wrote to it: another program truncated it";
             return Err(io::Error::new(ErrorKind::UnexpectedEof, what));
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn old_log_is_kept_or_replaced_by_state() {
+    fn existing_log_is_kept_or_replaced_by_state() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn rotated_log_is_transferred_completely_or_fails() {
+    fn rotated_log_is_transferred_completely_if_possible() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         let log = open(&path);
@@ -399,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn log_behind_link_is_replaced_and_link_stays() {
+    fn log_behind_symbolic_link_is_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, link) = (folder.path().join("log"), folder.path().join("link"));
         std::os::unix::fs::symlink(&path, &link).expect("a link");
@@ -411,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn link_at_joining_path_is_refused() {
+    fn symbolic_link_at_temporary_path_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("log"), folder.path().join("other"));
         std::fs::write(&other, "precious\n").expect("a file");
@@ -423,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn log_is_locked_by_one_process() {
+    fn log_can_be_opened_by_one_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         let _first = LogFile::open(&path).expect("it is free");

@@ -201,7 +201,7 @@ impl Application {
         self.send_event(NodeEvent::Failed(failure));
     }
 
-    /// From now on, every log is the group's.
+    /// Marks every log as the group's.
     fn begin(&mut self) {
         self.is_member = true;
         let begun: Vec<_> = self.logs.values_mut().map(Log::begin).collect();
@@ -302,7 +302,7 @@ impl Replica for Application {
     }
 }
 
-/// A state that cannot be read. Its reader gets the error, and asks another member.
+/// The error for a state that cannot be read. Its reader gets the error, and asks another member.
 struct Unreadable(io::Error);
 
 impl Read for Unreadable {

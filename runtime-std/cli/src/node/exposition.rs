@@ -26,7 +26,7 @@ impl<const CLASSES: usize> Histogram<CLASSES> {
     }
 }
 
-/// A text to which families of metrics are added.
+/// The text of an answer, to which families of metrics are added.
 #[derive(Debug)]
 pub(super) struct Exposition {
     text: String,

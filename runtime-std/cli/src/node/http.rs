@@ -59,7 +59,7 @@ pub(super) fn serve(
     std::thread::Builder::new().name("tramontane-metrics".into()).spawn(take_all).map(drop)
 }
 
-/// The connections that are open.
+/// The open connections of the server.
 #[derive(Default)]
 struct Connections {
     open: Mutex<Vec<HttpConnection>>,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_connections_keep_no_request_out() {
+    fn silent_connections_do_not_block_requests() {
         let address = serving();
         let connect = || TcpStream::connect(address).expect("it listens");
         let mut silent: Vec<TcpStream> = Vec::new();

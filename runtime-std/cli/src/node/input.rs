@@ -23,7 +23,7 @@ use tramontane_runtime::member::SendError;
 /// Time limit for one wait, for a slot or for input. The thread then checks whether it should end.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The same time as a system structure.
+/// [`PATIENCE`] as a system structure.
 const PATIENCE_SYSTEM: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Time limit for the thread to end. Another process that reads the same input may have taken the
@@ -39,7 +39,7 @@ pub(super) struct Input {
     is_over: Arc<AtomicBool>,
 }
 
-/// The path that lines take to the group.
+/// The path by which lines reach the group.
 pub(super) struct Lines {
     /// `None` if this node sends in no subgroup; lines are then refused.
     pub(super) sender: Option<Sender>,
@@ -83,7 +83,7 @@ impl Input {
     }
 }
 
-/// The reason that no more lines are sent.
+/// The reasons that no more lines are sent.
 enum SendEnd {
     /// The line cannot be sent.
     Refused(String),
@@ -100,7 +100,7 @@ struct Reading {
     way: LineWay,
 }
 
-/// The path that a line takes from a line to the group.
+/// The path of a single line to the group.
 struct LineWay {
     sender: Option<Sender>,
     line_max: usize,
@@ -218,7 +218,7 @@ impl LineWay {
         let Line::Whole(line) = line else {
             let what = format_args!("it is longer than {} bytes", self.line_max);
             return refused(format!(
-                "{what}; raise message_max or large_max in the group file at all members"
+                "{what}; raise message_max or large_max in the group file of all members"
             ));
         };
         let number = self.handed_over + 1;
@@ -275,7 +275,7 @@ fn send_large(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<
     }
 }
 
-/// Succeeds if the send should be retried.
+/// Succeeds if the send should be retried, and fails if no more lines can be sent.
 fn go_on(error: SendError) -> Result<(), SendEnd> {
     match error {
         SendError::TimedOut(_) => Ok(()),

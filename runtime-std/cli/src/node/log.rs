@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_keeps_the_last_lines() {
+    fn in_memory_log_keeps_only_last_lines() {
         let mut log = Log::Recent(Recent::default());
         for number in 0..RECENT_LINES + 2 {
             log.append(format!("{number}\n").as_bytes()).expect("room");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn state_passes_only_between_files_or_between_memories() {
+    fn state_transfers_only_between_logs_of_same_kind() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");

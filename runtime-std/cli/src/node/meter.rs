@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_at_a_time_is_measured() {
+    fn meter_measures_one_line_at_a_time() {
         let meter = Meter::new(Some(SubgroupId(1)));
         assert!(meter.is_of(SubgroupId(1)) && !meter.is_of(SubgroupId(0)));
         meter.delivered(10, 0);

@@ -38,7 +38,7 @@ pub(super) fn serve(
         let what = format_args!("cannot serve metrics at {address}: {error}");
         Failure::usage(
             what,
-            "give --metrics another address, or stop the program that listens there",
+            "give --metrics a different address, or stop the program that is listening there",
         )
     };
     let found = address.resolve().map_err(|error| taken(&error))?;
@@ -67,7 +67,7 @@ fn answer(
     }
 }
 
-/// Reads one figure of a subgroup's status.
+/// A function that reads one figure of a subgroup's status.
 type OfSubgroup = fn(&SubgroupStatus) -> u64;
 
 /// The program's version, and its target machine.
@@ -105,8 +105,8 @@ fn exposition(
         "Time from reading a line of the input to its delivery here, sampled one line at a time";
     text.histogram("delivery_latency_seconds", latency, &meter.latencies());
     let uptime = Duration::from_millis(status.uptime_ms).as_secs_f64();
-    text.gauge("uptime_seconds", "Since this process became a member", uptime);
-    let joining = "Nodes that are taking over state from this one";
+    text.gauge("uptime_seconds", "Time since this process became a member", uptime);
+    let joining = "Nodes that are receiving state from this node";
     for (name, help, value) in [
         ("view", "The view that is installed", status.view),
         ("view_members", "Members of the view", count(&status.members)),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_text_follows_the_standard() {
+    fn metrics_text_follows_the_prometheus_format() {
         let subgroup =
             |name: &str| SubgroupStatus { name: name.into(), delivered: 7, ..Default::default() };
         let status = GroupStatus {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn promlint_faults_are_found() {
+    fn metrics_linter_detects_faults() {
         let text = "# HELP a_ms Some.\n# TYPE a_ms gauge\na_ms 1\n# TYPE b counter\nb_total 1\n";
         let faults = faults(text);
         assert_eq!(

@@ -1,6 +1,5 @@
 //! `tramontane node`: one member of a group that survives its members. It sends standard input and
 //! prints the group's order. The node's state is its log, which a joining node receives.
-//! over.
 //!
 //! | file | contents |
 //! |---|---|
@@ -70,13 +69,13 @@ pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.tom
 
 The log:
   The logs of all members are identical: 'tail -F log-0 log-1 log-2' follows them. A joining node \
-takes the log over from a member, or from its durable log. FILE must be a regular file, which is \
-replaced once the node is a member. If the group is formed anew, the old log is kept as FILE.1, \
-FILE.2, and so on. If there are several subgroups, each has its own log: FILE.NAME.
+receives the log from a member, or restores it from its durable log. FILE must be a regular file, \
+which is replaced once the node is a member. If the group is formed anew, the old log is kept as \
+FILE.1, FILE.2, and so on. If there are several subgroups, each has its own log: FILE.NAME.
   In a subgroup that is not logged, give --log to all nodes or to none: a node that differs is \
 refused. Without --log, a node keeps the last 1000 lines, at most 16 MB, and passes them on to \
 joining nodes.
-  SIGHUP makes a node reopen FILE, for logrotate. A node that joins later takes over the lines \
+  SIGHUP makes a node reopen FILE, for logrotate. A node that joins later receives only the lines \
 since then, unless the subgroup is logged.
 
 Durable logs:
@@ -85,17 +84,17 @@ logs: --data DIR, else FILE.data next to --log FILE, else group.data-K next to g
 --json, it prints how much is durable whenever that changes: \
 {\"durable\":{\"here\":N,\"majority\":M,\"all\":K}} counts the lines since the group began that \
 are on the disk of this node, of a majority, and of all members.
-  A node whose disk fails or is full ends with status 4, and durable messages stay. 'tramontane \
-log DIR/NAME' prints, checks and measures such a log.
+  A node whose disk fails or is full exits with status 4, and durable messages are kept. \
+'tramontane log DIR/NAME' prints, checks and measures such a log.
   If all nodes ended, start them again in any order, with the same commands. The group continues \
-once most of its last members are there, with everything that was durable at a majority; the other \
-members may come later. Each node reports which nodes it is waiting for. --restart-with-less at \
-one node continues without them.
+once a majority of its last members is running, with everything that was durable at a majority; \
+the other members may return later. Each node reports which nodes it is waiting for. \
+--restart-with-less at one node continues without them.
 
 Forming the group:
   The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have \
 ended, the group is formed anew only if every initial node is started with --new-group. Otherwise \
-the nodes exit with status 5, and their logs stay as they are.
+the nodes exit with status 5, and their logs are left unchanged.
 
 The end:
   SIGINT and SIGTERM make the node leave. It exits with 0 when the others continue without it. A \
@@ -192,7 +191,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     group_file::check_node(&description, node)?;
     if let (true, Some(option)) = (description.fabric != Carrier::Verbs, arguments.device.given()) {
         let what = format_args!("{option} applies only to RDMA devices");
-        let advice = "leave it out, or set fabric = \"verbs\" in the group file at all members";
+        let advice = "omit it, or set fabric = \"verbs\" in the group file of all members";
         return Err(Failure::usage(what, advice));
     }
     let input = arguments.input_subgroup(&description, node)?;
@@ -330,7 +329,7 @@ impl NodeOptions {
             if self.data.is_none() && self.data_keep_mb.is_some() {
                 let what =
                     format_args!("--data-keep-mb is given, but node {node} has no durable log");
-                let advice = "leave it out, or set logged = true in the group file at all members";
+                let advice = "omit it, or set logged = true in the group file of all members";
                 return Err(Failure::usage(what, advice));
             }
             return Ok(self.data.clone());
@@ -377,7 +376,7 @@ impl NodeOptions {
         };
         let Some(id) = description.subgroup(name) else {
             let what = format!("--subgroup {name} is not in the group file");
-            return wrong(&what, "give one of its subgroups");
+            return wrong(&what, "choose one of its subgroups");
         };
         let sends =
             description.subgroups.get(id.index()).is_some_and(|s| s.senders().contains(&node));
@@ -385,7 +384,7 @@ impl NodeOptions {
             let what = format!("node {node} does not send in subgroup {name}");
             return wrong(
                 &what,
-                "give another --subgroup, or add the node to the senders in the group file",
+                "choose a different --subgroup, or add the node to the senders in the group file",
             );
         }
         Ok(Some(id))
@@ -418,7 +417,7 @@ impl NodeOptions {
 fn log_of_subgroup(path: &Path, name: &str) -> Result<PathBuf, Failure> {
     if name.contains('/') || name.contains('\0') {
         let what = format_args!("the name of subgroup \"{name}\" cannot be part of a file name");
-        return Err(Failure::usage(what, "rename the subgroup, or leave out --log"));
+        return Err(Failure::usage(what, "rename the subgroup, or omit --log"));
     }
     Ok(with_ending(path, name))
 }

@@ -160,7 +160,7 @@ impl RunningNode {
         interrupts.forget();
         if outcome.is_err() || self.failure.is_some() {
             self.output.drain(DRAIN);
-            // Otherwise, a member that waits for room in the output would never end.
+            // If the output were not discarded, a member that waits for room in it would never end.
             self.output.discard();
         }
         // The input is stopped first, because it holds the member and thereby its logs.
@@ -188,7 +188,7 @@ impl RunningNode {
             .for_each(|text| print_notice(&text));
         match (outcome, failure) {
             (Err(outcome), Some(failure)) => {
-                // The first failure, and its consequences.
+                // Reports the first failure; the others are its consequences.
                 failure.report();
                 Err(outcome)
             }
@@ -222,7 +222,7 @@ fn write_rest(
         }
         if let Some(patience) = patience.filter(|patience| last.1.elapsed() >= *patience) {
             let what = format_args!(
-                "the output was not read for {} s, and its end is lost",
+                "the output was not read for {} s, and the rest of it is lost",
                 patience.as_secs()
             );
             return Err(Failure::new(

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_numbers_lines_across_refusals() {
+    fn advice_numbers_unsent_lines_correctly_after_refusals() {
         // Line 3 was refused; lines 1 and 2 have been delivered.
         let mut sent_lines = sent_lines(&[(1, 0), (2, 1), (4, 2), (5, 3), (6, 4)]);
         assert_eq!(sent_lines.advice(&[]), [""; 0]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn sent_lines_are_bounded() {
+    fn number_of_remembered_sent_lines_is_bounded() {
         let mut sent_lines = SentLines::new(2);
         (0..9).for_each(|number| sent_lines.add(number + 1, Ordinal(number)));
         assert_eq!(sent_lines.lines.len(), 2);

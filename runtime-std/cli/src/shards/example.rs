@@ -1,9 +1,10 @@
-//! Overlay files that explain every field: the paper's three trees, for eight groups of three.
+//! Overlay files that explain every field: the three trees of the paper, for eight groups of three
+//! replicas.
 
 use tramontane_local::exit::Failure;
 use tramontane_local::shard_trees::Tree;
 
-/// The file without the groups.
+/// The beginning of an overlay file, which precedes the groups.
 const HEAD: &str = include_str!("example.toml");
 
 /// Number of replicas per group.
@@ -42,7 +43,7 @@ mod tests {
     use tramontane_runtime::shards::Description;
 
     #[test]
-    fn example_overlays_match_defaults() {
+    fn example_overlay_files_match_the_defaults() {
         for tree in [Tree::Base, Tree::Breadth, Tree::Depth] {
             let text = file(tree);
             let parsed = Description::parse(Path::new("overlay.toml"), &text).expect("right");

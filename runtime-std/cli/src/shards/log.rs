@@ -33,7 +33,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Creates the application. It writes to a file, prints, or does neither.
+    /// Creates the application, which writes to a file, prints, or does neither.
     pub(super) fn new(
         places: Places,
         file: Option<SharedLogFile>,
@@ -48,8 +48,8 @@ impl Log {
         Self { places, sink, line: Vec::new(), is_begun: false, failed }
     }
 
-    /// From now on, the file is the group's. If the group has formed anew, the file of an earlier
-    /// process is kept.
+    /// Marks the file as the group's. If the group has formed anew, the file of an earlier process
+    /// is kept.
     fn begin(&mut self) -> io::Result<()> {
         if let (Sink::File(file), false) = (&self.sink, self.is_begun) {
             let kept = file.begin()?;
@@ -123,7 +123,7 @@ impl Replica for Log {
     }
 }
 
-/// A state that cannot be read.
+/// The error for a state that cannot be read.
 struct Unreadable(Option<io::Error>);
 
 impl Read for Unreadable {

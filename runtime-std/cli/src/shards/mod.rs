@@ -45,8 +45,8 @@ pub(super) const EXAMPLES: &str = "  tramontane shards --example-config base >ov
 
 The log:
   The state of a replica is its log: one line for each message of its group, identical at all \
-replicas of a group. A replica that returns takes the log over from another one. Give --log to all \
-replicas of a group or to none. If the group forms anew, the old contents of FILE are kept as \
+replicas of a group. A replica that returns receives the log from another replica. Give --log to \
+all replicas of a group or to none. If the group forms anew, the old contents of FILE are kept as \
 FILE.1, FILE.2 and so on. SIGHUP makes a replica reopen FILE, for logrotate.
 
 Long messages:

@@ -21,7 +21,7 @@ pub(super) fn read_with_device(
     let mut description = read(path)?;
     if let (true, Some(option)) = (description.fabric != Carrier::Verbs, device.given()) {
         let what = format_args!("{option} applies only to RDMA devices");
-        let advice = "leave it out, or set fabric = \"verbs\" in the overlay file everywhere";
+        let advice = "omit it, or set fabric = \"verbs\" in the overlay file everywhere";
         return Err(Failure::usage(what, advice));
     }
     description.rdma = device.options().or(&description.rdma);

@@ -137,7 +137,7 @@ fn read_lines(limit: usize) -> Result<Receiver<Input>, Failure> {
     Ok(lines)
 }
 
-/// The result of taking the next line.
+/// The results of asking for the next line.
 enum NextLine {
     /// A line with its number.
     Line(u64, Vec<u8>),

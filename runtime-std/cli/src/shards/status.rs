@@ -24,7 +24,7 @@ pub(super) struct ReplicaStatusOptions {
     #[arg(long, value_name = "SECONDS", default_value = "5", allow_negative_numbers = true,
           value_parser = seconds)]
     time_limit: Duration,
-    /// Exit with status 10 if a replica does not answer, or does not count in quorums
+    /// Exit with status 10 if a replica does not answer, or has no vote
     #[arg(long)]
     expect_all: bool,
     /// Print JSON, with everything that the replicas report
@@ -156,7 +156,7 @@ fn judge(places: &Places, answers: &[ReplicaAnswer], expect_all: bool) -> Result
         };
         let voters = of_group().filter(counts).count();
         if voters < usize::from(places.overlay().quorum(group)) {
-            let what = format_args!("group {name} has no majority of replicas that count");
+            let what = format_args!("group {name} has no majority of voting replicas");
             let advice = "start those that have ended: tramontane shards --id";
             return Err(Failure::group(what, advice));
         }
@@ -168,7 +168,8 @@ fn judge(places: &Places, answers: &[ReplicaAnswer], expect_all: bool) -> Result
     let down: Vec<&str> =
         answers.iter().filter(|of| !counts(of)).map(|of| of.replica.as_str()).collect();
     if expect_all && !down.is_empty() {
-        let what = format_args!("these replicas are down, or do not count yet: {}", down.join(" "));
+        let what =
+            format_args!("these replicas are down, or do not have a vote yet: {}", down.join(" "));
         return Err(Failure::new(Status::NodeDown, what, "start them: tramontane shards --id"));
     }
     Ok(())

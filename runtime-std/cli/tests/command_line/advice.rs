@@ -7,7 +7,7 @@ use crate::support::overlay::Overlay;
 use crate::support::wait_for;
 use rustix::process::Signal;
 
-/// Starts three nodes with durable logswith ten lines that are durable everywhere.
+/// Starts three nodes with durable logs, with ten lines that are durable everywhere.
 fn logged_ten(carrier: Carrier) -> (Group, Vec<Node>) {
     ten(carrier, true)
 }
@@ -73,7 +73,7 @@ fn timed_out_node_advises_restart_with_less() {
     let last = durable_node(&group, 2, &[]);
     let mut new = durable_node(&group, 0, &["--time-limit", "3"]);
     let (code, errors) = new.ended();
-    assert!(code == Some(5) && errors.contains("node 2 restarts the group"), "{errors}");
+    assert!(code == Some(5) && errors.contains("node 2 is restarting the group"), "{errors}");
     last.kill();
     let mut last = durable_node(&group, 2, &["--time-limit", "3"]);
     let (code, errors) = last.ended();
@@ -90,7 +90,7 @@ fn timed_out_node_advises_restart_with_less() {
 }
 
 #[test]
-fn mismatched_key_is_the_only_advice() {
+fn advice_names_only_the_mismatched_key() {
     for is_logged in [true, false] {
         let (group, mut nodes) = ten(Carrier::TcpWithKey, is_logged);
         let start = |config: &str, more: &[&str]| {
@@ -123,7 +123,7 @@ fn mismatched_key_is_the_only_advice() {
 
 /// Follows the guide's instructions on its page about hosts.
 #[test]
-fn key_is_changed_while_all_nodes_are_stopped() {
+fn key_can_be_changed_while_nodes_are_stopped() {
     for is_logged in [true, false] {
         let (group, mut nodes) = ten(Carrier::TcpWithKey, is_logged);
         nodes.iter().for_each(|node| node.signal(Signal::TERM));
@@ -147,7 +147,7 @@ fn key_is_changed_while_all_nodes_are_stopped() {
 }
 
 #[test]
-fn changed_group_file_is_named_as_cause() {
+fn error_names_changed_group_file_as_cause() {
     let (group, mut nodes) = logged_ten(Carrier::SharedMemory);
     nodes.pop().expect("the last").kill();
     group.await_members(&[0, 1]);
@@ -200,7 +200,7 @@ fn node_without_majority_advises_full_restart() {
 }
 
 #[test]
-fn unlogged_group_reforms_and_keeps_files() {
+fn re_formed_unlogged_group_keeps_old_files() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let start = |more: &[&str]| -> Vec<Node> { (0..3).map(|id| group.node(id, more)).collect() };
     let mut nodes = start(&[]);
@@ -233,7 +233,7 @@ fn unlogged_group_reforms_and_keeps_files() {
 /// A group of shards that ended as a whole: its replicas and the others report that, and all logs
 /// are kept when the group is started anew.
 #[test]
-fn overlay_with_lost_group_ends_keeping_logs() {
+fn overlay_ends_and_keeps_logs_after_group_loss() {
     let overlay = Overlay::new("shm");
     let mut replicas = overlay.start_all();
     overlay.await_leader("g1");

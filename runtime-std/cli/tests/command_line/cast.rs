@@ -49,7 +49,7 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn three_members_write_the_same_merge() {
+fn three_members_print_the_same_merged_output() {
     let place = Place::new();
     // The window wraps many times, and inputs of very different lengths mix.
     let inputs = [numbered(0, 20_000), numbered(1, 3), numbered(2, 5_000)];
@@ -68,7 +68,7 @@ fn three_members_write_the_same_merge() {
 }
 
 #[test]
-fn record_may_have_any_bytes() {
+fn record_may_contain_any_bytes() {
     let place = Place::new();
     let input = b"first\n\n\xff\xfe\0\r\n\nlast".to_vec();
     for output in cast_all(&place, &[], &[input.clone(), Vec::new()]) {
@@ -110,7 +110,7 @@ fn single_record_is_printed_at_once() {
     let file = std::fs::File::create(&seen).expect("a file");
     let mut member = command.stdin(Stdio::piped()).stdout(file).spawn().expect("a process");
     let mut input = member.stdin.take().expect("an input");
-    // The input stays open, but nothing follows.
+    // The input stays open, but nothing more is written to it.
     std::io::Write::write_all(&mut input, b"now\n").expect("it reads");
     wait_for("the record", || {
         (std::fs::read(&seen).is_ok_and(|seen| seen == b"now\n")).then_some(())
@@ -153,7 +153,7 @@ fn all_survivors_name_killed_member() {
 }
 
 #[test]
-fn interrupted_member_leaves() {
+fn interrupted_member_leaves_the_group() {
     let place = Place::new();
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut members = running(&place, "left", 3);
@@ -170,7 +170,7 @@ fn interrupted_member_leaves() {
 }
 
 #[test]
-fn interrupted_waiting_member_leaves_no_files() {
+fn member_interrupted_while_waiting_leaves_no_files() {
     let place = Place::new();
     let mut alone = cast(&place, "waiting", 0, 2, &[]);
     wait_for("it", || (place.members() == 1).then_some(()));
@@ -226,7 +226,7 @@ fn cast_reports_invalid_groups() {
 }
 
 #[test]
-fn closed_output_ends_member_silently() {
+fn member_exits_silently_when_its_output_closes() {
     let place = Place::new();
     let mut command = place.command(&["cast", "--group", "head", "--id", "0", "--nodes", "1"]);
     let mut member = command

@@ -223,7 +223,7 @@ fn futures_wait<F: Future>(future: F) -> F::Output {
 
 /// A node that joined has no earlier messages, so a subscriber there is told of a gap.
 #[test]
-fn subscriber_of_lost_position_gets_a_gap() {
+fn subscriber_learns_of_unavailable_positions() {
     let group = group_of(Carrier::SharedMemory, "");
     let mut nodes = start(&group);
     nodes[0].write(&crate::support::group::lines(0, 0..20));

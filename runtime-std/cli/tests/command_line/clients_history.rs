@@ -71,7 +71,7 @@ fn first_changed(printed: &[String], order: &str) -> usize {
 /// A subscriber follows delivered messages, and all nodes are killed. Messages that were not
 /// durable are lost, and other lines take their positions.
 #[test]
-fn subscriber_learns_first_place_that_total_restart_changed() {
+fn subscriber_learns_first_position_changed_by_restart() {
     let group = logged_group(Carrier::SharedMemory, 3);
     group.write(&group.text().replace("logged = true", "logged = true\nclients = true"));
     let (library, hold) = (held_sync(), group.place.path().join("hold"));
@@ -108,7 +108,7 @@ fn subscriber_learns_first_place_that_total_restart_changed() {
 
 /// The group is formed anew, and then has fewer messages or different ones.
 #[test]
-fn subscriber_learns_that_new_group_began() {
+fn subscriber_detects_a_re_formed_group() {
     for lines in ["", "new-0\nnew-1\n"] {
         let group = group_of(Carrier::SharedMemory, "");
         let mut nodes = start(&group);

@@ -20,7 +20,7 @@ use tramontane_control::{OpenSessionError, Refusal};
 
 /// A subscriber is stopped, and then more is published than a member keeps for it.
 #[test]
-fn stopped_client_is_cut_and_others_continue() {
+fn stopped_client_is_disconnected_and_others_continue() {
     const LINES: u64 = 2_400;
     let group = group_of(Carrier::SharedMemory, "");
     let _nodes = start(&group);
@@ -103,7 +103,7 @@ fn mismatched_key_and_malformed_client_data_are_refused() {
 }
 
 #[test]
-fn group_without_clients_says_how_to_permit_them() {
+fn error_explains_how_to_permit_clients() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let _nodes = start(&group);
     let command = ["publish", "--config", &group.config, "line"];
@@ -117,7 +117,7 @@ fn group_without_clients_says_how_to_permit_them() {
 }
 
 #[test]
-fn unavailable_subgroup_features_are_refused_by_name() {
+fn error_names_the_unavailable_subgroup_feature() {
     let group = group_of(Carrier::SharedMemory, "members = [0, 1, 2]\nsenders = [1]\n");
     let _nodes = start(&group);
     let base = ["subscribe", "--config", &group.config];
@@ -158,7 +158,7 @@ fn used_client_id_is_refused_at_every_member() {
 /// The member of one client continues, but the member of another is killed. Both leases expire,
 /// each once.
 #[test]
-fn client_that_returns_after_lease_is_refused() {
+fn client_returning_after_its_lease_is_refused() {
     let group = group_of(Carrier::SharedMemory, "client_lease_ms = 1000\n");
     group.write(&group.text().replace("failure_timeout_ms = 3000", "failure_timeout_ms = 500"));
     let mut nodes = start(&group);
@@ -193,10 +193,10 @@ fn client_that_returns_after_lease_is_refused() {
 }
 
 /// At least 70 clients per second publish a line and are killed. Their source is refused at every
-/// member once it has half of the places, and clients of another source are admitted.
+/// member once it holds half of the client slots, and clients of another source are admitted.
 #[test]
 #[ignore = "takes 2,000 clients, and must run alone"]
-fn short_lived_clients_leave_room_for_other_sources() {
+fn one_source_cannot_use_up_client_places() {
     const PLACES: u64 = 4_096;
     let group = group_of(Carrier::TcpWithKey, "");
     if TcpListener::bind("[::1]:0").is_err() {
@@ -245,7 +245,7 @@ fn short_lived_clients_leave_room_for_other_sources() {
 /// If a client cannot reach its members for longer than its lease, it learns that its messages may
 /// have been delivered. A client whose members never appear reports the reason.
 #[test]
-fn unreachable_publisher_ends_with_its_lease() {
+fn unreachable_publisher_exits_when_its_lease_expires() {
     let group = group_of(Carrier::SharedMemory, "client_lease_ms = 6000\n");
     let nodes = start(&group);
     let publisher = Publisher::open(members_from(&group, 0), PublisherOptions::default());
@@ -264,7 +264,7 @@ fn unreachable_publisher_ends_with_its_lease() {
 /// More clients connect than a member has descriptors for, and some of them send nothing. Members
 /// and operators are still admitted.
 #[test]
-fn descriptors_are_kept_free_of_clients() {
+fn clients_cannot_use_up_a_members_descriptors() {
     for carrier in Carrier::ALL {
         let group = group_of(carrier, "");
         let mut command = Command::new("sh");

@@ -132,7 +132,7 @@ fn demo_json_has_documented_shape() {
 }
 
 #[test]
-fn default_demo_prints_table_of_air_traffic() {
+fn default_demo_prints_a_table_of_aircraft() {
     let place = Place::new();
     let text = String::from_utf8(place.run(&["demo"]).succeeded()).expect("text");
     for words in [
@@ -153,7 +153,7 @@ fn default_demo_prints_table_of_air_traffic() {
 }
 
 #[test]
-fn input_may_be_a_pipe() {
+fn demo_input_may_be_a_pipe() {
     let place = Place::new();
     let input = lines();
     let mut process =
@@ -165,7 +165,7 @@ fn input_may_be_a_pipe() {
 }
 
 #[test]
-fn large_records_fill_small_windows() {
+fn demo_delivers_large_records_with_small_windows() {
     let place = Place::new();
     let input: Vec<u8> = (0..300_000_u32).flat_map(|number| number.to_le_bytes()).collect();
     let path = place.file("input", &input);
@@ -188,7 +188,7 @@ fn large_records_fill_small_windows() {
 }
 
 #[test]
-fn concurrent_demos_do_not_meet() {
+fn concurrent_demos_do_not_interfere() {
     let place = Place::new();
     let path = place.file("input", &lines());
     let path = path.to_str().expect("a path");
@@ -246,7 +246,7 @@ fn help_has_examples_and_exit_statuses() {
 }
 
 #[test]
-fn only_demo_can_start_its_members() {
+fn demo_member_cannot_be_started_by_hand() {
     let place = Place::new();
     place.run(&["demo-member", "{}"]).failed(2, &["tramontane demo"]);
 }

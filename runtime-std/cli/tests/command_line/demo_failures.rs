@@ -69,7 +69,7 @@ fn bad_input_is_reported_in_one_line() {
         (&["--input", &empty], &["empty"]),
         (&["--input", &long], &["record 1", "10240", "--message-max", "--block"]),
         (&["--message-max", "16"], &["record 18", "16 bytes"]),
-        // This input is endless and contains no newline.
+        // This input is endless, and contains no newline.
         (&["--input", "/dev/zero"], &["record 1"]),
     ];
     for (arguments, words) in bad {
@@ -92,7 +92,7 @@ fn input_larger_than_memory_is_refused() {
 }
 
 #[test]
-fn full_output_is_an_error() {
+fn demo_reports_full_standard_output() {
     let place = Place::new();
     let path = place.file("input", b"a\n");
     let mut command = place.command(&["demo", "--input", path.to_str().expect("a path")]);
@@ -163,7 +163,7 @@ fn demo_names_stalled_member() {
 }
 
 #[test]
-fn interrupted_demo_cleans_up() {
+fn interrupted_demo_removes_its_files() {
     let place = Place::new();
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let (mut demo, members) = endless(&place);
@@ -179,7 +179,7 @@ fn interrupted_demo_cleans_up() {
 }
 
 #[test]
-fn terminal_interrupt_reaches_all_and_cleans_up() {
+fn interrupt_from_terminal_ends_demo_and_members() {
     let place = Place::new();
     let (mut demo, members) = endless(&place);
     for pid in members.iter().chain([&demo.pid()]) {
@@ -192,7 +192,7 @@ fn terminal_interrupt_reaches_all_and_cleans_up() {
 }
 
 #[test]
-fn killed_demo_leaves_no_process() {
+fn killed_demo_leaves_no_member_process() {
     let place = Place::new();
     let (demo, members) = endless(&place);
     // This holds even for a stopped process.
@@ -207,7 +207,7 @@ fn killed_demo_leaves_no_process() {
 }
 
 #[test]
-fn next_run_removes_files_of_crash() {
+fn next_demo_removes_files_of_crashed_one() {
     let place = Place::new();
     let (demo, members) = endless(&place);
     // The members are killed at the same time, so that no member can clean up after another.

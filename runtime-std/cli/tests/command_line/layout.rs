@@ -53,7 +53,7 @@ fn layout_numbers_match_the_core() {
 }
 
 #[test]
-fn layout_reads_group_file() {
+fn layout_command_reads_the_group_file() {
     let place = Place::new();
     let toml = place.file("group.toml", TOML.as_bytes());
     let map = layout(&place, &["--config", toml.to_str().expect("a path")]);

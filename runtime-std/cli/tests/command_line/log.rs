@@ -40,7 +40,7 @@ fn run(place: &Place, folder: &Path, more: &[&str]) -> crate::support::Ended {
 }
 
 #[test]
-fn messages_are_printed_in_their_order() {
+fn log_messages_are_printed_in_order() {
     let place = Place::new();
     let folder = filled(&place, 100);
     let lines = run(&place, &folder, &[]).succeeded();
@@ -60,7 +60,7 @@ fn messages_are_printed_in_their_order() {
 }
 
 #[test]
-fn check_summarises_log() {
+fn log_check_prints_a_summary() {
     let place = Place::new();
     let folder = filled(&place, 105);
     let mut log = open(&folder);
@@ -106,7 +106,7 @@ fn damaged_record_is_named_but_not_printed() {
 fn unusable_log_is_reported_in_one_line() {
     let place = Place::new();
     run(&place, Path::new("/nowhere"), &[]).failed(3, &["/nowhere"]);
-    run(&place, place.path(), &["--check"]).failed(3, &["has no log"]);
+    run(&place, place.path(), &["--check"]).failed(3, &["does not contain a log"]);
     let folder = filled(&place, 3);
     let log = open(&folder);
     run(&place, &folder, &[]).failed(5, &["another process uses the log"]);

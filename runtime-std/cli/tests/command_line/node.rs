@@ -35,7 +35,7 @@ fn logs_are_identical_for_any_start_order() {
 }
 
 #[test]
-fn killed_node_returns_and_gets_missed_lines() {
+fn killed_node_returns_and_receives_missed_lines() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();

@@ -25,7 +25,7 @@ fn group_at(hosts: &[&str]) -> (Group, Vec<String>) {
 }
 
 #[test]
-fn nodes_and_clients_meet_by_host_names() {
+fn nodes_and_clients_connect_by_host_name() {
     let (group, addresses) = group_at(&["localhost", "LocalHost", "127.0.0.1"]);
     let [metrics] = free_addresses(1).try_into().expect("one");
     let metrics = metrics.replace("127.0.0.1", "localhost");
@@ -44,7 +44,7 @@ fn nodes_and_clients_meet_by_host_names() {
 }
 
 #[test]
-fn addresses_without_a_destination_are_refused() {
+fn addresses_that_cannot_be_called_are_refused() {
     let (group, addresses) = group_at(&["127.0.0.1", "127.0.0.1"]);
     let text = group.text();
     let port = addresses[1].rsplit(':').next().expect("a port");
@@ -94,7 +94,7 @@ fn with_hosts(hosts: &Path, command: &Command) -> Command {
 }
 
 #[test]
-fn client_finds_a_host_that_has_moved() {
+fn client_reconnects_to_host_with_new_address() {
     let (group, addresses) = group_at(&["alpha.test", "beta.test"]);
     let hosts = group.place.path().join("hosts");
     let write_hosts = |alpha: &str| {

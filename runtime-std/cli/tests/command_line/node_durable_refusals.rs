@@ -15,7 +15,7 @@ fn refused(group: &Group, id: usize, more: &[&str], status: i32, parts: &[&str])
 }
 
 #[test]
-fn data_options_match_logged_subgroups() {
+fn data_option_requires_a_logged_subgroup() {
     let group = logged_group(Carrier::SharedMemory, 1);
     // Without --log, the folder is next to the group file.
     let mut alone =
@@ -59,7 +59,7 @@ fn data_options_match_logged_subgroups() {
 }
 
 #[test]
-fn log_of_other_node_is_refused_unchanged() {
+fn log_of_another_node_is_refused_unchanged() {
     let group = logged_group(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
@@ -135,7 +135,7 @@ fn logged_in(group: &Group, folder: &str) -> usize {
 }
 
 #[test]
-fn full_disk_ends_node_and_keeps_durable_lines() {
+fn node_exits_on_full_disk_and_keeps_lines() {
     let group = logged_group(Carrier::SharedMemory, 3);
     // This is enough for one 64 MiB segment, but not quite for two.
     let Some(disk) = Disk::mount(&group, "100m") else { return };
@@ -163,7 +163,7 @@ fn full_disk_ends_node_and_keeps_durable_lines() {
 }
 
 #[test]
-fn failed_sync_ends_node_and_keeps_durable_lines() {
+fn node_exits_on_failed_sync_and_keeps_lines() {
     let group = logged_group(Carrier::SharedMemory, 3);
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     let data = group.place.path().join("data-2");

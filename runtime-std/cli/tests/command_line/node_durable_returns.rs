@@ -9,7 +9,8 @@ use tramontane_log::{Batch, Identity, Log, Options, Record, SystemFolder};
 use crate::node_durable::{await_durable, durable_node, logged, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines};
 
-/// Starts three nodes with ten lines, and kills the last. The others have ten more lines.
+/// Starts three nodes with ten lines, and kills the last node. The other two then have ten more
+/// lines.
 fn group_that_went_on(carrier: Carrier, carries_on: &str) -> (Group, Vec<Node>) {
     let group = logged_group(carrier, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
@@ -66,7 +67,7 @@ fn replaced_log_tail_is_set_aside_and_named() {
         log.commit(&mut batch).expect("room");
         drop(log);
         let two = durable_node(&group, 2, &[]);
-        two.await_errors("the group went on without 3 records of this node; they are kept in ");
+        two.await_errors("the group continued without 3 records of this node; they are kept in ");
         let errors = two.errors();
         let kept = errors.split("kept in ").nth(1).and_then(|rest| rest.lines().next());
         let name = kept.and_then(|kept| kept.rsplit('/').next()).expect("a path").to_owned();
@@ -98,7 +99,9 @@ fn damaged_records_are_repaired_from_a_member() {
     std::fs::write(&segment, bytes).expect("it can be written");
     let two = durable_node(&group, 2, &[]);
     for number in [3, 7] {
-        two.await_errors(&format!("records {number} to {number} were damaged, and are repaired"));
+        two.await_errors(&format!(
+            "records {number} to {number} were damaged, and have been repaired"
+        ));
     }
     assert_back(&group, nodes, two, 20);
     let checked = group.place.run(&["log", folder.to_str().expect("a path"), "--check"]);
@@ -107,7 +110,7 @@ fn damaged_records_are_repaired_from_a_member() {
 
 /// The node lacks far more than fits in one message, or than a join could leave for its last step.
 #[test]
-fn late_node_fetches_log_while_group_continues() {
+fn late_node_fetches_missed_log_during_traffic() {
     let line = format!("{}\n", "y".repeat(8_000));
     let (group, mut nodes) = group_that_went_on(Carrier::TcpWithKey, &line.repeat(2_000));
     nodes.iter().for_each(|node| await_durable(node, 2_010));
@@ -135,8 +138,8 @@ fn bytes_of(folder: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
 }
 
-/// Dropped records are covered by a snapshot. The node returns with the snapshot and the remaining
-/// records, again and again.
+/// The records that were dropped are covered by a snapshot. The node returns with the snapshot and
+/// the remaining records, again and again.
 #[test]
 fn node_with_bounded_log_returns() {
     let group = logged_group(Carrier::SharedMemory, 3);

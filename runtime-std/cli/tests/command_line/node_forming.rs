@@ -1,4 +1,5 @@
-//! Conditions under which `tramontane node` forms a group. Only people may decide to form it again.
+//! The conditions under which `tramontane node` forms a group. Only people may decide to form a
+//! group again.
 
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ fn without_log(group: &Group, id: usize, more: &[&str]) -> Node {
     )
 }
 
-/// Nodes 0 and 1 form the group, node 2 joins, and the first two leave. Node 2 is then alone in
-/// view 4.
+/// Nodes 0 and 1 form the group, node 2 joins, and the first two nodes leave. Node 2 is then alone
+/// in view 4.
 fn until_the_last_is_alone(group: &Group, start: impl Fn(&Group, usize) -> Node) -> Node {
     let mut nodes: Vec<_> = (0..2).map(|id| start(group, id)).collect();
     group.await_members(&[0, 1]);
@@ -69,7 +70,7 @@ fn node_that_left_rejoins_instead_of_forming() {
 
 /// On shared memory, a live member's lock is enough, although no node has stored anything.
 #[test]
-fn live_member_prevents_new_group() {
+fn live_member_prevents_re_forming_the_group() {
     let group = two_of_three(Carrier::SharedMemory);
     let last = until_the_last_is_alone(&group, |group, id| without_log(group, id, &[]));
     last.signal(Signal::STOP);
@@ -89,7 +90,7 @@ fn live_member_prevents_new_group() {
 /// All members have ended, or the majority has been lost. Each node has its log, but none continues
 /// without help.
 #[test]
-fn ended_group_reforms_with_new_group_everywhere() {
+fn ended_group_re_forms_with_new_group_option() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let start = |more: [&[&str]; 3]| -> Vec<Node> {
@@ -170,7 +171,7 @@ fn network_node_without_state_forms_no_group() {
 }
 
 #[test]
-fn foreign_and_damaged_states_are_reported() {
+fn foreign_or_damaged_state_is_reported() {
     let group = Group::of(Carrier::SharedMemory, 1);
     let mut node = group.node(0, &[]);
     node.await_errors("view 1: 0");
@@ -221,8 +222,8 @@ fn joining_node_names_nodes_that_form_group() {
     }
 }
 
-/// Otherwise, a member would remove peers that send heartbeats more slowly than it allows, or be
-/// removed by them.
+/// If heartbeat settings could differ, a member would remove peers whose heartbeats are less
+/// frequent than it allows, or would be removed by such peers.
 #[test]
 fn mismatched_heartbeat_is_reported_early() {
     for carrier in Carrier::ALL {
@@ -231,7 +232,7 @@ fn mismatched_heartbeat_is_reported_early() {
             &group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"),
         );
         let other = group.variant("heartbeat_ms = 20", "heartbeat_ms = 30");
-        // While the group forms, both ends report the difference.
+        // While the group forms, both nodes report the difference.
         let mut first = group.node(0, &["--time-limit", "600"]);
         let run = |id: &str| {
             group.place.run(&[
@@ -251,8 +252,8 @@ fn mismatched_heartbeat_is_reported_early() {
             code == Some(5) && errors.contains("node 1") && errors.contains("heartbeat_ms"),
             "{errors}"
         );
-        // In a running group, the report is immediate, for a node of the first view and for any
-        // other node.
+        // In a running group, the report is immediate, both for a node of the first view and for
+        // any other node.
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &["--new-group"])).collect();
         group.await_members(&[0, 1, 2]);
         run("3").failed_at_last(5, &["a different configuration", "heartbeat_ms"]);
@@ -265,7 +266,7 @@ fn mismatched_heartbeat_is_reported_early() {
 
 /// Any process can listen at a port of this machine before the member does, but without the key.
 #[test]
-fn squatter_at_peer_port_does_not_end_node() {
+fn foreign_listener_at_peer_port_is_tolerated() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let text = group.text();
     let address =

@@ -78,7 +78,7 @@ fn node_reports_unsent_input_lines() {
 }
 
 #[test]
-fn leave_returns_after_log_and_address_are_free() {
+fn leave_command_returns_after_resources_are_free() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let text = group.text();
     let address = text
@@ -121,7 +121,7 @@ fn ended(mut child: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn node_with_unread_output_leaves() {
+fn node_with_unread_output_can_leave() {
     let group = logged_group(Carrier::SharedMemory, 3);
     // The timeout is so long that a node waiting to be removed would not exit in time.
     group.write(&group.text().replace("= 3000", "= 40000"));

@@ -15,7 +15,7 @@ const MARK: u32 = 4_242;
 struct BrokenLink(String);
 
 impl BrokenLink {
-    /// Returns `None` if this process may not filter.
+    /// Starts the filter. Returns `None` if this process may not filter packets.
     fn to(addresses: &[&str]) -> Option<Self> {
         let ports: Vec<&str> =
             addresses.iter().filter_map(|address| address.rsplit(':').next()).collect();

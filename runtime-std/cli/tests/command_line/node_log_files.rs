@@ -17,7 +17,7 @@ fn rotate(group: &Group, node: &Node, id: usize) -> String {
 }
 
 #[test]
-fn joiner_takes_lines_since_sighup() {
+fn joiner_receives_lines_since_last_sighup() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
@@ -40,7 +40,7 @@ fn joiner_takes_lines_since_sighup() {
 }
 
 #[test]
-fn rotated_durable_log_is_whole_after_restart() {
+fn durable_log_is_complete_after_rotation_and_restart() {
     let group = logged_group(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].await_errors("the durable log is in ");
@@ -85,7 +85,7 @@ fn node_leaves_when_its_terminal_closes() {
 }
 
 #[test]
-fn nodes_that_differ_in_log_are_refused() {
+fn nodes_with_mismatched_log_options_are_refused() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let state = |id: usize| format!("{}/state-{id}", group.place.path().display());
@@ -93,7 +93,7 @@ fn nodes_that_differ_in_log_are_refused() {
             let (id_text, state) = (id.to_string(), state(id));
             group.run("node", &["--id", &id_text, "--state", &state, "--time-limit", "600"])
         };
-        // While the group forms, both ends report the difference.
+        // While the group forms, both nodes report the difference.
         let mut first = group.node(0, &["--time-limit", "600"]);
         without(1).failed_at_last(5, &["node 0 was started with --log", "all nodes or to none"]);
         let (code, errors) = first.ended();
@@ -105,7 +105,8 @@ fn nodes_that_differ_in_log_are_refused() {
         nodes.pop().expect("the last").kill();
         group.await_members(&[0, 1]);
         let refused = without(2);
-        refused.failed_at_last(5, &["the members have a --log", "start this one with a --log too"]);
+        refused
+            .failed_at_last(5, &["the members were started with --log", "this one with --log too"]);
         let _third = group.node(2, &[]);
         group.await_members(&[0, 1, 2]);
     }

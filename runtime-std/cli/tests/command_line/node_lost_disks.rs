@@ -111,8 +111,8 @@ fn lost_log_is_restored_from_others() {
     }
 }
 
-/// Reported with 6,000 lines: the first two logs began empty, and the third was truncated to
-/// nothing.
+/// This was reported with 6,000 lines: the first two logs began empty, and the third was truncated
+/// to nothing.
 #[test]
 fn group_waits_for_logs_lost_at_majority() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
@@ -121,15 +121,15 @@ fn group_waits_for_logs_lost_at_majority() {
         lose(&group, 1);
         let mut nodes = start(&group, &[0, 1]);
         for (id, node) in nodes.iter().enumerate() {
-            node.await_errors("waiting for 2: most of its members are needed");
-            node.await_errors("node 0 does not count: its log of \"lines\" ");
-            node.await_errors("node 1 does not count: its log of \"lines\" ");
+            node.await_errors("waiting for 2: a majority of its members is needed");
+            node.await_errors("node 0 is not counted towards the majority, because its log of ");
+            node.await_errors("node 1 is not counted towards the majority, because its log of ");
             assert_eq!(group.log_bytes(id) as usize, all.len(), "{what}: nothing is cut");
         }
         // The third node has everything, but a majority of the logs is lost, so an operator must
         // decide.
         let third = durable_node(&group, 2, &[]);
-        third.await_errors("restarting; most of its members are needed; node 0 does not count");
+        third.await_errors("restarting; a majority of its members is needed; node 0 is not");
         third.kill();
         nodes.push(durable_node(&group, 2, &["--restart-with-less"]));
         assert_whole(&group, nodes, &all, what);
@@ -144,7 +144,7 @@ fn flip(file: &Path, bit: usize) {
 }
 
 #[test]
-fn one_damaged_state_copy_of_two_is_repaired() {
+fn single_damaged_state_copy_is_repaired() {
     let (group, all) = killed_group(Carrier::SharedMemory, 60);
     flip(&state_folder(&group, 0).join(COPIES[0]), 8 * 70);
     std::fs::write(state_folder(&group, 1).join(COPIES[1]), "").expect("a file");
@@ -153,7 +153,7 @@ fn one_damaged_state_copy_of_two_is_repaired() {
     }
     let nodes = start(&group, &[0, 1]);
     group.await_members(&[0, 1]);
-    nodes[0].await_errors("membership.json was damaged, and is written again from the other copy");
+    nodes[0].await_errors("membership.json was damaged, and has been restored from the other copy");
     nodes[1].await_errors("membership-2.json was damaged");
     // The advice of the third node works.
     let mut third = durable_node(&group, 2, &[]);
@@ -168,10 +168,10 @@ fn one_damaged_state_copy_of_two_is_repaired() {
     assert_whole(&group, nodes, &all, "the state is lost");
 }
 
-/// Reported with one flipped bit in a file without a checksum: the log of a removed node was
-/// chosen.
+/// This was reported with one flipped bit in a file without a checksum: the log of a removed node
+/// was chosen.
 #[test]
-fn removed_node_with_later_view_does_not_win() {
+fn log_of_removed_node_is_not_chosen() {
     let group = logged_group(Carrier::TcpWithKey, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
@@ -237,7 +237,7 @@ fn damaged_last_batch_is_not_treated_as_torn() {
         // If all three logs are damaged at once, no node has the lost content.
         (0..3).for_each(|id| damage_last_batch(&group, id, &all, is_random));
         let nodes = start(&group, &[0, 1, 2]);
-        let why = if is_random { "does not count" } else { "is damaged at every node that has it" };
+        let why = if is_random { "is not counted" } else { "is damaged at every node that has it" };
         nodes[0].await_errors(why);
         kill_all(nodes);
         let mut nodes = start(&group, &[1, 2]);
@@ -268,7 +268,7 @@ pub fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn older_backup_of_node_does_not_count() {
+fn restored_older_backup_does_not_count() {
     let (group, _) = killed_group(Carrier::TcpWithKey, 30);
     let data = group.place.path().join("data-0");
     let backup = group.place.path().join("backup");
@@ -286,7 +286,7 @@ fn older_backup_of_node_does_not_count() {
     std::fs::remove_dir_all(&data).expect("a folder");
     std::fs::rename(&backup, &data).expect("a folder");
     let mut nodes = start(&group, &[0, 1]);
-    nodes[1].await_errors("node 0 does not count: it has less than others have seen of it");
+    nodes[1].await_errors("because its log is shorter than others have seen");
     nodes.extend(start(&group, &[2]));
     assert_whole(&group, nodes, &all, "two are as they were");
 }

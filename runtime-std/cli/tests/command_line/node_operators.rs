@@ -160,7 +160,7 @@ fn get(address: &str, path: &str) -> String {
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    /// Returns `None` if this process is not permitted to mount.
+    /// Mounts the file system. Returns `None` if this process is not permitted to mount.
     fn mount(path: std::path::PathBuf) -> Option<Self> {
         std::fs::create_dir(&path).expect("a folder");
         let mount = Command::new("mount")

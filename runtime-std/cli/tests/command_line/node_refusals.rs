@@ -99,7 +99,7 @@ fn nodes_with_different_files_name_each_other() {
 }
 
 #[test]
-fn single_node_of_two_names_missing_node() {
+fn waiting_nodes_name_the_missing_node() {
     let group = Group::of(Carrier::SharedMemory, 3);
     group.run("node", &short("0")).failed(5, &["1", "2"]);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
@@ -112,7 +112,7 @@ fn single_node_of_two_names_missing_node() {
 }
 
 #[test]
-fn minority_returns_while_majority_runs() {
+fn minority_can_return_while_majority_runs() {
     let group = Group::of(Carrier::TcpWithKey, 5);
     let mut nodes: Vec<_> = (0..5).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..50));
@@ -127,9 +127,9 @@ fn minority_returns_while_majority_runs() {
     group.await_same(&[0, 1, 2, 3, 4], 150);
 }
 
-/// Two folders, each with an example file: so the groups have the same name.
+/// Each of two folders has an example file, so the groups have the same name.
 #[test]
-fn group_in_another_folder_is_named_as_cause() {
+fn error_names_group_started_from_another_folder() {
     let (group, other) = (Group::of(Carrier::SharedMemory, 2), Group::without_file());
     let (here, there) = (group.place.path(), other.place.path());
     let mut first = group.place.command(&["node", "--config", "group.toml", "--id", "0"]);
@@ -148,7 +148,7 @@ fn group_in_another_folder_is_named_as_cause() {
 }
 
 #[test]
-fn node_id_belongs_to_one_process() {
+fn second_process_with_a_node_id_fails() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 2);
         let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();

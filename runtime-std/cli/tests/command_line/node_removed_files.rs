@@ -14,7 +14,7 @@ fn folder(group: &Group) -> PathBuf {
 }
 
 #[test]
-fn removed_folder_loses_no_member() {
+fn removing_group_folder_loses_no_member() {
     let group = Group::of(Carrier::SharedMemory, 5);
     let mut nodes: Vec<Node> = (0..5).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2, 3, 4]);
@@ -22,7 +22,7 @@ fn removed_folder_loses_no_member() {
     nodes.pop().expect("the last").kill();
     nodes[0].write(&lines(0, 0..20));
     group.await_same(&[0, 1, 2, 3], 20);
-    nodes[0].await_errors("they are made again");
+    nodes[0].await_errors("they are re-created");
     group.await_members(&[0, 1, 2, 3]);
     let status = String::from_utf8(group.run("status", &[]).output).expect("text");
     assert!(
@@ -48,7 +48,7 @@ fn removed_folder_loses_no_member() {
 }
 
 #[test]
-fn removed_files_are_recreated() {
+fn removed_group_files_are_recreated() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let nodes = [group.node(0, &[]), group.node(1, &[])];
     group.run("status", &[]);

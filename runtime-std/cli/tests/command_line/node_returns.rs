@@ -11,7 +11,7 @@ const ROUNDS: u64 = 16;
 /// When a node is admitted, it calls all members. One of them has just died, and its next process
 /// starts before the call times out.
 #[test]
-fn quick_restart_during_join_loses_no_other_node() {
+fn quick_restart_during_join_removes_no_other_node() {
     let group = Group::of(Carrier::TcpWithKey, 4);
     group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"));
     let mut nodes: Vec<Option<Node>> = (0..3).map(|id| Some(group.node(id, &[]))).collect();

@@ -59,7 +59,7 @@ fn resident_kib(pid: u32) -> u64 {
 }
 
 #[test]
-fn unlisted_node_ids_cost_no_memory() {
+fn connections_with_unlisted_ids_use_no_memory() {
     const VISITS: u32 = 3000;
     const GROWTH_MAX_KIB: u64 = 24 << 10;
     let group = Group::of(Carrier::TcpWithKey, 3);
@@ -84,7 +84,7 @@ fn unlisted_node_ids_cost_no_memory() {
 }
 
 #[test]
-fn repeated_peer_connections_cost_bounded_memory() {
+fn repeated_peer_connections_use_bounded_memory() {
     const VISITS: u32 = 500;
     const GROWTH_MAX_KIB: u64 = 24 << 10;
     let group = Group::of(Carrier::TcpWithKey, 3);
@@ -106,7 +106,7 @@ fn repeated_peer_connections_cost_bounded_memory() {
 
 /// Traffic that is encrypted on the wire must not be in a file that other users can read.
 #[test]
-fn logs_of_keyed_group_are_private() {
+fn logs_of_group_with_key_are_private() {
     let group = Group::of(Carrier::TcpWithKey, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
@@ -140,7 +140,7 @@ fn scrape(metrics: SocketAddr) -> std::io::Result<String> {
 }
 
 #[test]
-fn silent_connections_keep_no_client_out() {
+fn silent_connections_do_not_block_clients() {
     const SILENT: usize = 150;
     let group = Group::of(Carrier::TcpWithKey, 3);
     let metrics = free_addresses(1).remove(0);
@@ -173,7 +173,7 @@ fn silent_connections_keep_no_client_out() {
     group.await_same(&[0, 1, 2], 10);
 }
 
-/// Returns whether the other end still holds a connection open.
+/// Returns whether the peer still holds a connection open.
 fn is_open(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).expect("set");
     loop {

@@ -122,7 +122,7 @@ fn nodes_that_leave_together_can_restart() {
 
 /// DUR-12: earlier versions promised a view without members, and decided on it at the next start.
 #[test]
-fn stored_empty_view_blocks_no_start() {
+fn stored_empty_view_does_not_prevent_restart() {
     for (is_decided, order) in [(false, [2, 0, 1]), (true, [0, 1, 2]), (true, [1, 2, 0])] {
         let group = logged_group(Carrier::SharedMemory, 3);
         let mut nodes = start(&group, &[0, 1, 2]);
@@ -166,7 +166,7 @@ fn stored_empty_view_blocks_no_start() {
 /// A failure must be reported as in a running group. Otherwise, the node would silently retry
 /// forever.
 #[test]
-fn disk_that_fails_during_restart_ends_node() {
+fn node_exits_if_disk_fails_during_restart() {
     for carrier in Carrier::ALL {
         let group = logged_group(carrier, 3);
         let mut nodes = start(&group, &[0, 1, 2]);
@@ -211,7 +211,7 @@ fn disk_that_fails_during_restart_ends_node() {
 }
 
 #[test]
-fn five_nodes_restart_and_one_comes_later() {
+fn group_restarts_before_its_fifth_node_returns() {
     let group = logged_group(Carrier::TcpWithKey, 5);
     let mut nodes = start(&group, &[0, 1, 2, 3, 4]);
     group.await_members(&[0, 1, 2, 3, 4]);
@@ -237,7 +237,7 @@ fn restart_with_less_continues_without_missing_nodes() {
     write_under_load(&mut nodes, 0);
     kill_all(nodes);
     let alone = durable_node(&group, 1, &[]);
-    alone.await_errors("waiting for 0, 2: most of its members are needed");
+    alone.await_errors("waiting for 0, 2: a majority of its members is needed");
     alone.kill();
     let mut nodes = vec![(1, durable_node(&group, 1, &["--restart-with-less"]))];
     group.await_members(&[1]);
@@ -286,7 +286,7 @@ enum Formed {
 /// Found by `runtime-std/lab/power`: one node knew that the first view was decided, and the others,
 /// which did not, were treated as new nodes.
 #[test]
-fn power_cut_during_forming_loses_no_group() {
+fn group_survives_power_loss_while_forming() {
     use Formed::{Decided, Noted, Nothing};
     for (carrier, found, pause_ms) in [
         (Carrier::SharedMemory, [Decided, Noted, Noted], 0),

@@ -7,7 +7,7 @@ use crate::support::free_addresses;
 use crate::support::group::{Carrier, Group, Node, lines};
 
 #[test]
-fn operator_without_key_needs_only_group_file() {
+fn operator_needs_only_group_file_without_key() {
     let group = Group::without_file();
     let mut text =
         "name = \"log\"\nfabric = \"tcp\"\nheartbeat_ms = 20\nfailure_timeout_ms = 3000\n"

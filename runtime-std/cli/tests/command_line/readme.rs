@@ -273,7 +273,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
 }
 
 #[test]
-fn commands_of_readme_and_guide_run() {
+fn commands_in_readme_and_guide_succeed() {
     let mut commands = 0;
     for (page, text) in pages() {
         println!("{}", page.display());
@@ -304,7 +304,7 @@ fn commands_of_readme_and_guide_run() {
 /// Runs the commands of the README's quick start, kills all nodes, and runs the same commands
 /// again.
 #[test]
-fn quick_start_lines_survive_kill_of_all() {
+fn quick_start_messages_survive_killing_all_nodes() {
     let text = std::fs::read_to_string(root().join("README.md")).expect("the README");
     let blocks = blocks(&text).expect("all say how they run");
     let is_group = |block: &&Block| block.commands.iter().any(|line| line.contains("--log log-2"));
@@ -341,7 +341,7 @@ fn quick_start_lines_survive_kill_of_all() {
 }
 
 #[test]
-fn blocks_without_valid_comment_are_found() {
+fn code_blocks_without_valid_marker_are_rejected() {
     let error = blocks("text\n\n```sh\ntramontane demo\n```\n").expect_err("no comment");
     assert!(error.starts_with("line 3: "), "{error}");
     let of = |how: &str| {

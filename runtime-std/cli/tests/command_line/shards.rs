@@ -30,17 +30,17 @@ fn killed_leaders_return_by_reference_over_tcp() {
 }
 
 #[test]
-fn kills_under_load_by_reference_over_shared_memory() {
+fn shards_survive_kills_by_reference_over_shared_memory() {
     a_client_and_replicas_are_killed_under_load(&Overlay::with("shm", BY_REFERENCE));
 }
 
 #[test]
-fn kills_under_load_by_reference_over_tcp() {
+fn shards_survive_kills_by_reference_over_tcp() {
     a_client_and_replicas_are_killed_under_load(&Overlay::with("tcp", BY_REFERENCE));
 }
 
 #[test]
-fn mismatched_references_from_is_refused() {
+fn mismatched_references_from_option_is_refused() {
     let overlay = Overlay::new("shm");
     let names = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
     let mut replicas = names.map(|name| overlay.replica(name));
@@ -113,7 +113,7 @@ fn shards_refuse_device_options_without_rdma() {
 }
 
 #[test]
-fn too_long_line_is_refused_by_number() {
+fn error_names_number_of_too_long_line() {
     let overlay = Overlay::new("shm");
     let names = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
     let _replicas = names.map(|name| overlay.replica(name));

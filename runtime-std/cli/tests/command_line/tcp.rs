@@ -27,7 +27,7 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn tcp_demo_delivers_the_same_everywhere() {
+fn tcp_demo_delivers_identically_at_all_members() {
     let place = Place::new();
     let output = place.run(&["demo", "--fabric", "tcp", "--nodes", "3", "--json"]).succeeded();
     let report: Value = serde_json::from_slice(&output).expect("JSON");
@@ -36,7 +36,7 @@ fn tcp_demo_delivers_the_same_everywhere() {
 }
 
 #[test]
-fn merge_is_the_same_with_and_without_key() {
+fn merged_output_does_not_depend_on_the_key() {
     let place = Place::new();
     let key = key(&place, "7f");
     for more in [&[][..], &["--key-file", &key], &["--window", "4"]] {

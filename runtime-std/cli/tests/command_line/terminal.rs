@@ -6,7 +6,7 @@ use crate::support::terminal::{
 };
 
 #[test]
-fn interrupted_demo_leaves_no_bar() {
+fn interrupted_demo_clears_its_progress_bar() {
     let place = Place::new();
     let shown = on_terminal(&place, "demo --nodes 2 --repeat 100000");
     await_shown(&shown, "messages delivered");
@@ -14,6 +14,6 @@ fn interrupted_demo_leaves_no_bar() {
 }
 
 #[test]
-fn tables_fit_the_terminal() {
+fn printed_tables_fit_the_terminal() {
     assert_tables_fit(&["demo", "layout --nodes 16"]);
 }

@@ -93,7 +93,7 @@ fn missing_device_is_reported_with_remedy() {
 }
 
 #[test]
-fn network_members_need_addresses() {
+fn members_on_a_network_require_addresses() {
     let place = Place::new();
     let cast = |more: &[&str]| place.run(&[&["cast", "--id", "0"], more].concat());
     cast(&["--fabric", "verbs"]).failed(2, &["--addresses is missing"]);
@@ -108,7 +108,7 @@ fn network_members_need_addresses() {
 }
 
 #[test]
-fn options_for_other_fabrics_are_refused() {
+fn options_of_another_fabric_are_refused() {
     let place = Place::new();
     let cast = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];
     for option in
@@ -175,7 +175,7 @@ fn help_has_examples_and_the_exit_statuses() {
 
 /// Covers every combination of RDMA with a key.
 #[test]
-fn rdma_with_key_needs_allow_clear() {
+fn rdma_with_key_requires_allow_clear() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     let key = place.file("key", "ab".repeat(32).as_bytes());

@@ -56,7 +56,7 @@ fn running(place: &Place, count: usize) -> Vec<Process> {
 }
 
 #[test]
-fn rdma_members_write_the_same_merge() {
+fn rdma_members_print_the_same_merged_output() {
     let place = Place::new();
     let addresses = free_addresses(3).join(",");
     let key = key(&place, "key", "a", 0o600);
@@ -80,7 +80,7 @@ fn rdma_members_write_the_same_merge() {
 }
 
 #[test]
-fn mismatched_readable_and_malformed_keys_are_refused() {
+fn unusable_key_file_is_refused_over_rdma() {
     let place = Place::new();
     let (one, other) = (key(&place, "one", "a", 0o600), key(&place, "other", "b", 0o600));
     let addresses_of_two = free_addresses(2).join(",");
@@ -130,9 +130,11 @@ fn error_names_unusable_rdma_address() {
     let taken = taken.local_addr().map(|address| (taken, address)).expect("an address");
     let own = format!("{},{}", taken.1, free_addresses(1).join(","));
     cast(&place, &own, 0, &[]).wait().failed(5, &[&taken.1.to_string(), "in use"]);
-    cast(&place, "192.0.2.1:7000,127.0.0.1:7001", 0, &["--allow-clear"])
-        .wait()
-        .failed(2, &["192.0.2.1"]);
+    // A warning that no device has this address precedes the error.
+    let mut foreign = cast(&place, "192.0.2.1:7000,127.0.0.1:7001", 0, &["--allow-clear"]).wait();
+    let errors = foreign.errors.split_inclusive('\n').filter(|line| !line.contains(" WARN "));
+    foreign.errors = errors.collect();
+    foreign.failed(2, &["192.0.2.1"]);
     cast(&place, "no.such.host.invalid:1,127.0.0.1:7001", 0, &[])
         .wait()
         .failed(2, &["no.such.host.invalid"]);
@@ -212,7 +214,7 @@ fn survivors_name_killed_rdma_member() {
 }
 
 #[test]
-fn rdma_demo_that_loses_member_leaves_nothing() {
+fn rdma_demo_cleans_up_after_member_loss() {
     let place = Place::new();
     let mut demo =
         place.start(&["demo", "--fabric", "verbs", "--nodes", "3", "--repeat", "1000000"]);
@@ -230,11 +232,11 @@ fn device_list_reports_the_chosen_device() {
     let place = Place::new();
     let text = String::from_utf8(place.run(&["verbs", "devices"]).succeeded()).expect("text");
     for words in [
-        "RoCE in software",
+        "software RoCE",
         "order between writes: yes",
         "uses rxe0 port 1 GID 1",
         "only device",
-        "given up",
+        "declared lost",
     ] {
         assert!(text.contains(words), "{words:?} is not in {text}");
     }

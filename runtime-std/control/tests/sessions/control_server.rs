@@ -29,7 +29,7 @@ fn everywhere(
 }
 
 #[test]
-fn admitted_client_is_handed_over_with_identities() {
+fn server_passes_admitted_client_to_its_callback() {
     everywhere(|address, key, listener| {
         let (server, clients) = server(listener, key.clone());
         assert_eq!(*server.address(), address);
@@ -58,7 +58,7 @@ fn admitted_client_is_handed_over_with_identities() {
 }
 
 #[test]
-fn each_refusal_reaches_the_other_end() {
+fn refused_client_learns_the_exact_reason() {
     everywhere(|address, own_key, listener| {
         let (_server, clients) = server(listener, own_key.clone());
         let refusal =
@@ -98,7 +98,7 @@ fn each_refusal_reaches_the_other_end() {
 }
 
 #[test]
-fn meeting_member_learns_that_the_group_runs() {
+fn starting_member_learns_that_group_is_running() {
     everywhere(|address, key, listener| {
         let (_server, clients) = server(listener, key.clone());
         let (mut parts, mut listeners) = group(2, key);
@@ -184,7 +184,7 @@ fn listener_serves_the_meeting_then_the_control_server() {
 }
 
 #[test]
-fn missing_listener_is_reported_and_waits_are_bounded() {
+fn missing_listener_is_reported_within_time_limit() {
     everywhere(|address, key, listener| {
         // The listener is bound, but no connection is accepted.
         let error = open_session(&address, &operator(), key.as_ref(), Purpose::Ask, SHORT, &NEVER);
@@ -202,7 +202,7 @@ fn missing_listener_is_reported_and_waits_are_bounded() {
 }
 
 #[test]
-fn dropped_server_ends_only_its_callbacks_sessions() {
+fn dropped_server_ends_sessions_of_its_callbacks() {
     everywhere(|address, key, listener| {
         let (sender, kept) = channel();
         let (ended, endings) = channel();
@@ -232,7 +232,7 @@ fn dropped_server_ends_only_its_callbacks_sessions() {
 }
 
 #[test]
-fn tcp_session_becomes_a_clean_stream() {
+fn tcp_session_can_become_a_plain_stream() {
     everywhere(|address, key, listener| {
         let (_server, clients) = server(listener, key.clone());
         let mut opened = go(&address, identity(11), key.as_ref(), Purpose::Peer).expect("let in");
@@ -253,7 +253,7 @@ fn tcp_session_becomes_a_clean_stream() {
 }
 
 #[test]
-fn unix_socket_ranks_match_the_meeting() {
+fn ranks_over_unix_sockets_match_the_meeting() {
     let folder = tempfile::tempdir().expect("a folder");
     let (parts, listeners) = group_at(listeners(3, Some(&folder)), None);
     assert_eq!(parts[2].own, Rank(2));

@@ -103,7 +103,7 @@ fn oversized_stream_is_refused_and_its_sender_stops() {
 }
 
 #[test]
-fn end_dying_in_the_middle_is_detected() {
+fn peer_dying_during_a_stream_is_detected() {
     everywhere(|Pair { mut here, mut there, .. }| {
         let part = [&[0], &content(MESSAGE_MAX)[1..]].concat();
         here.send(&part, LONG).expect("taken");
@@ -121,7 +121,7 @@ fn end_dying_in_the_middle_is_detected() {
 }
 
 #[test]
-fn stalled_end_is_not_awaited_forever() {
+fn wait_for_stalled_peer_is_bounded() {
     everywhere(|Pair { mut here, mut there, .. }| {
         let error =
             there.receive_stream(&mut Vec::new(), u64::MAX, BRIEF).expect_err("nothing comes");
@@ -151,7 +151,7 @@ fn failing_source_is_reported_and_the_session_continues() {
 }
 
 #[test]
-fn unwritable_stream_ends_the_session() {
+fn failure_to_write_stream_ends_session() {
     everywhere(|Pair { mut here, mut there, .. }| {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
@@ -166,7 +166,7 @@ fn unwritable_stream_ends_the_session() {
 }
 
 #[test]
-fn messages_outside_the_stream_are_refused() {
+fn message_that_violates_stream_protocol_is_refused() {
     for message in [&[][..], &[0, 1, 2], &[3], &[9; 100]] {
         everywhere(|Pair { mut here, mut there, .. }| {
             here.send(message, LONG).expect("taken");

@@ -8,7 +8,7 @@ use tramontane_control::{Address, Listener, MESSAGE_MAX, Mesh, MeshError, MeshOp
 use tramontane_core::ids::NodeId;
 
 #[test]
-fn members_exchange_with_and_without_a_key() {
+fn members_exchange_messages_with_or_without_key() {
     for key in [None, key(1)] {
         for members in [1, 2, 5] {
             let talking: Vec<_> = joined(members, key.clone())
@@ -55,7 +55,7 @@ fn overlong_messages_are_refused() {
 }
 
 #[test]
-fn late_member_is_awaited() {
+fn meeting_waits_for_a_late_member() {
     let (parts, listeners) = group(3, key(1));
     let joining: Vec<_> = parts
         .into_iter()
@@ -131,7 +131,7 @@ fn member_that_died_while_starting_can_restart() {
 }
 
 #[test]
-fn wait_can_be_cancelled() {
+fn meeting_wait_can_be_cancelled() {
     let cancel = AtomicBool::new(false);
     let (parts, mut listeners) = group(2, None);
     let started = Instant::now();

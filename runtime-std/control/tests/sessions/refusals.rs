@@ -11,7 +11,7 @@ use tramontane_control::{MeshError, Refusal};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 #[test]
-fn both_ends_report_a_different_key() {
+fn both_ends_report_a_key_mismatch() {
     let (mut parts, listeners) = group(2, key(1));
     parts[1].key = key(2);
     // A different process may have a member's address, so both members keep trying until their time
@@ -46,7 +46,7 @@ fn both_ends_report_key_configured_on_only_one() {
 }
 
 #[test]
-fn both_ends_name_a_differing_configuration_or_view() {
+fn both_ends_report_mismatched_configuration_or_view() {
     let (mut parts, listeners) = group(2, key(1));
     parts[1].digest = 43;
     let others = [(NodeId(11), 43), (NodeId(10), DIGEST)];
@@ -123,7 +123,7 @@ fn other_programs_and_versions_are_distinguished() {
 }
 
 #[test]
-fn immediate_errors_are_reported_immediately() {
+fn local_errors_are_reported_without_waiting() {
     let (parts, listeners) = group(2, None);
     let mut part = parts[0].clone();
     part.addresses[1] = SocketAddr::from(([192, 0, 2, 1], 9)).into();

@@ -59,7 +59,7 @@ fn socket_of_a_killed_process_is_replaced() {
 }
 
 #[test]
-fn only_one_process_takes_over_a_dead_socket() {
+fn only_one_process_replaces_a_dead_socket() {
     for round in 0..10 {
         let folder = tempfile::tempdir().expect("a folder");
         let address = address(&folder);
@@ -81,7 +81,7 @@ fn only_one_process_takes_over_a_dead_socket() {
 }
 
 #[test]
-fn socket_with_a_listener_is_in_use() {
+fn socket_with_a_listener_is_not_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     let _listener = Listener::bind(&address).expect("a socket");
@@ -123,7 +123,7 @@ fn socket_file_is_private_and_removed_with_listeners() {
 }
 
 #[test]
-fn another_listeners_socket_file_remains() {
+fn listener_keeps_another_listeners_socket_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     let first = Listener::bind(&address).expect("a socket");

@@ -201,7 +201,7 @@ fn by_hand(address: &Address) -> TcpStream {
 
 /// A host that loses power sends nothing, so its sessions must not last indefinitely.
 #[test]
-fn kernel_checks_silent_clients_with_keepalive() {
+fn keepalive_is_enabled_for_client_connections() {
     let (server, clients) = server(listener(), None);
     let opened = go(server.address(), identity(11), None, Purpose::Join).expect("let in");
     let client = clients.recv_timeout(LONG).expect("handed over");
@@ -214,7 +214,7 @@ fn kernel_checks_silent_clients_with_keepalive() {
 }
 
 #[test]
-fn fragmented_message_outlasts_read_timeouts() {
+fn fragmented_message_survives_read_timeouts() {
     let (server, clients) = server(listener(), None);
     let mut stream = by_hand(server.address());
     let mut session = clients.recv_timeout(LONG).expect("handed over").session;
@@ -231,7 +231,7 @@ fn fragmented_message_outlasts_read_timeouts() {
 }
 
 #[test]
-fn client_stopping_during_a_message_is_gone() {
+fn client_stalling_during_a_message_times_out() {
     let (server, clients) = server(listener(), None);
     let mut stream = by_hand(server.address());
     let mut session = clients.recv_timeout(LONG).expect("handed over").session;

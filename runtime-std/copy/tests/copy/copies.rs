@@ -1,6 +1,6 @@
-//! Shared parts of the tests of `tramontane-copy`: sources, destinations, and nodes.
+//! Helpers of the tests of `tramontane-copy`: sources, destinations, and nodes.
 
-// Each test program uses only some of these parts.
+// Each test program uses only some of these functions.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;

@@ -124,7 +124,7 @@ fn setuid_setgid_and_sticky_bits_are_removed() {
 }
 
 #[test]
-fn group_file_nodes_copy_between_hosts() {
+fn nodes_of_a_group_file_copy_files() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 3] = targets(&place);
@@ -148,14 +148,14 @@ fn group_file_nodes_copy_between_hosts() {
     let refused = |id: &str, rest: &[&str], words: &[&str]| {
         node(id, rest).wait().failed(2, words);
     };
-    refused("1", &["--to", "x"], &["node 1", "copies", "--from"]);
+    refused("1", &["--to", "x"], &["node 1", "sender", "--from"]);
     refused(
         "0",
         &files.iter().map(String::as_str).collect::<Vec<_>>(),
-        &["node 0", "receives", "--from"],
+        &["node 0", "receiver", "--from"],
     );
     refused("7", &["--to", "x"], &["7"]);
-    refused("0", &["--to", "x", "--fabric", "shm"], &["another way", "--fabric"]);
+    refused("0", &["--to", "x", "--fabric", "shm"], &["different fabric", "--fabric"]);
     refused("0", &["--to", "x", "--gid", "1"], &["--gid", "--fabric verbs"]);
 }
 

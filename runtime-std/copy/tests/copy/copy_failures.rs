@@ -130,9 +130,7 @@ fn changed_source_file_fails_copy_everywhere() {
         receivers[0].signal(Signal::CONT);
         root.wait().failed(3, &["large changed while it was copied"]);
         for (receiver, to) in receivers.into_iter().zip(&to) {
-            receiver
-                .wait()
-                .failed(3, &["the node that copies", "large changed while it was copied"]);
+            receiver.wait().failed(3, &["the sending node", "large changed while it was copied"]);
             assert_eq!(content(to).len(), 1, "nobody has it");
         }
     }
@@ -178,7 +176,7 @@ fn source_with_unpacked_files_is_refused() {
     node("0", &[&source.display().to_string()])
         .wait()
         .failed(3, &[".tramontane-copy", "is running"]);
-    receiver.wait().failed(3, &["the node that copies", ".tramontane-copy"]);
+    receiver.wait().failed(3, &["the sending node", ".tramontane-copy"]);
     assert_eq!(content(&source).len(), 2, "nothing came");
 }
 
@@ -226,7 +224,7 @@ fn failed_move_is_reported_and_leaves_no_files() {
 }
 
 #[test]
-fn local_failed_move_is_reported() {
+fn local_copy_reports_failed_move() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);

@@ -168,7 +168,7 @@ fn until_in_time(attempt: impl Fn(&Place) -> (Option<i32>, PathBuf), stopped: i3
 }
 
 #[test]
-fn receiver_stopped_late_does_not_hold_sender() {
+fn receiver_interrupted_late_does_not_block_sender() {
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let attempt = |place: &Place| {
             let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
@@ -196,7 +196,7 @@ fn receiver_stopped_late_does_not_hold_sender() {
 }
 
 #[test]
-fn stopped_local_receiver_does_not_hold_sender() {
+fn stopped_local_receiver_does_not_block_sender() {
     for fabric in ["shm", "tcp"] {
         let attempt = |place: &Place| {
             let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
@@ -269,7 +269,7 @@ fn members_without_majority_or_sender_keep_no_files() {
 }
 
 #[test]
-fn sender_and_only_receiver_name_each_other() {
+fn sender_and_single_receiver_name_each_other() {
     for is_sender in [true, false] {
         let mut hosts = Hosts::start_of(2);
         hosts.wait_for_data();

@@ -7,7 +7,7 @@ use crate::support::{Place, children_of, send, wait_for};
 use rustix::process::Signal;
 
 #[test]
-fn interrupted_copy_leaves_no_bar() {
+fn interrupted_copy_clears_its_progress_bar() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     let (file, to) = (folder.path().join("file"), folder.path().join("to"));

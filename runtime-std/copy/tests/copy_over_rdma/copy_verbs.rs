@@ -49,7 +49,7 @@ fn file_arrives_unchanged_over_rdma() {
 }
 
 #[test]
-fn tcp_group_file_nodes_copy_over_rdma() {
+fn nodes_of_tcp_group_file_copy_over_rdma() {
     let place = Place::new();
     let (path, content) = source(&place, BYTES);
     let [to]: [PathBuf; 1] = targets(&place);

@@ -20,7 +20,7 @@ pub(super) const EXAMPLES: &str =
   tramontane-dds gateway --domain flight.toml --id 0 --mirror Tracks=Raw,Ordered
       samples of Raw enter the order, and all of the order goes out to Ordered
   tramontane-dds gateway --domain flight.toml --id 1 --gateways 0,1 --mirror Tracks
-      takes over when node 0 is gone; node 0 must have the same --gateways
+      takes over if node 0 is lost; node 0 must have the same --gateways
   tramontane-dds gateway --domain flight.toml --id 0 --data /var/lib/gateway --mirror Records
       in a domain with logged topics: it recovers from its logs after a restart";
 
@@ -125,8 +125,12 @@ pub(super) fn run(arguments: &GatewayCommand) -> Result<(), Failure> {
     }
     for (topic, counts) in gateway.counts() {
         let MirrorCounts { entered, went_out, left_out } = counts;
-        writeln!(out, "{topic}: {entered} entered, {went_out} went out, {left_out} left out")
-            .map_err(|error| Failure::output(&error))?;
+        writeln!(
+            out,
+            "{topic}: {entered} samples entered, {went_out} were forwarded, {left_out} were \
+             dropped"
+        )
+        .map_err(|error| Failure::output(&error))?;
     }
     drop(gateway);
     participant.leave(LEAVE)?;

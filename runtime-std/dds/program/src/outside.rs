@@ -27,7 +27,7 @@ pub(super) struct OutsideOptions {
     /// The file with the group's key, for use with --to
     #[arg(long, value_name = "FILE", requires = "to")]
     key_file: Option<PathBuf>,
-    /// Allow unencrypted connections to other hosts; for use with --to and no key
+    /// Allow unencrypted connections to other hosts; for use with --to if there is no key
     #[arg(long, requires = "to", conflicts_with = "key_file")]
     allow_clear: bool,
     /// The name of this command in the status and the logs of the nodes, for use with --to: at most

@@ -107,8 +107,8 @@ pub(super) fn run(arguments: &SpyOptions) -> Result<(), Failure> {
         }
         if let Some(from) = reader.sample_lost_status().history_changed_from {
             let what = format_args!(
-                "the topic has lost samples that were printed, and its history has changed from \
-                 number {from} on"
+                "the topic has lost samples that were printed, and its history has changed, \
+                 starting with number {from}"
             );
             let advice = "discard the output from that number on, and start this command again";
             return Err(Failure::new(Status::Changed, what, advice));

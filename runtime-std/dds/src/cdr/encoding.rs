@@ -98,7 +98,7 @@ mod tests {
     /// RTPS 10.7: a string's length includes the terminating zero, and numbers are aligned to their
     /// size, counted from the beginning.
     #[test]
-    fn encoding_matches_the_standard() {
+    fn cdr_encoding_matches_the_standard() {
         let shape = Shape { color: "BLUE".into(), x: 34, weight: 1.0 };
         let expected = [
             5, 0, 0, 0, b'B', b'L', b'U', b'E', 0, 0, 0, 0, 34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0,

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_key_is_hashed_for_its_handle() {
+    fn handle_of_long_key_is_its_hash() {
         let handle = InstanceHandle::of_key(&0x0102_0304_u32).expect("plain");
         assert_eq!(handle.0[..6], [1, 2, 3, 4, 0, 0]);
         // The MD5 of "\0\0\0\x11" + "0123456789abcdef\0".
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_in_place() {
+    fn octet_sequence_is_decoded_without_copying() {
         let encoded = crate::cdr::encode(&Octets(vec![7; 5])).expect("plain");
         assert_eq!(encoded, [5, 0, 0, 0, 7, 7, 7, 7, 7]);
         let read: OctetsRef<'_> =

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_subgroup_has_its_publishers_and_subscribers() {
+    fn topic_subgroup_contains_its_publishers_and_subscribers() {
         let topics = vec![
             TopicDescription::new("a", "A").publishers([2]).subscribers([1, 3]),
             TopicDescription::new("b", "B").level(Level::Unordered),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_cover_every_shared_setting() {
+    fn domain_terms_cover_every_shared_setting() {
         let topic = || TopicDescription::new("a", "A");
         let terms = |topic| domain(vec![topic]).expect("well formed").terms();
         let others = [

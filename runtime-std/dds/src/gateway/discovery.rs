@@ -33,7 +33,7 @@ pub(super) fn marks_topic(domain: &str, topic: &str, writes: &str) -> String {
 pub struct Mismatch {
     /// The RTPS topic.
     pub topic: String,
-    /// Whether the end is a writer rather than a reader.
+    /// Whether this is a writer rather than a reader.
     pub is_writer: bool,
     /// The RTPS GUID in hexadecimal.
     pub guid: String,
@@ -79,7 +79,7 @@ impl Discovery {
         }
     }
 
-    /// Compares the ends of these topics from then on.
+    /// Begins to compare the writers and readers of these topics.
     pub(super) fn mirror(&mut self, names: Names) {
         self.mirrored.push(names);
     }
@@ -134,7 +134,7 @@ impl Discovery {
     }
 }
 
-/// Returns the differences between a writer or a reader and the gateway's end.
+/// Returns the differences between a remote writer or reader and its counterpart at the gateway.
 fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<String> {
     let mut why = Vec::new();
     if end.type_name != names.type_name {
@@ -168,7 +168,7 @@ fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<S
                     .to_owned(),
                 None,
             ),
-            other => (format!("its {other:?} is not the default; use the default"), None),
+            other => (format!("its policy {other:?} is not the default; use the default"), None),
         };
         why.push(reason);
         match alike {
@@ -179,7 +179,7 @@ fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<S
     why
 }
 
-/// Returns the first policy in which the writing end offers less than the reading end requests.
+/// Returns the first policy in which the writer offers less than the reader requests.
 fn failure(own: &QosPolicies, theirs: &QosPolicies, is_writer: bool) -> Option<QosPolicyId> {
     let (offered, requested) = if is_writer { (theirs, own) } else { (own, theirs) };
     offered.compliance_failure_wrt(requested)

@@ -46,7 +46,7 @@ pub(super) struct FromGroup {
     pub(super) cdr: Vec<u8>,
 }
 
-/// The next action.
+/// An action that the active gateway has to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     /// Write the sample in the group.
@@ -212,7 +212,7 @@ mod tests {
     #[derive(Debug)]
     struct World {
         order: Vec<FromGroup>,
-        /// The samples that gateways have written on RTPS.
+        /// The numbers of the samples that gateways have written on RTPS.
         out: Vec<u64>,
         written: BTreeMap<u8, u64>,
         gateways: Vec<Ledger>,
@@ -310,7 +310,7 @@ mod tests {
 
     /// Writers come and go, each with another GUID, and one of them writes all the time.
     #[test]
-    fn silent_writers_are_forgotten_beyond_bound() {
+    fn longest_silent_writers_are_forgotten_beyond_limit() {
         let writer = |number: usize| {
             let mut writer = [0; 16];
             writer[..8].copy_from_slice(&number.to_le_bytes());

@@ -20,7 +20,7 @@ use crate::writer::DataWriter;
 /// Maximum pause, after which the thread checks whether the view has changed.
 const REST: Duration = Duration::from_millis(5);
 
-/// How long a mirror that ends waits for reliable RTPS readers that are behind.
+/// Maximum time for which an ending mirror waits for reliable RTPS readers that lag behind.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 
 /// Number of samples forwarded between two checks of the view.
@@ -54,7 +54,7 @@ impl Tally {
         }
     }
 
-    /// Counts samples that are left out, and logs this less and less often.
+    /// Counts samples that are left out, and logs the total each time it has doubled.
     fn leave_out(&self, count: u64, why: &dyn std::fmt::Display) {
         let before = self.left_out.fetch_add(count, Ordering::Relaxed);
         let left_out = before + count;
@@ -134,7 +134,8 @@ impl Mirror {
             }
         }
         drop(self.reader);
-        // Other gateways count what went out as passed on, and do not write it again.
+        // Other gateways count the samples written on RTPS as passed on, and do not write them
+        // again.
         self.rtps.settle(SETTLE_MAX);
         Ok(())
     }

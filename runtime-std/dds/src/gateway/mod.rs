@@ -18,9 +18,9 @@
 //!
 //! # Limits
 //! - Topics must have no key: only a type could tell where the key is in a sample. Samples must be
-//!   plain CDR (XCDR1), least significant byte first. RTPS ends must be reliable, and must not
-//!   request samples from before their creation. Ends that do not match are listed
-//!   ([`Gateway::mismatches`]).
+//!   plain CDR (XCDR1), least significant byte first. RTPS writers and readers must be reliable,
+//!   and readers must not request samples from before their creation. Writers and readers that do
+//!   not match are listed ([`Gateway::mismatches`]).
 //! - A sample larger than the topic's `sample_max` is dropped and counted ([`Gateway::counts`]).
 //!   The size includes the padding with which its writer extends it to a multiple of four.
 //! - Samples that RTPS writers write while no gateway is running do not enter the order.
@@ -85,7 +85,7 @@ impl MirrorOptions {
     }
 }
 
-/// A gateway. Dropping it ends it.
+/// A running gateway. Dropping it stops the gateway.
 pub struct Gateway {
     options: GatewayOptions,
     rtps: rustdds::DomainParticipant,
@@ -140,7 +140,7 @@ impl Gateway {
         Ok(Self { options, rtps, discovery, ends: Arc::default(), mirrors: Vec::new() })
     }
 
-    /// Mirrors a topic from then on.
+    /// Begins to mirror a topic.
     ///
     /// # Errors
     /// [`DdsError`]: this node does not publish and subscribe to it, or RTPS refuses it.
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_of_a_library_thread_is_a_failure() {
+    fn panic_in_library_thread_fails_the_gateway() {
         let network = Some(std::net::Ipv4Addr::LOCALHOST.into());
         let options = GatewayOptions { network, rtps_domain: 87, gateways: vec![0] };
         let mut gateway = Gateway::open(options).expect("RTPS");

@@ -23,8 +23,8 @@ use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::wire::Origin;
 
-/// Maximum size, in bytes, of the samples that an end keeps for the other end, and the limits on
-/// their number.
+/// Maximum total size, in bytes, of the samples that an RTPS writer or reader keeps, and the limits
+/// on their number.
 const KEPT: (usize, usize, usize) = (64 << 20, 64, 4_096);
 
 /// The type of marks.
@@ -99,7 +99,7 @@ pub(super) enum Heard {
 type Reader = SimpleDataReader<Raw, AsBytes>;
 type Writer = DataWriter<Raw, AsBytes>;
 
-/// Both ends of a topic on RTPS.
+/// The reader and the writer of a mirrored topic on RTPS.
 ///
 /// Each outgoing sample is accompanied by a mark on another topic: the sample's number in the
 /// group's order. It is not attached to the sample, because RustDDS 0.15 corrupts fragmented
@@ -116,7 +116,8 @@ pub(super) struct RtpsTopic {
 }
 
 impl RtpsTopic {
-    /// Reads one topic and writes another or the same, on behalf of a topic of the domain `domain`.
+    /// Creates the RTPS side of a topic of `domain`, which reads one RTPS topic and writes another
+    /// or the same.
     pub(super) fn open(
         participant: &DomainParticipant,
         discovery: Arc<Mutex<Discovery>>,
@@ -196,11 +197,12 @@ impl RtpsTopic {
         Ok(true)
     }
 
-    /// Waits until all reliable readers have what was written, at most `timeout`.
+    /// Waits until all reliable readers have received what was written, for at most `timeout`.
     pub(super) fn settle(&self, timeout: Duration) {
         let until = Instant::now() + timeout;
         for writer in [&self.writer, &self.marks.2] {
-            // It fails only for a writer that is gone; then nobody waits for it.
+            // The wait fails only for a writer that no longer exists, and nobody waits for such a
+            // writer.
             let left = until.saturating_duration_since(Instant::now());
             let _ = writer.wait_for_acknowledgments(left);
         }

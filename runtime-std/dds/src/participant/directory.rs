@@ -21,7 +21,7 @@ pub(crate) struct HeldPlace {
     pub(crate) created_in: u64,
     /// The participant that created the topic.
     pub(crate) creator: u32,
-    /// Whether the topic has been deleted and a view is still to close its place.
+    /// Whether the topic has been deleted, although no view has closed its place yet.
     pub(crate) ends: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Refusal {
          remove it from the description instead"
     )]
     Declared(String),
-    #[error("there is no topic \"{0}\"")]
+    #[error("there is no topic \"{0}\"; check the name")]
     Unknown(String),
 }
 
@@ -219,7 +219,7 @@ impl Directory {
         self.declared.len() + place
     }
 
-    /// Returns the place of an index, unless it belongs to the description's topics.
+    /// Returns the place that has an index, unless the index belongs to the description's topics.
     pub(crate) fn place_of(&self, index: usize) -> Option<usize> {
         index.checked_sub(self.declared.len()).filter(|place| *place < self.places.len())
     }

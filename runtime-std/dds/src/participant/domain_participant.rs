@@ -311,7 +311,7 @@ impl Host for DomainParticipant {
         let log = self.running()?.log_reader(Domain::subgroup_of(topic), before);
         log.map(LogSource::Own).ok_or_else(|| {
             DdsError::PreconditionNotMet(format!(
-                "node {} has no log of topic \"{}\"",
+                "node {} has no log of topic \"{}\"; read it at a node that has one",
                 self.node, described.name
             ))
         })

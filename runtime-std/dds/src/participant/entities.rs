@@ -111,7 +111,7 @@ pub(super) fn create_reader_from<T: TypeSupport>(
     let before = first.saturating_sub(1);
     if before > so_far {
         return Err(DdsError::PreconditionNotMet(format!(
-            "topic \"{}\" has only {so_far} messages so far; begin with one of them",
+            "topic \"{}\" has only {so_far} messages so far; begin at one of them",
             topic.name
         )));
     }

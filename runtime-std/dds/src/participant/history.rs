@@ -53,7 +53,7 @@ enum SourceEnd {
     Unreadable(String),
 }
 
-/// The part of the log that has been read.
+/// A reader that is catching up from a log, and the source from which the log is read.
 pub(super) struct History {
     shared: Arc<Shared>,
     topic: usize,

@@ -91,7 +91,7 @@ impl Shared {
         SubscriptionHandle { participant: self.own, reader }
     }
 
-    /// Calls `body` with a topic. Listeners may be called in it.
+    /// Calls `body` with a topic. Listeners may be called in the process.
     pub(crate) fn with_topic<R>(
         &self,
         topic: usize,
@@ -164,7 +164,7 @@ impl Shared {
 
 impl Shared {
     /// Keeps the places of topics created at run time, if that is this participant's task. Returns
-    /// `true` if a message could not be sent and must be retried.
+    /// `true` if a message could not be sent, so that the call must be repeated.
     fn keep_places(&self) -> bool {
         let Some((reserved, discovery)) = self.keeping.get() else { return false };
         let words = self.known.lock().keep(reserved);

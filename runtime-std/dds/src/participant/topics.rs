@@ -193,7 +193,7 @@ impl Known {
         closed
     }
 
-    /// Does the keeper's part: requests from the group what the places need, and returns the
+    /// Does the keeper's work: asks the group for the views that the places need, and returns the
     /// messages to send.
     pub(super) fn keep(&mut self, reserved: &ReservedSubgroups) -> Vec<Word> {
         if !self.is_keeper {

@@ -99,7 +99,7 @@ impl Voice {
             (_, Committed::Line(receipt)) => {
                 receipt.wait(timeout).map_err(|error| not_published(error, timeout))
             }
-            // A voice creates only one kind.
+            // A voice creates messages of one kind only, so this case does not occur.
             (Self::Client(_), Committed::Slot(_)) => Ok(()),
         }
     }

@@ -60,8 +60,8 @@ impl Shared {
 
     fn hear_delete(&self, message: &Message<'_>, request: u64, name: &str) {
         let deleted = self.known.lock().directory.delete(name);
-        // In this order, because a thread that creates a writer checks the directory after the
-        // writer is registered in discovery.
+        // The directory is changed before the writers are stopped, because a thread that creates a
+        // writer checks the directory after the writer is registered in discovery.
         if let Ok((index, generation)) = deleted {
             upcall(|| lock(&self.discovery).stop_writers(index, generation));
         }

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_offer_is_bounded_by_topic_level() {
+    fn writer_cannot_offer_more_than_topic_level() {
         let levels = [Level::Unordered, Level::Atomic, Level::Volatile, Level::Logged];
         for (own, at) in levels.iter().zip(0..) {
             for (wanted, above) in levels.iter().zip(0..) {

@@ -119,7 +119,7 @@ impl ReaderCache {
         self.forget_if_over(info.instance_handle);
     }
 
-    /// Like [`Self::lacks_room`], after removing expired samples.
+    /// Returns the same as [`Self::lacks_room`], after removing expired samples.
     pub(crate) fn lacks_room_at(&mut self, handle: InstanceHandle, now: Now) -> bool {
         self.forget_expired(now.wall);
         self.lacks_room(handle).is_some()

@@ -8,14 +8,14 @@ use crate::status::StatusMask;
 use crate::sync::lock;
 use crate::waitset::{Bell, Condition};
 
-/// True while the selection has samples.
+/// A condition that is true while the selection has samples.
 #[derive(Debug)]
 pub(super) struct ReadCondition {
     pub(super) reader: SharedReader,
     pub(super) selection: Selection,
 }
 
-/// True while a status has changed.
+/// A condition that is true while one of the enabled statuses has changed.
 #[derive(Debug)]
 pub(super) struct ReaderStatusCondition {
     pub(super) reader: SharedReader,

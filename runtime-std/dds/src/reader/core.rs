@@ -26,7 +26,7 @@ use crate::topic::Incoming;
 use crate::waitset::Bells;
 use crate::wire::Kind;
 
-/// All statuses of a reader.
+/// The statuses of a reader.
 #[derive(Debug, Default)]
 pub(super) struct Statuses {
     pub(super) changed: StatusMask,
@@ -38,7 +38,7 @@ pub(super) struct Statuses {
     pub(super) liveliness: LivelinessChangedStatus,
 }
 
-/// The shared part of a reader.
+/// The part of a reader that its threads share.
 pub(crate) struct ReaderCore {
     pub(crate) handle: SubscriptionHandle,
     pub(crate) qos: ReaderQos,
@@ -299,7 +299,7 @@ impl ReaderCore {
     }
 
     pub(crate) fn select(&self, selection: &Selection, takes: bool) -> Vec<Selected> {
-        // Cleared before the check, because a later arrival sets the status again.
+        // The status is cleared before the check, because a later arrival sets it again.
         lock(&self.statuses).changed.remove(StatusMask::DATA_AVAILABLE);
         let selected = lock(&self.cache).select(selection, takes, Now::read());
         if takes {

@@ -46,7 +46,7 @@ pub trait DataReaderListener<T: TypeSupport>: Send {
     fn on_liveliness_changed(&mut self, status: &LivelinessChangedStatus) {}
 }
 
-/// A listener together with its reader's type.
+/// A listener together with the sample type of its reader.
 pub(super) struct Typed<T: TypeSupport, L> {
     pub(super) listener: L,
     pub(super) reader: Weak<ReaderCore>,

@@ -3,7 +3,7 @@
 use super::info::{InstanceStates, SampleStates, ViewStates};
 use crate::cdr::InstanceHandle;
 
-/// A selection of samples by their states, as for DDS's read and take. The default selects all
+/// A selection of samples by their states, for DDS's read and take. The default selects all
 /// samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {

@@ -48,7 +48,8 @@ impl TopicState {
         }
     }
 
-    /// Moves here the readers of a topic read from the log, which has come as far as this one.
+    /// Takes over the readers of a topic that was read from the log, once that topic has come as
+    /// far as this one.
     pub(crate) fn take_readers_of(&mut self, told: &mut Self, now: Now) {
         let known: Vec<PublicationHandle> = told.writers.iter().map(|of| of.handle).collect();
         for gone in known.into_iter().filter(|handle| self.writers.get(*handle).is_none()) {
@@ -91,7 +92,7 @@ mod tests {
         history.tell(&said(1, Kind::Data, 4, 1, &[0; 4]));
         assert_eq!(history.given, [(6, handle(0), 9), (7, handle(1), 4)]);
         // The same happens in the middle, and the loss is counted only once: after a gap, the
-        // writers' numbers say nothing about it.
+        // writers' numbers do not reveal it again.
         history.topic.skip_to(17);
         history.tell(&said(0, Kind::Data, 12, 1, &[0; 4]));
         assert_eq!(history.reader.lost_count(), 13);

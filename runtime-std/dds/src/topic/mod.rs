@@ -1,4 +1,4 @@
-//! Topics, as a member sees them.
+//! Topics, as a member knows them.
 //!
 //! | file | subject |
 //! |---|---|

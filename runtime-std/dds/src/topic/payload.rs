@@ -18,7 +18,7 @@ pub(crate) struct Payloads {
 }
 
 impl Payloads {
-    /// Copies these bytes.
+    /// Copies bytes into a payload.
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> Arc<Payload> {
         let mut payload = self.spare.pop().unwrap_or_default();
         if let Some(free) = Arc::get_mut(&mut payload) {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_value_is_copied_once() {
+    fn kept_payload_is_copied_only_once() {
         let mut payloads = Payloads::default();
         let mut incoming = Incoming::new(&[5; 3], &mut payloads);
         let (one, other) = (incoming.keep(), incoming.keep());

@@ -1,5 +1,5 @@
-//! The last messages of a topic, kept while readers catch up from its log: because the most recent
-//! ones may not be on disk yet.
+//! The last messages of a topic, kept while readers catch up from its log, because the most recent
+//! messages may not be on disk yet.
 //!
 //! # Invariants
 //! - The tail has all messages after number `before`, up to the topic's latest.
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn tail_keeps_bounded_messages_for_readers_catching_up() {
+    fn tail_keeps_bounded_messages_for_late_readers() {
         let mut side = Side::new(1);
         side.tell(&announced(0));
         assert_eq!((count(&side, 0), count(&side, 1)), (None, Some(0)));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn takeover_clears_the_tail() {
+    fn state_restore_clears_the_tail() {
         let (mut member, mut outside) = (Side::new(1), Side::new(1));
         outside.topic.reader_comes();
         member.tell(&announced(0));

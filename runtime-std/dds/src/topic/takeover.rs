@@ -106,7 +106,7 @@ mod tests {
         /// each message once, in order, or learns that the message is lost. Afterwards, it keeps
         /// the same samples as a member.
         #[test]
-        fn missed_samples_arrive_once_or_count_as_lost(
+        fn missed_samples_arrive_once_or_are_reported_lost(
             deeds in prop::collection::vec((0..WRITERS, 0..3_u8, prop::bool::weighted(0.6)), 1..80),
             depth in 1..4_usize,
         ) {
@@ -161,7 +161,7 @@ mod tests {
     /// The members were lost at once, and with them some messages seen here. By now, the topic may
     /// have more messages than were seen, or fewer.
     #[test]
-    fn changed_history_is_read_from_first_changed_message() {
+    fn reader_restarts_at_first_changed_message() {
         for writes in [3, 9] {
             let (mut before, mut outside) = (Side::new(9), Side::new(9));
             before.tell(&announced(0));
@@ -184,7 +184,7 @@ mod tests {
 
     /// A place has several topics in succession, and messages of an earlier topic may arrive late.
     #[test]
-    fn messages_of_previous_topic_are_ignored() {
+    fn messages_of_earlier_topic_are_ignored() {
         let qos = encode_writer(&WriterQos::of(Level::Volatile)).expect("plain");
         let mut outside = Side::new(1);
         outside.tell(&said(0, Kind::Announce, 0, 7, &qos));

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn number_gaps_are_counted_per_writer() {
+    fn sequence_number_gaps_are_counted_per_writer() {
         let mut writers = KnownWriters::default();
         for writer in 0..2 {
             writers.add(handle(0, writer), WriterQos::default(), 0, ms(0));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn participant_liveliness_covers_all_its_manual_writers() {
+    fn participant_liveliness_covers_all_manual_writers() {
         let kinds = [
             (LivelinessKind::ManualByParticipant, [handle(1, 0)]),
             (LivelinessKind::ManualByTopic, [handle(0, 1)]),

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn announced_policies_round_trip_and_fit() {
+    fn announced_policies_round_trip_within_size_limit() {
         let qos = WriterQos {
             liveliness: Liveliness {
                 kind: LivelinessKind::ManualByTopic,

@@ -7,7 +7,7 @@ use crate::status::StatusMask;
 use crate::sync::lock;
 use crate::waitset::{Bell, Condition};
 
-/// True while a status has changed.
+/// A condition that is true while one of the enabled statuses has changed.
 #[derive(Debug)]
 pub(super) struct WriterStatusCondition {
     pub(super) writer: Arc<WriterCore>,

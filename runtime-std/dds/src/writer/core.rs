@@ -16,7 +16,7 @@ use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::time::{INFINITE, Now, missed};
 use crate::waitset::Bells;
 
-/// All statuses of a writer.
+/// The statuses of a writer.
 #[derive(Debug, Default)]
 pub(super) struct Statuses {
     pub(super) changed: StatusMask,
@@ -37,7 +37,7 @@ struct Dues {
     is_silent: bool,
 }
 
-/// The shared part of a writer.
+/// The part of a writer that its threads share.
 pub(crate) struct WriterCore {
     pub(crate) handle: PublicationHandle,
     /// The topic's index and generation.

@@ -104,7 +104,7 @@ impl<T: TypeSupport> DataWriter<T> {
         self.end_instance(Kind::Dispose, key)
     }
 
-    /// Unregisters an instancethat this writer will no longer write. Also disposes of the instance
+    /// Unregisters an instance that this writer will no longer write. Also disposes of the instance
     /// if the writer's policies say so (`autodispose_unregistered_instances`).
     ///
     /// # Errors

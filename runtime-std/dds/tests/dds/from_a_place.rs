@@ -56,7 +56,7 @@ fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::Range
     }
 }
 
-/// Returns the number of each sample in the order, and its value.
+/// Returns each sample's number in the order, and its value.
 fn given(reader: &DataReader<Track>, count: usize) -> Vec<(u64, Track)> {
     let values = take_values(reader, count);
     values.iter().map(|sample| (sample.info.ordinal, sample.data().expect("a track"))).collect()
@@ -72,7 +72,7 @@ fn differing<T: PartialEq + Clone>(one: &[T], other: &[T]) -> Option<(usize, T, 
 /// The reader begins in the middle while others write: each sample arrives once, up to the current
 /// one and beyond.
 #[test]
-fn readers_begin_anywhere_while_samples_are_written() {
+fn reader_can_begin_anywhere_during_writes() {
     const COUNT: u64 = 400;
     for (carrier, clients) in CARRIERS.into_iter().zip([false, true]) {
         let place = Place::new(2, [topic().clients(clients)]).over(carrier);
@@ -211,7 +211,7 @@ fn reader_without_a_log_is_refused() {
 /// The reader is deleted while it catches up: the writer learns of the deletion, and the reader's
 /// thread ends.
 #[test]
-fn reader_deleted_while_catching_up_is_gone() {
+fn reader_deleted_while_catching_up_is_unmatched() {
     let place = Place::new(1, [topic()]);
     let member = place.join(0);
     let mut writer = writer(&member);

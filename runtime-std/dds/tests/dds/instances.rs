@@ -31,7 +31,7 @@ fn next(reader: &DataReader<Track>) -> SampleInfo {
 }
 
 #[test]
-fn instance_is_alive_while_a_writer_has_it() {
+fn instance_is_alive_while_a_writer_registers_it() {
     // Two of three members continue when one is lost.
     let place = place(3);
     let mut participants = place.join_all(0..3);
@@ -63,7 +63,7 @@ fn instance_is_alive_while_a_writer_has_it() {
 }
 
 #[test]
-fn unregistering_disposes_if_policy_says_so() {
+fn unregistering_disposes_instance_if_autodispose_is_on() {
     let place = place(1);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");
@@ -90,7 +90,7 @@ fn unregistering_disposes_if_policy_says_so() {
 }
 
 #[test]
-fn disposed_instance_revives_in_next_generation() {
+fn rewritten_instance_has_a_new_generation() {
     let place = place(1);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");

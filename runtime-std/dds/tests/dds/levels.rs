@@ -65,7 +65,7 @@ fn readers_see_all_writers_in_one_order() {
                     writer.write(&track(7, number)).expect("room");
                 }
                 writer.wait_for_acknowledgments(PATIENCE).expect("all have it");
-                // The end of the member is reported too, because the others continue.
+                // The member's end is reported too, because the others continue.
                 until("all came", || {
                     let notes = own.status();
                     notes.view == 1
@@ -272,7 +272,7 @@ fn full_keep_all_reader_delays_then_rejects() {
 }
 
 #[test]
-fn listeners_may_write_but_not_wait() {
+fn listener_may_write_but_not_wait() {
     let answers = TopicDescription::new("Answers", "Track").sample_max(256);
     let place = Place::new(1, [topic(Level::Atomic), answers]);
     let own = place.join(0);

@@ -193,7 +193,7 @@ fn external_policy_mismatch_is_reported_at_both_ends() {
 
 /// When a writer, a reader or a participant is deleted, all others notice.
 #[test]
-fn departed_external_participant_is_gone_everywhere() {
+fn deleted_external_entities_are_unmatched_everywhere() {
     let place = Place::new(2, [topic(Level::Atomic)]);
     let members = place.join_all(0..2);
     let tracks = members[0].topic::<Track>(TOPIC).expect("a topic");

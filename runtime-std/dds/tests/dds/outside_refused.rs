@@ -24,7 +24,7 @@ fn told<T>(outcome: Result<T, DdsError>) -> String {
 }
 
 #[test]
-fn unavailable_external_requests_are_refused_by_name() {
+fn error_names_the_unavailable_external_request() {
     let inside = TopicDescription::new("Inside", "Octets");
     let mut place = Place::new(1, [topic().clients(true), inside]);
     place.domain = place.domain.with_places([TopicPlaces::new(1)]).expect("a domain");

@@ -38,7 +38,7 @@ pub fn track(aircraft: u32, number: u64) -> Track {
     Track { aircraft, number, note: format!("{aircraft}/{number}") }
 }
 
-/// A domain with a place of its own.
+/// A domain for tests, with folders of its own.
 pub struct Place {
     root: TempDir,
     /// Folders for logs and memberships, by node.

@@ -120,7 +120,7 @@ fn topic_is_created_deleted_and_recreated_by_views() {
 }
 
 #[test]
-fn differing_topic_is_refused_and_equal_one_shared() {
+fn identical_topic_is_shared_but_differing_one_refused() {
     let place = Place::with_places(Carrier::SharedMemory, 2, [places(Level::Volatile, 1)]);
     let participants = place.join_all(0..2);
     let wanted = topic(Level::Volatile);
@@ -192,7 +192,7 @@ fn joiner_finds_created_topics_and_their_samples() {
 }
 
 #[test]
-fn topic_deleted_under_load_ends_alike_everywhere() {
+fn topic_deleted_under_load_ends_identically_everywhere() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 3, [places(Level::Atomic, 1)]);
         let participants = place.join_all(0..3);
@@ -246,7 +246,7 @@ fn topic_deleted_under_load_ends_alike_everywhere() {
 
 /// The keeper of the places is lost during creations, and another participant completes them.
 #[test]
-fn topic_creation_completes_although_keeper_is_lost() {
+fn topic_creation_completes_although_its_keeper_dies() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 4, [places(Level::Atomic, 3)]);
         let mut participants = place.join_all(0..4);

@@ -94,7 +94,7 @@ fn plain_sample_is_built_and_read_in_place() {
 }
 
 #[test]
-fn type_with_different_cdr_layout_gets_no_loan() {
+fn type_with_mismatched_cdr_layout_gets_no_loan() {
     let place = Place::new(1, [TopicDescription::new("Lies", "Lying")]);
     let own = place.join(0);
     let topic = own.topic::<Lying>("Lies").expect("a topic");

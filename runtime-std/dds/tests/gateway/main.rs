@@ -159,7 +159,7 @@ impl World {
         Self::with(root, rtps_domain, 0..3)
     }
 
-    /// The participants that are these nodes; others join elsewhere.
+    /// Creates a world whose participants are these nodes. Other nodes may join in other processes.
     fn with(root: TempDir, rtps_domain: u16, nodes: Range<u32>) -> Self {
         let place = root.path();
         let participants = std::thread::scope(|scope| {
@@ -221,8 +221,8 @@ fn assert_whole(samples: &[Numbered], counts: &[(i32, i32)]) {
     }
 }
 
-/// Two writers of Cyclone DDS and one in the group; two readers of Cyclone DDS and one in the
-/// group.
+/// There are two writers of Cyclone DDS and one in the group, and two readers of Cyclone DDS and
+/// one in the group.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn rtps_readers_see_all_writers_in_one_sequence() {
@@ -248,11 +248,11 @@ fn rtps_readers_see_all_writers_in_one_sequence() {
     assert!(mixed > 10, "they did not write at the same time: inconclusive");
 }
 
-/// A topic that is mirrored under its own name: a reader of Cyclone DDS receives samples of Cyclone
-/// DDS once, from their writer, and those from the group through the gateway.
+/// A topic is mirrored under its own name: a reader of Cyclone DDS receives samples of Cyclone DDS
+/// once, from their writer, and those from the group through the gateway.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn samples_from_rtps_do_not_go_back() {
+fn rtps_samples_are_not_echoed_to_rtps() {
     let world = World::new(82);
     let (_reader, order) = world.order_at(2);
     let _gateway = world.gateway(0, "Numbers");
@@ -304,7 +304,7 @@ const FAILED: i32 = 44;
 /// A gateway in a process of its own. When its input ends, a thread of the RTPS library panics;
 /// then it does what `tramontane-dds gateway` does.
 #[test]
-#[ignore = "the process of standby_takes_over_from_failed_process"]
+#[ignore = "the process of standby_gateway_takes_over_from_failed_process"]
 fn failing_gateway() {
     let Some(root) = std::env::var_os(ROLE) else { return };
     let own = join(root.as_ref(), 0);
@@ -324,7 +324,7 @@ fn failing_gateway() {
 /// the standby passes on the rest.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn standby_takes_over_from_failed_process() {
+fn standby_gateway_takes_over_from_failed_process() {
     let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let mut active = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "failing_gateway", "--ignored"])
@@ -353,7 +353,7 @@ fn standby_takes_over_from_failed_process() {
 /// Samples of every size enter the order, and are written to RTPS again.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn samples_of_every_size_pass_both_ways() {
+fn samples_of_every_size_cross_the_gateway() {
     let world = World::new(84);
     let own = &world.participants[2];
     let topic = own.topic::<Octets>("Octets").expect("a topic");
@@ -395,7 +395,7 @@ fn ending_gateway_waits_for_reliable_readers() {
     let out = MirrorOptions { writes: "Out".to_owned(), ..MirrorOptions::same("Octets") };
     let gateway = world.mirroring(0, out);
     let reader = Peer::start(89, &["read-sizes", "Out", &COUNT.to_string()]);
-    // It matches before anything is written.
+    // The reader matches before anything is written.
     std::thread::sleep(Duration::from_secs(3));
     reader.signal("-STOP");
     for _ in 0..COUNT {
@@ -419,7 +419,7 @@ fn pattern(size: u32) -> Vec<u8> {
 /// Samples larger than the topic allows are dropped and counted, and the others pass.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn sample_above_the_limit_is_left_out() {
+fn oversized_rtps_sample_is_dropped_and_counted() {
     let world = World::new(85);
     let own = &world.participants[2];
     let topic = own.topic::<Octets>("Octets").expect("a topic");
@@ -440,11 +440,11 @@ fn sample_above_the_limit_is_left_out() {
     assert!(gateway.failure().is_none());
 }
 
-/// Ends that do not match receive nothing, and are listed with the reason. The others are not
-/// delayed.
+/// RTPS writers and readers that do not match receive nothing, and are listed with the reason. The
+/// others are not delayed.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn gateway_names_mismatched_rtps_ends() {
+fn gateway_lists_mismatched_rtps_endpoints() {
     let world = World::new(86);
     let (_reader, order) = world.order_at(2);
     let gateway = world.gateway(0, "Numbers");

@@ -102,7 +102,7 @@ fn killing_the_contact_member_loses_no_sample() {
 /// position in the log while samples are written, and receives each sample once, up to the current
 /// one and beyond.
 #[test]
-fn external_reader_begins_inside_the_log() {
+fn external_reader_can_begin_within_the_log() {
     for carrier in CARRIERS {
         let topic = TOPIC.replace("keep_depth = 1000000", "keep_depth = 1");
         let place = Place::with_lease(carrier, 3, &topic, 60_000);

@@ -13,7 +13,7 @@ const PLACES: &str =
 /// takes effect for the participant too, and another topic may use its place. All this happens
 /// twice.
 #[test]
-fn external_use_of_created_topic_survives_killed_members() {
+fn external_participant_keeps_topic_despite_killed_members() {
     const COUNT: u64 = 300;
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, PLACES);

@@ -133,7 +133,7 @@ fn restarted_participant_receives_missed_samples() {
 /// If a topic keeps one sample in memory, a member still has all samples in its log, even those
 /// that it missed while it was down, and even after all members were killed.
 #[test]
-fn restarted_member_reads_from_inside_its_log() {
+fn restarted_member_can_read_within_its_log() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, &format!("{TOPIC}keep_depth = 1\n"));
         let mut processes = place.start_all(0..3);

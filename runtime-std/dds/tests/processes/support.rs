@@ -44,7 +44,7 @@ impl Place {
         Self::with_lease(carrier, nodes, topics, 60_000)
     }
 
-    /// Creates such a domain with a lease for external participants.
+    /// Creates such a domain, with a lease for external participants.
     pub fn with_lease(carrier: Carrier, nodes: u32, topics: &str, lease_ms: u64) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let folder = tempfile::tempdir().expect("a folder");

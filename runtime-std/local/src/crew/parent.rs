@@ -87,8 +87,8 @@ pub enum CrewError {
     },
     /// Workers did not report in time.
     #[error(
-        "{missing} workers gave no result within {limit:?}; check their output, or reduce the load \
-         of this machine"
+        "{missing} workers returned no result within {limit:?}; check their output, or reduce the \
+         load of this machine"
     )]
     TimedOut {
         /// Number of workers that have not reported.

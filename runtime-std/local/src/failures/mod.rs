@@ -126,7 +126,7 @@ impl From<CrewError> for Failure {
                 Self::with_text(Status::Other, error)
             }
             CrewError::Unreachable { .. } => {
-                Self::peer_lost(error, "find out why it ended, and start again")
+                Self::peer_lost(error, "check its output and the system log, and start again")
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::format::BLOCK_BYTES;
 /// The name of the file whose lock serves as the folder's lock.
 const LOCK: &str = "lock";
 
-/// The access to a folder.
+/// The kind of access to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Files are only read, and none are created.
@@ -49,7 +49,7 @@ enum Direct {
     /// No whole blocks have been written yet.
     Untried,
     There(File),
-    /// The file system does not support it.
+    /// The file system does not support direct writes.
     Missing,
 }
 
@@ -259,7 +259,7 @@ mod tests {
     use crate::blocks::Blocks;
 
     #[test]
-    fn bytes_are_read_back_with_either_cache_mode() {
+    fn written_bytes_are_read_with_either_cache_mode() {
         let folder = tempfile::tempdir().expect("a folder");
         let layer = SystemFolder::create(folder.path()).expect("it is there");
         let mut file = layer.create("file").expect("it is made");
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn direct_descriptor_is_opened_with_the_first_blocks() {
+    fn direct_descriptor_is_opened_at_first_block_write() {
         let folder = tempfile::tempdir().expect("a folder");
         let layer = SystemFolder::create(folder.path()).expect("it is there");
         let mut file = layer.create("part").expect("it is made");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_lock_is_free_despite_a_copied_descriptor() {
+    fn dropped_log_lock_is_released_despite_copied_descriptor() {
         let folder = tempfile::tempdir().expect("a folder");
         let layer = SystemFolder::create(folder.path()).expect("it is there");
         let lock = layer.lock().expect("nobody has it");

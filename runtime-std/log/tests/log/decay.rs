@@ -52,7 +52,7 @@ fn repair(log: &mut Log<PowerLossFolder>) {
 }
 
 #[test]
-fn flipped_bit_is_found_named_and_repaired() {
+fn flipped_log_bit_is_reported_and_repaired() {
     let mut chance = Chance::new(7);
     let (whole, end) = filled();
     let mut tried = 0;
@@ -94,7 +94,7 @@ fn flipped_bit_is_found_named_and_repaired() {
 }
 
 #[test]
-fn scrub_finds_decay_while_the_log_is_open() {
+fn scrub_detects_damage_while_log_is_open() {
     let (folder, end) = filled();
     let (mut log, _) = open(folder.clone());
     let name = files(&folder).into_iter().rfind(|name| name.starts_with("segment-")).expect("one");
@@ -137,7 +137,7 @@ fn missing_segment_is_reported_with_its_records() {
 }
 
 #[test]
-fn intact_records_are_not_replaced() {
+fn repair_does_not_replace_intact_records() {
     let (folder, end) = filled();
     let (mut log, _) = open(folder);
     let other = message(77, 10);
@@ -147,7 +147,7 @@ fn intact_records_are_not_replaced() {
 }
 
 #[test]
-fn widespread_decay_never_yields_a_wrong_record() {
+fn widespread_damage_never_yields_a_wrong_record() {
     let (whole, end) = filled();
     let mut chance = Chance::new(11);
     for round in 0..200 {

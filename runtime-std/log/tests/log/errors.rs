@@ -16,7 +16,7 @@ fn one_line(error: &dyn std::error::Error) {
 }
 
 #[test]
-fn full_disk_ends_the_log_without_harm() {
+fn full_disk_ends_log_without_losing_records() {
     let faults = Faults { capacity_bytes: Some(14 * 4096), ..Faults::default() };
     let full = PowerLossFolder::new(faults);
     let (mut log, _) = open(full.clone());
@@ -39,7 +39,7 @@ fn full_disk_ends_the_log_without_harm() {
 }
 
 #[test]
-fn failed_sync_is_never_regarded_as_successful() {
+fn failed_sync_is_never_treated_as_successful() {
     // The syncs of a new log: two copies of the metadata, twice.
     for failing_sync in 5..12 {
         let faults = Faults { failing_sync: Some(failing_sync), ..Faults::default() };
@@ -111,7 +111,7 @@ fn newer_format_is_distinguished_from_damage() {
 }
 
 #[test]
-fn log_in_use_cannot_be_opened() {
+fn log_in_use_cannot_be_opened_again() {
     let place = tempfile::tempdir().expect("a folder");
     let layer = SystemFolder::create(place.path()).expect("it is there");
     let (mut log, recovery) = open(layer.clone());

@@ -68,7 +68,7 @@ fn records_appended_during_a_sync_share_the_next() {
 }
 
 #[test]
-fn slow_commits_cost_one_sync_each() {
+fn each_commit_at_low_rate_costs_one_sync() {
     let folder = folder();
     let log = roomy(folder.clone());
     let commits = GroupCommit::start(log, GroupCommitOptions::default(), |_| {}).expect("a thread");
@@ -86,7 +86,7 @@ fn slow_commits_cost_one_sync_each() {
 }
 
 #[test]
-fn memory_is_bounded_and_larger_messages_go_singly() {
+fn waiting_bytes_are_bounded_for_group_commit() {
     let (folder, gate) = (folder(), Gate::default());
     let pass = gate.clone();
     let options = GroupCommitOptions { waiting_bytes_max: 64 << 10 };

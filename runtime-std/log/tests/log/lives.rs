@@ -8,7 +8,7 @@ use tramontane_log::{Batch, LetGoError, Log, Sequence, WriteError};
 use crate::model::{Model, UnderWay, draw};
 use crate::support::{Chance, SMALL, identity};
 
-/// A disk, and its expected content.
+/// A disk, and the content that its log should have.
 pub struct Run {
     pub folder: PowerLossFolder,
     pub model: Model,

@@ -29,7 +29,7 @@ fn add(sum: &mut Reached, more: Reached) {
     sum.cuts += more.cuts;
 }
 
-/// Reports the seed of a failure.
+/// Runs several processes in succession as [`run`] does, and prints the seed if that fails.
 fn traced(seed: u64, first_cut: Option<u64>) -> Reached {
     std::panic::catch_unwind(|| run(seed, first_cut)).unwrap_or_else(|cause| {
         eprintln!("this fails with seed {seed} and power cut at {first_cut:?}");
@@ -38,7 +38,7 @@ fn traced(seed: u64, first_cut: Option<u64>) -> Reached {
 }
 
 #[test]
-fn nothing_durable_is_lost_wherever_power_is_cut() {
+fn power_loss_at_any_point_loses_nothing_durable() {
     let mut reached = Reached::default();
     for seed in 0..8 {
         let operations = Run::new(seed).live(30, None);
@@ -51,10 +51,10 @@ fn nothing_durable_is_lost_wherever_power_is_cut() {
     assert!(reached.recycled > 20 && reached.cuts > 20, "too tame: {reached:?}");
 }
 
-/// A search. `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the number of
-/// runs.
+/// A random search. `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the
+/// number of runs.
 #[test]
-fn nothing_durable_is_lost_in_random_runs() {
+fn random_power_losses_lose_nothing_durable() {
     let number = |name, usual| {
         std::env::var(name).ok().map_or(usual, |text| text.parse().expect("a number"))
     };
@@ -96,7 +96,7 @@ fn begin_to_commit(
 }
 
 #[test]
-fn torn_batch_does_not_pass_as_new_data() {
+fn torn_batch_is_never_read_as_valid() {
     let folder = PowerLossFolder::new(Faults::default());
     let (mut log, _) = Log::open(folder.clone(), &identity(), SMALL).expect("power is on");
     let mut batch = Batch::new();

@@ -21,7 +21,7 @@ fn count(folder: &PowerLossFolder, start: &str) -> usize {
 }
 
 #[test]
-fn disk_stays_bounded_by_reusing_segments() {
+fn disk_usage_is_bounded_by_reusing_segments() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     for round in 1..60 {
@@ -88,7 +88,7 @@ fn joiner_restores_snapshot_beyond_its_log_end() {
 }
 
 #[test]
-fn cut_records_are_set_aside_and_never_return() {
+fn truncated_records_are_set_aside_permanently() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     commit(&mut log, 20, 500);
@@ -124,7 +124,7 @@ fn cut_records_are_set_aside_and_never_return() {
 }
 
 #[test]
-fn cut_holds_before_new_records_follow() {
+fn truncation_is_durable_before_new_records_follow() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     commit(&mut log, 20, 500);

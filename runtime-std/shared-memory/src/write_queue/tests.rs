@@ -1,4 +1,4 @@
-//! Tests of a queue from both ends.
+//! Tests of a queue from both sides.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use crate::root::{GroupName, Root};
 
 const REGION_BYTES: usize = 300_000;
 
-/// Both ends of a queue, and the region that it is for.
+/// Both sides of a queue, and the region that it is for.
 struct Ends {
     writer: QueueWriter,
     reader: QueueReader,
@@ -62,7 +62,7 @@ fn numbers(seed: u64) -> impl FnMut(u64) -> usize {
 /// Lists of all lengths and alignments, posted and taken at random, arrive as they were posted. The
 /// model is a queue of the lists and an array for the region.
 #[test]
-fn lists_arrive_whole_and_in_order() {
+fn write_lists_arrive_intact_and_in_order() {
     let mut ends = Ends::new();
     let mut random = numbers(7);
     let lines: Vec<Line> = (0..REGION_BYTES.div_ceil(64)).map(|_| Line::new()).collect();

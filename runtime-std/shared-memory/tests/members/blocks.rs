@@ -50,7 +50,7 @@ fn block_of_any_length_arrives_unchanged() {
 }
 
 #[test]
-fn channels_take_turns_copying_pieces() {
+fn channels_take_turns_copying_block_pieces() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "fair", 17 * MIB);
     two.receive(way(0, 0), 0, 16 * MIB, 0).expect("posted");
@@ -65,7 +65,7 @@ fn channels_take_turns_copying_pieces() {
 }
 
 #[test]
-fn full_lane_is_refused_until_drained() {
+fn post_to_full_lane_is_refused_until_drained() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "full", 4096);
     let mut posted = 0_u64;
@@ -99,7 +99,7 @@ fn full_lane_is_refused_until_drained() {
 }
 
 #[test]
-fn new_block_memory_is_never_mistaken_for_old() {
+fn reused_region_number_never_shows_old_memory() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "memories", 4096);
     for round in 1..40_u8 {
@@ -119,7 +119,7 @@ fn new_block_memory_is_never_mistaken_for_old() {
 }
 
 #[test]
-fn block_memories_are_bounded_by_number_and_space() {
+fn number_and_size_of_block_memories_are_bounded() {
     let place = Place::new();
     let [one, _two] = two(&place, "many", 4096);
     let store = one.fabric.block_store();
@@ -168,7 +168,7 @@ fn sender_may_change_memory_after_close() {
 }
 
 #[test]
-fn receivers_close_frees_senders_memory() {
+fn closing_receiver_frees_the_senders_memory() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "given-up", 8 * MIB);
     two.receive(way(5, 0), 0, 8 * MIB, 1).expect("posted");
@@ -219,7 +219,7 @@ fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
 }
 
 #[test]
-fn only_lying_member_is_lost() {
+fn only_misbehaving_member_is_lost() {
     for (what, numbers) in lies() {
         let place = Place::new();
         let mut members = carriers(&place.root(), "lies", 3, 4096);
@@ -275,7 +275,7 @@ fn block_without_receive_is_reported_to_both() {
 }
 
 #[test]
-fn concurrent_runs_do_not_share_blocks() {
+fn groups_with_different_names_never_share_blocks() {
     let place = Place::new();
     let (mut red, mut blue) = (two(&place, "red", 4096), two(&place, "blue", 4096));
     for (group, value) in [(&mut red, 1_u8), (&mut blue, 2)] {
@@ -294,7 +294,7 @@ fn concurrent_runs_do_not_share_blocks() {
 }
 
 #[test]
-fn rows_without_queues_carry_no_blocks() {
+fn blocks_are_refused_without_block_queues() {
     let place = Place::new();
     let mut members = crate::support::join_all(&place.root(), "plain", &crate::support::small(2));
     let fabric = &mut members[0].fabric;
@@ -417,7 +417,7 @@ fn block_offer_and_answer_wake_sleepers() {
 /// A sender closes a channel while its peer is copying in another thread, and overwrites its memory
 /// at once. In every round, the reported blocks are whole.
 #[test]
-fn reported_blocks_are_whole_despite_concurrent_close() {
+fn reported_blocks_are_complete_despite_concurrent_close() {
     const CHANNELS: u16 = 1000;
     // The block is a single piece, so nothing of it is visible before its end.
     const BYTES: usize = 200 << 10;

@@ -84,7 +84,7 @@ fn assert_goes_on(member: &mut crate::support::blocks::Carrier, bystander: &mut 
 }
 
 #[test]
-fn killed_senders_memory_stays_readable() {
+fn block_memory_of_killed_sender_stays_readable() {
     let place = Place::new();
     let (mut member, mut sender, mut bystander) = with_roles(&place, "sender", "role_sender");
     member.receive(way(0, 1), 0, BYTES, 1).expect("posted");

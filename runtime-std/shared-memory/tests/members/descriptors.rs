@@ -191,7 +191,7 @@ fn only_sealed_rows_are_accepted() {
 }
 
 #[test]
-fn unsealed_doorbell_is_refused_with_its_row() {
+fn row_with_an_unsealed_doorbell_is_refused() {
     let mut silent = Silent::new();
     let second = claim(&silent.place.root(), 2, 200).expect("its place");
     let (said, good) = (silent.said, memory(&silent.row(), SEALS));
@@ -343,7 +343,7 @@ fn failed_allocation_leaves_old_view_running() {
 }
 
 #[test]
-fn node_with_other_description_is_ignored() {
+fn node_with_mismatched_description_is_ignored() {
     let mut silent = Silent::new();
     let root = silent.place.root();
     let never = std::sync::atomic::AtomicBool::new(false);

@@ -52,7 +52,7 @@ fn group_of_one_starts_at_once() {
 }
 
 #[test]
-fn duplicate_id_is_refused_without_harm() {
+fn process_with_duplicate_id_is_refused() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(2));
     let mut members = join_all(&root, "twice", &layout);
@@ -70,7 +70,7 @@ fn duplicate_id_is_refused_without_harm() {
 }
 
 #[test]
-fn one_of_many_claims_of_id_succeeds() {
+fn only_one_concurrent_claim_of_id_succeeds() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(1));
     let start = std::sync::Barrier::new(8);
@@ -97,7 +97,7 @@ fn one_of_many_claims_of_id_succeeds() {
 
 /// Another process may hold the folder's lock forever, for example because it is stopped.
 #[test]
-fn wait_for_folder_can_be_cancelled() {
+fn waiting_for_folder_lock_can_be_cancelled() {
     let place = Place::new();
     let (root, group) = (place.root(), name("held"));
     let first = join(&root, "held", &small(1), 0).expect("it starts");
@@ -129,7 +129,7 @@ fn rank_outside_layout_is_refused() {
 }
 
 #[test]
-fn concurrent_groups_do_not_meet() {
+fn groups_with_different_names_do_not_interfere() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(2));
     let (red, mut blue) = (join_all(&root, "red", &layout), join_all(&root, "blue", &layout));
@@ -158,7 +158,7 @@ fn group_name_can_be_reused() {
 }
 
 #[test]
-fn sweeps_and_other_groups_disturb_no_member() {
+fn sweeps_and_other_groups_affect_no_member() {
     let place = Place::new();
     let (root, layout, over) = (place.root(), small(2), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -285,7 +285,7 @@ fn leaving_and_failing_peers_are_distinguished() {
 }
 
 #[test]
-fn post_rings_sleepers_and_wake_rings_all() {
+fn posts_and_wake_calls_wake_sleeping_members() {
     let place = Place::new();
     let mut members = join_all(&place.root(), "bells", &small(2));
     let [one, two] = members.as_mut_slice() else { panic!("two members") };
@@ -332,7 +332,7 @@ fn application_thread_wakes_local_poller() {
 
 /// Members that differ in which side pays for the fences still wake each other.
 #[test]
-fn members_with_different_fences_wake_each_other() {
+fn members_using_different_fences_wake_each_other() {
     let place = Place::new();
     let layout = small(2);
     let mut members: Vec<Member> = [Fences::Both, Fences::Sleeper]

@@ -58,7 +58,7 @@ fn successor_removes_files_of_killed_member() {
 }
 
 #[test]
-fn sweep_removes_only_dead_groups() {
+fn sweep_removes_only_files_of_dead_groups() {
     let place = Place::new();
     let mut dead = stay(&place, "dead", 1, 0);
     let mut live = stay(&place, "live", 1, 0);
@@ -86,7 +86,7 @@ fn stopped_member_counts_as_alive() {
 }
 
 #[test]
-fn killed_peer_is_reported_and_files_removed() {
+fn killed_peer_is_reported_and_its_files_removed() {
     let place = Place::new();
     let mut peer = stay(&place, "loss", 2, 1);
     let mut member = meet(&place.root(), "loss", &small(2), 0);
@@ -120,7 +120,7 @@ fn role_trespass() {
 }
 
 #[test]
-fn mmu_stops_write_to_peers_row() {
+fn writing_to_a_peers_row_faults() {
     const SIGSEGV: i32 = 11;
     let place = Place::new();
     let mut trespasser =
@@ -232,7 +232,7 @@ fn oversized_group_is_refused_before_allocation() {
 }
 
 #[test]
-fn shared_or_linked_root_is_refused() {
+fn root_accessible_to_others_or_linked_is_refused() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let place = Place::new();
     let root = place.root();

@@ -47,7 +47,7 @@ pub struct Processes {
     _place: Place,
 }
 
-/// Number of polls per run of a process's timer while a test waits.
+/// Number of polls between two runs of a process's timer while a test waits.
 const PASSES_PER_LOOK: u32 = 16;
 
 impl Processes {

@@ -165,7 +165,7 @@ fn start_writer(place: &Place, incarnation: u64, view: u64) -> Role {
 }
 
 #[test]
-fn killed_writer_leaves_whole_entries() {
+fn killed_writer_never_leaves_a_partial_entry() {
     let place = Place::new();
     let mut owner = Member::new(&place.root(), 1, 100);
     for view in 1..=4_u64 {
@@ -270,7 +270,7 @@ fn count_memory() -> (usize, usize) {
 }
 
 #[test]
-fn written_regions_leave_no_descriptor_or_mapping() {
+fn ended_views_leave_no_descriptor_or_mapping() {
     let place = Place::new();
     let mut role = Role::start(module_path!(), "role_views", &place.path().display().to_string());
     let counts = role.expect("COUNTS");

@@ -26,7 +26,7 @@ const fn lost(view: u64, peer: u16, cause: LossCause) -> Event {
 }
 
 #[test]
-fn late_row_keeps_its_address() {
+fn row_mapped_later_keeps_its_address() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let memory = first.open(1, &[1, 2]).expect("it opens before its peer is there");
@@ -59,7 +59,7 @@ fn late_row_keeps_its_address() {
 /// A reader in another thread never faults, and never reads an earlier value than before, even
 /// while a row is being mapped there.
 #[test]
-fn row_may_arrive_while_read() {
+fn row_can_be_mapped_while_being_read() {
     let place = Place::new();
     for round in 0..50 {
         let mut first = Resident::new(&place.root(), 1, round);
@@ -87,7 +87,7 @@ fn row_may_arrive_while_read() {
 }
 
 #[test]
-fn two_open_views_never_mix() {
+fn two_open_views_never_share_writes() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
@@ -134,7 +134,7 @@ fn opening_a_view_wakes_waiting_member() {
 /// When another member takes over the view change, it may change the next view's list before it is
 /// decided, and change it back.
 #[test]
-fn view_can_be_prepared_with_another_list() {
+fn view_can_be_prepared_with_changed_members() {
     let place = Place::new();
     let mut members: Vec<Resident> =
         (1..=3).map(|node| Resident::new(&place.root(), node, u64::from(node))).collect();
@@ -169,7 +169,7 @@ fn view_can_be_prepared_with_another_list() {
 }
 
 #[test]
-fn memory_serves_only_one_view() {
+fn row_memory_serves_only_one_view() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let layout = layout_of(&[1, 2]);
@@ -278,7 +278,7 @@ fn lost_node_returns_only_in_later_views() {
 }
 
 #[test]
-fn cut_applies_to_all_views_of_process() {
+fn disconnecting_a_process_affects_all_its_views() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
@@ -354,7 +354,7 @@ fn role_views() {
 /// Runs in a separate process, because unnamed memory cannot be told apart from that of other
 /// tests.
 #[test]
-fn two_hundred_views_leave_no_resources() {
+fn two_hundred_views_leak_no_resources() {
     let place = Place::new();
     let mut role = Role::start(module_path!(), "role_views", &place.path().display().to_string());
     let counts = role.expect("COUNTS");
@@ -369,7 +369,7 @@ fn two_hundred_views_leave_no_resources() {
 }
 
 #[test]
-fn oversized_view_is_refused_without_remains() {
+fn refused_oversized_view_leaves_no_memory() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let before = place.contents();

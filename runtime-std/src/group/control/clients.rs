@@ -12,7 +12,7 @@ pub(crate) trait Clients: Send + Sync {
     /// Returns the mapping from log records to messages in a subgroup that accepts clients.
     fn record_places(&self, subgroup: SubgroupId) -> Option<Box<dyn RecordPlaces>>;
 
-    /// Waits until no client is being served. The member has ended by then.
+    /// Waits until no client is being served. Called after the member has ended.
     fn end(&self);
 }
 

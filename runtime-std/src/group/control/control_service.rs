@@ -20,10 +20,10 @@ use crate::group::supply::serve as supply;
 /// The time that a peer waits for this process to become a member, after the group has admitted it.
 const NOT_YET: Duration = Duration::from_secs(5);
 
-/// The interval between checks for that.
+/// The interval between checks of whether this process has become a member.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// The state that control clients are served from.
+/// The state from which control clients are served.
 #[derive(Clone, Default)]
 pub(crate) struct ControlService {
     pub(crate) board: SharedStatus,
@@ -59,7 +59,7 @@ impl ControlService {
         match purpose {
             Purpose::Ask => {
                 if let Err(error) = operator::answer(&mut session, &self.board, self.requests()) {
-                    tracing::debug!(%error, "an operator went away");
+                    tracing::debug!(%error, "an operator disconnected");
                 }
             }
             Purpose::Join => {
@@ -80,8 +80,8 @@ impl ControlService {
             },
             // The control server itself refuses this purpose.
             Purpose::Meet => {}
-            // This process is a member, or is about to become one. The restarting node learns that
-            // from the answer.
+            // This process is a member, or is about to become one, and the restarting node learns
+            // that from the answer.
             Purpose::Restart => {}
         }
     }
@@ -186,7 +186,7 @@ mod tests {
     /// The caller joined in view 5 and calls the process of that view. By now, the node is a
     /// different process, which joined in view 7.
     #[test]
-    fn only_call_for_present_process_is_connected() {
+    fn only_call_for_current_process_is_accepted() {
         let member = Member::came(ViewId(7), &[1, 2]);
         let (_talk, heard) = member.called(5);
         assert_eq!(heard, PeerReply::Other);

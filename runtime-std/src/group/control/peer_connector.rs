@@ -67,7 +67,7 @@ pub(crate) enum PeerReply {
     Other,
 }
 
-/// The calls made by a process, and the views in which the others joined.
+/// The calls that a process makes, and the views in which the other members joined.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<Ledger>);
 
@@ -196,8 +196,8 @@ impl PeerConnector {
         self.calls.end();
     }
 
-    /// Calls the process that is a node in a view (this member's first), repeatedly until it
-    /// answers, in a separate thread. The connection arrives as a request.
+    /// Calls, in a separate thread, the process that runs a node in a view, until it answers. The
+    /// view must be the one in which this member joined. The connection arrives as a request.
     pub(crate) fn connect(self: &Arc<Self>, node: NodeId, view: ViewId) {
         let Some(is_ended) = self.calls.begin(node) else { return };
         let connector = Arc::clone(self);
@@ -274,7 +274,7 @@ mod tests {
     const X: NodeId = NodeId(3);
 
     #[test]
-    fn call_reaches_only_process_present_at_join() {
+    fn call_reaches_only_process_of_callers_view() {
         let calls = Calls::default();
         assert!(!calls.is_meant(ViewId(9)), "no member yet");
         calls.meets(ViewId(5), &[X, NodeId(4)]);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_end_when_either_end_leaves() {
+    fn calls_end_when_caller_or_called_leaves() {
         let calls = Calls::default();
         let (gone, other) =
             (calls.begin(X).expect("it runs"), calls.begin(NodeId(4)).expect("it runs"));

@@ -36,11 +36,14 @@ pub(crate) struct Probed {
 }
 
 impl Probed {
-    /// Returns the reason to wait if a process has not proved that it has the key. Such a process
-    /// may be a running member, so no other advice is safe.
+    /// Returns the reason to wait, if an unauthenticated process answered. Such a process may be a
+    /// running member, so no other advice is safe.
     pub(crate) fn stranger(&self) -> Option<Waiting> {
         let (node, why) = self.refused.as_ref()?;
-        Some(Waiting::Stranger { node: node.get(), answer: format!("its address: {why}") })
+        Some(Waiting::Stranger {
+            node: node.get(),
+            answer: format!("its address cannot be used: {why}"),
+        })
     }
 
     /// Returns the reason why a node without a log waits while another node restarts.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::terms::Description;
 
-/// The fields that are compared, in the order of their bits.
+/// The fields that are compared, in the order of their bits in the digest.
 pub(crate) struct Fields<const COUNT: usize> {
     pub(crate) names: [&'static str; COUNT],
     /// The number of bits of each field's own hash. With four bits, one difference in sixteen
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn differing_terms_are_not_attributed_to_fields() {
+    fn differing_terms_are_not_blamed_on_fields() {
         let own = digest(&Description::local("g", 3, 8, 16), true);
         for (one, other) in [(0, 1), (1, 2), (7, u64::MAX)] {
             let (one, other) = (own ^ digest_of_terms(one), own ^ digest_of_terms(other));
@@ -174,7 +174,7 @@ mod tests {
     /// Nodes of the same version accept or refuse each other by this number. If the number changes,
     /// the greeting needs a new version, and these values must be updated.
     #[test]
-    fn group_digests_are_fixed_per_greeting_version() {
+    fn group_digest_matches_the_greeting_version() {
         let description = Description::local("g", 3, 8, 16);
         assert_eq!(tramontane_control::VERSION, 10);
         assert_eq!(format!("{:016x}", digest(&description, false)), "73f2fa1015c49849");

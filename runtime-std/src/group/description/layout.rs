@@ -11,9 +11,9 @@ use super::view::View;
 struct Lists {
     ids: Vec<NodeId>,
     subgroups: Vec<Ranks>,
-    /// Subgroups with large messages.
+    /// Ids of the subgroups with large messages.
     large: Vec<SubgroupId>,
-    /// Subgroups that are logged.
+    /// Ids of the logged subgroups.
     logged: Vec<SubgroupId>,
 }
 

@@ -13,10 +13,10 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::terms::Description;
 
-/// Set in ids that name no node.
+/// Bit that is set in ids that open or close a subgroup, and therefore name no node.
 const IS_CHANGE: u32 = 1 << 31;
 
-/// Set in ids that open a subgroup. Used only together with the bit above.
+/// Bit that is set in ids that open a subgroup. It is used only together with the bit above.
 const OPENS: u32 = 1 << 30;
 
 /// A request to open or close a reserved subgroup.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_subgroups_stay_closed_until_list_opens_them() {
+    fn reserved_subgroups_stay_closed_until_opened() {
         let description = description();
         let first = View::first(&description);
         assert_eq!(first.closed, [SubgroupId(1), SubgroupId(2)]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_subgroups_exclude_node_ids_in_upper_half() {
+    fn reserved_subgroups_exclude_large_node_ids() {
         let mut description = description();
         description.nodes[1].id = IS_CHANGE;
         description.subgroups.iter_mut().for_each(|of| (of.members, of.senders) = (None, None));

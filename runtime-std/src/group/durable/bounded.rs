@@ -19,11 +19,11 @@ use tramontane_log::{
 /// The size of the parts in which a state is written.
 const PART_BYTES: usize = 256 << 10;
 
-/// The amount of records that a log keeps.
+/// The state from which a log decides when to take a snapshot and which records to discard.
 pub(super) struct Retention {
     /// The number of record bytes after which a snapshot is taken; never if `None`.
     keep_bytes: Option<u64>,
-    /// The number of record bytes since the last snapshot.
+    /// The number of record bytes appended since the last snapshot.
     bytes: u64,
     under_way: Option<UnderWay>,
 }

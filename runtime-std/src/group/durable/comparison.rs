@@ -20,7 +20,7 @@ use super::delivered::Delivered;
 /// The number of record bytes read at a time, while appends to the log wait.
 pub(crate) const READ_BYTES: usize = 4 << 20;
 
-/// The end of a log: its last valid record.
+/// The position of a log's last valid record, at which the log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPlace {
     pub(crate) sequence: u64,
@@ -288,7 +288,7 @@ mod tests {
 
         /// Compares the result with a model that checks one record at a time.
         #[test]
-        fn common_part_of_logs_matches_model(
+        fn common_log_prefix_matches_the_model(
             prefix in steps(12),
             tail in prop::collection::vec(1_u64..4, 0..5),
             rest in steps(12),

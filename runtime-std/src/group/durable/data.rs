@@ -111,7 +111,7 @@ impl DataFolder {
         self.logs.iter().map(|log| log.log.end().0).sum()
     }
 
-    /// Returns the notes to be made about all logs.
+    /// Returns the notes to be recorded about all logs.
     pub(crate) fn notes(&self) -> Vec<NotedLog> {
         self.logs.iter().map(LogTakenOver::note).collect()
     }

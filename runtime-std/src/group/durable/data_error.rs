@@ -17,7 +17,7 @@ pub enum DataError {
     /// There is a folder, but nothing to log.
     #[error(
         "node {0} has a data folder but belongs to no logged subgroup; set logged = true in the \
-         group file at all members, or start the node without a data folder"
+         group file of all members, or start the node without a data folder"
     )]
     NothingLogged(u32),
     /// The subgroup's name is not valid for a folder.

@@ -18,7 +18,7 @@ pub(crate) struct Delivered {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A delivered message, shared by all queues that contain it.
+/// A delivered message. All queues that contain it share one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shared(pub(crate) Arc<Delivered>);
 

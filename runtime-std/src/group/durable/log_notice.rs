@@ -57,28 +57,31 @@ impl std::fmt::Display for LogNotice {
             }
             Self::Repaired { path, from, to } => write!(
                 out,
-                "the log in {}: records {from} to {} were damaged, and are repaired",
+                "the log in {}: records {from} to {} were damaged, and have been repaired",
                 path.display(),
                 to.saturating_sub(1)
             ),
             Self::StateRepaired { path } => write!(
                 out,
-                "{} was damaged, and is written again from the other copy",
+                "{} was damaged, and has been restored from the other copy",
                 path.display()
             ),
             Self::Lost { path, records, had, is_of_another } => {
-                let what =
-                    if *is_of_another { "is not the log that was there, and ends" } else { "ends" };
+                let what = if *is_of_another {
+                    "is not the log that was there before, and ends"
+                } else {
+                    "ends"
+                };
                 write!(
                     out,
-                    "the log in {} {what} at {records}; {had} records were durable in it, and what it lost comes from \
-                     the others",
+                    "the log in {} {what} at {records}; {had} records were durable in it, and the \
+                     lost ones come from other nodes",
                     path.display()
                 )
             }
             Self::SetAside { records, kept } => write!(
                 out,
-                "the group went on without {records} records of this node; they are kept in {}",
+                "the group continued without {records} records of this node; they are kept in {}",
                 kept.display()
             ),
         }

@@ -198,7 +198,7 @@ impl Logs {
             return;
         }
         if log.ahead > 0 {
-            // The record may already be durable, but counts only from now on.
+            // The record may already be durable, but it counts only from now on.
             log.ahead -= 1;
             self.has_rung.store(true, Ordering::Release);
         } else if let Err(error) = log.append(message) {
@@ -285,7 +285,7 @@ impl Logs {
         self.has_rung.store(true, Ordering::Release);
     }
 
-    /// Returns the notes to be made about all logs.
+    /// Returns the notes to be recorded about all logs.
     pub(crate) fn notes(&self) -> Vec<NotedLog> {
         self.logs.iter().map(SubgroupLog::note).collect()
     }

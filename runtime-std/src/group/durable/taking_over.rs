@@ -194,7 +194,7 @@ impl LogTakenOver {
             self.commit()?;
             self.batch.push(&record)?;
         }
-        // The caller delivers the message.
+        // The caller delivers the message, so the application will have it too.
         self.handed_over = self.handed_over.map(|handed_over| handed_over.plus(1));
         if self.batch.disk_bytes() >= COMMIT_BYTES {
             self.commit()?;

@@ -23,7 +23,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The maximum pause.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// The losses of one node.
+/// The early losses of one node.
 #[derive(Clone, Copy, Debug)]
 struct Losses {
     node: NodeId,
@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_with_each_early_loss() {
+    fn rejoin_delay_grows_with_each_early_loss() {
         assert_eq!([0, 1, 2, 3, 4].map(pause_ms), [0, 0, 1_000, 2_000, 4_000]);
         assert_eq!([5, 6, 20].map(pause_ms), [8_000; 3]);
     }
 
     #[test]
-    fn late_losses_and_ended_processes_do_not_count() {
+    fn late_losses_do_not_delay_rejoining() {
         let mut early = EarlyLosses::default();
         for start in (0..).step_by(100_000).take(5) {
             early.view_begins(&[NODE], &[], at(start));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn old_early_losses_are_forgotten() {
+    fn early_losses_are_forgotten_after_a_while() {
         let mut early = EarlyLosses::default();
         for start in [0, 2_000, 70_000] {
             early.view_begins(&[NODE], &[], at(start));

@@ -34,7 +34,7 @@ impl LostPeers {
         taken
     }
 
-    /// Forgets the losses of an abandoned view, because another view may have the same id.
+    /// Forgets the losses in an abandoned view, because another view may get the same id.
     pub(crate) fn forget(&mut self, view: ViewId) {
         self.0.retain(|(of, ..)| *of != view);
     }

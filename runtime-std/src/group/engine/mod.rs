@@ -1,4 +1,4 @@
-//! A running member: the parts that its polling thread steps.
+//! A running member: the state that its polling thread steps.
 //!
 //! | file | subject |
 //! |---|---|

@@ -91,7 +91,7 @@ impl OpenView {
         self.memory.clone()
     }
 
-    /// Returns the part that senders share with the node.
+    /// Returns the state that senders share with the node.
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -10,7 +10,7 @@ use tramontane_core::view::ViewOptions;
 use crate::group::description::terms::Description;
 use crate::poll::{Ending, nanoseconds};
 
-/// A process's part in a group.
+/// A process as a participant in its group.
 pub(crate) struct Participant {
     pub(crate) description: Description,
     /// This node.

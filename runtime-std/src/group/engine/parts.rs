@@ -1,4 +1,4 @@
-//! The parts that every member has when it starts, with fixed or changing membership.
+//! The components of every member when it starts, with fixed or changing membership.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::group::status::statistics::Statistics;
 use crate::member::Stopped;
 use crate::poll::Done;
 
-/// The parts that both kinds of member have.
+/// The components of both kinds of member.
 pub(crate) struct Parts<R> {
     pub(crate) participant: Arc<Participant>,
     pub(crate) fabric: AnyFabric,
@@ -28,7 +28,7 @@ pub(crate) struct Parts<R> {
     /// The logs of logged subgroups that this node belongs to.
     pub(crate) logs: Logs,
     pub(crate) statistics: Statistics,
-    /// The list for messages that are still unsent when this member ends.
+    /// The list that receives the messages still unsent when this member ends.
     pub(crate) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(crate) idle_time: Option<Duration>,
     /// The subgroup in which a reservation has been reported as held for too long.
@@ -74,8 +74,8 @@ impl<R> Parts<R> {
         self.overdue = overdue;
     }
 
-    /// Returns messages that were committed but not delivered to the caller, because this member
-    /// has ended (VIE-7). `large` provides the bytes of large messages.
+    /// Returns committed but undelivered messages to the caller, because this member has ended
+    /// (VIE-7). `large` provides the bytes of large messages.
     pub(crate) fn give_back(
         &mut self,
         why: &Stopped,

@@ -12,7 +12,7 @@ use crate::group::description::layout::ViewLayout;
 use crate::group::description::view::View;
 use crate::member::{Memory, Stopped};
 
-/// The next view, as far as it has been prepared.
+/// The next view, with the memory and the node that have been prepared for it so far.
 pub(crate) struct Prepared {
     pub(crate) view: View,
     /// The list from which the view was created.

@@ -55,7 +55,7 @@ impl Asked {
     }
 }
 
-/// The promise of the current view: the one on disk, and the one that is still to be written.
+/// The promises of the current view: the one on disk, and the one that is still to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Promising {
     pub(crate) kept: Option<Asked>,

@@ -19,8 +19,8 @@ pub(crate) enum Request {
     Supply { node: NodeId, wanted: Wanted, sink: Sink },
     /// A node that takes over state has caught up, and is to be admitted.
     Wish(ReadyJoiner),
-    /// A node that takes over state is gone, or was admitted and is gone before it reported that it
-    /// is ready. `led` says whether this member leads its join.
+    /// A node that takes over state has been lost, or was admitted and then lost before it reported
+    /// that it is ready. `led` says whether this member leads its join.
     Gone { node: NodeId, led: bool, queue: QueueId },
     /// Open or close a reserved subgroup.
     Change(SubgroupChange),
@@ -28,7 +28,7 @@ pub(crate) enum Request {
     Leave,
 }
 
-/// The sending end of the requests.
+/// The sending side of the request queue.
 pub(crate) type Requests = crate::requests::Requests<Request>;
 
 /// The side that called to establish a connection.

@@ -31,7 +31,7 @@ use crate::group::join::joining::LetIn;
 use crate::group::join::restoring::Restoring;
 use crate::group::join::transfer_progress::TransferProgress;
 
-/// The means by which a process reaches others and is reached by them.
+/// The sockets and services through which a process reaches others and is reached by them.
 pub(crate) struct Reception {
     pub(crate) service: ControlService,
     pub(crate) server: ControlServer,
@@ -113,7 +113,9 @@ impl StartingMember {
                     ) {
                         Ok(let_in) => (let_in.admission.clone(), Vec::new(), Some(let_in)),
                         Err(AttemptError::AllGone) => {
-                            tracing::info!("all members are gone; looking for the group again");
+                            tracing::info!(
+                                "all members have been lost; looking for the group again"
+                            );
                             is_again = true;
                             continue;
                         }

@@ -126,7 +126,11 @@ impl fmt::Display for Waiting {
                 write!(out, "waiting for {node}: the process at {answer}")
             }
             Self::Others { node } => {
-                write!(out, "waiting for {node}, which restarts from its log; {}", others(*node))
+                write!(
+                    out,
+                    "waiting for {node}, which is restarting the group from its log; {}",
+                    others(*node)
+                )
             }
         }
     }
@@ -281,7 +285,7 @@ pub(crate) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
             let how = match end {
                 Some(MembershipEnd::Left) => "left it",
                 Some(MembershipEnd::Last) => "ended it as the last member",
-                Some(MembershipEnd::Halted) => "was out of it",
+                Some(MembershipEnd::Halted) => "had been removed from it, or had lost the majority",
                 Some(MembershipEnd::Failed) => "ended without leaving it",
                 None => "ended for an unknown reason",
             };
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn group_reforms_only_if_all_request_it() {
+    fn group_reforms_only_if_all_nodes_request_it() {
         use super::{Remembers::Fresh, Remembers::Nothing};
         assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, false)]), Ok(()));
         assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, true)]), Ok(()));

@@ -434,7 +434,7 @@ impl MeetingHandler for FormingHandler<'_> {
     }
 
     fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
-        let answer = format!("{address} does not match: {refusal}");
+        let answer = format!("{address} is not a matching member of this group: {refusal}");
         self.telling.tell_now(&Waiting::Stranger { node: peer.get(), answer });
     }
 
@@ -444,7 +444,7 @@ impl MeetingHandler for FormingHandler<'_> {
 
     fn receive(&self, mut session: Session) {
         if let Err(error) = operator::answer_forming(&mut session, &self.waiting()) {
-            tracing::debug!(%error, "an operator went away");
+            tracing::debug!(%error, "an operator disconnected");
         }
     }
 }

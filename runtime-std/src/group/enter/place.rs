@@ -1,4 +1,4 @@
-//! The resources of a process before it is a member.
+//! Collection of the resources that a process needs before it is a member.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -53,8 +53,8 @@ pub(crate) struct StartingMember {
 }
 
 impl StartingMember {
-    /// Claims the node's place and its fabric first, so that anything this machine lacks is
-    /// reported before other nodes wait for it.
+    /// Claims the node's directory and opens its fabric first, so that anything this machine lacks
+    /// is reported before other nodes wait for it.
     pub(crate) fn take(
         description: &Description,
         options: StartOptions<'_>,

@@ -1,4 +1,4 @@
-//! The parts that a member's senders share with its engine from the beginning.
+//! The objects that a member's senders share with its engine from the beginning.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::group::send::send_state::SendState;
 use crate::group::send::subgroup_sending::SubgroupSending;
 use crate::poll::Ending;
 
-/// The ends of each subgroup in which this node sends, for senders, for the engine, and for large
-/// messages.
+/// The shared state of each subgroup in which this node sends, separately for senders, for the
+/// engine, and for large messages.
 pub(crate) struct Senders {
     pub(crate) send_states: Vec<Arc<SendState>>,
     pub(crate) sending: Vec<SubgroupSending>,

@@ -209,7 +209,7 @@ fn open_at_all(
             return Err(StartError::NotReady { node: node.get() });
         }
         std::thread::sleep(READY_PAUSE);
-        // A killed process does not ring.
+        // A killed process does not ring the bell, so losses must be checked for.
         fabric.check_peers();
     }
 }

@@ -34,7 +34,7 @@ pub struct StartOptions<'s> {
     pub device: DeviceOptions,
     /// The time limit for becoming a member.
     pub time_limit: Duration,
-    /// Ends the wait when it becomes true.
+    /// Flag that ends the wait when it becomes true.
     pub cancel: &'s AtomicBool,
     /// The member's settings.
     pub settings: Settings,
@@ -84,7 +84,7 @@ pub enum StartError {
     /// The description does not contain this node.
     #[error(
         "node {node} is not in the group file, which lists {known:?}; use one of these, or add the \
-         node to the file at all members"
+         node to the group file of all members"
     )]
     UnknownNode {
         /// The node.
@@ -95,7 +95,7 @@ pub enum StartError {
     /// The control servers of the other nodes cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
-    /// The node's place in shared memory is not available.
+    /// The node's directory in shared memory is not available.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
     /// There is no fabric to carry the writes.
@@ -182,7 +182,7 @@ pub enum StartError {
     #[error("the group was not restarted: {0}")]
     NotRestarted(RestartWaiting),
     /// Another node is restarting the group from its log, but this node has no data of the group.
-    #[error("node {node} restarts the group from its log, and waits for others; {}", others(*node))]
+    #[error("node {node} is restarting the group from its log, and is waiting for other nodes; {}", others(*node))]
     NothingOfGroup {
         /// That node.
         node: u32,

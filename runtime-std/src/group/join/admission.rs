@@ -13,17 +13,17 @@ use crate::group::engine::open_view::OpenView;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SubgroupEnd {
     pub(crate) subgroup: u16,
-    /// The place after the last delivered message; `None` in an unordered subgroup.
+    /// The sequence position after the last delivered message; `None` in an unordered subgroup.
     pub(crate) trim: Option<u64>,
 }
 
 /// The number of messages that a member sent to a joining node after the state of a subgroup, and
-/// the place that these messages reach.
+/// the position after the last of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SentCount {
     pub(crate) subgroup: u16,
     pub(crate) messages: u64,
-    /// The view and place that the messages reach.
+    /// The view and the sequence position after the last of these messages.
     pub(crate) view: u64,
     pub(crate) place: u64,
 }
@@ -84,7 +84,7 @@ mod tests {
     use crate::group::description::view::FIRST_VIEW;
 
     #[test]
-    fn supplied_state_is_complete_at_view_boundary() {
+    fn supplied_state_is_complete_at_end_of_view() {
         let first = View { id: FIRST_VIEW, members: vec![NodeId(0)], closed: Vec::new() };
         let view = View { id: FIRST_VIEW.next(), members: vec![NodeId(0), NodeId(1)], ..first };
         let ends = vec![
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn subgroup_is_needed_if_another_member_has_it() {
+    fn joiner_needs_subgroup_state_if_another_has_it() {
         let mut description = Description::local("needed", 4, 8, 16);
         let mut two = description.subgroups[0].clone();
         (two.members, two.senders) = (Some(vec![2, 3]), Some(vec![2, 3]));

@@ -22,7 +22,7 @@ pub(crate) const AROUND: u64 = 4096;
 pub(crate) enum AttemptError {
     #[error("no member of the group was found")]
     Nobody,
-    #[error("the group has no members any longer")]
+    #[error("the group no longer has any members")]
     AllGone,
     #[error("node {node}: {why}")]
     Refused { node: NodeId, why: OpenSessionError },
@@ -36,7 +36,7 @@ pub(crate) enum AttemptError {
     Unreached(Vec<NodeId>),
     #[error("no member of subgroup {0} answers")]
     NoSupplier(SubgroupId),
-    #[error("a member was lost while it supplied this one: {0}")]
+    #[error("the connection to the member that supplied the state failed: {0}")]
     Session(#[from] SessionError),
     #[error("cannot connect to a member: {0}")]
     OpenSession(#[from] OpenSessionError),

@@ -33,9 +33,9 @@ pub(crate) enum JoinRequest {
 /// A member's replies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum JoinReply {
-    /// The current view.
+    /// The reply to `Welcome`: the current view.
     View(WireView),
-    /// The request cannot be met now, for this reason. The joining node asks again.
+    /// The request cannot be met now, for the given reason. The joining node asks again.
     NotNow(String),
     /// The state of a subgroup in that view follows as a stream. If the subgroup is logged, this is
     /// the state after the first `records` records of its log.

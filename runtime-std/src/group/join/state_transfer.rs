@@ -96,8 +96,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         Err(AttemptError::Unreached(unreached))
     }
 
-    /// Takes the states of all subgroups that have members, or get some meanwhile, and asks to be
-    /// admitted until a view does so.
+    /// Receives the states of all subgroups that have members or acquire some in the meantime, and
+    /// asks for admission until a view admits this node.
     pub(crate) fn be_let_in(
         &mut self,
         lead: &mut Supplier,
@@ -175,7 +175,8 @@ impl<R: Replica> StateTransfer<'_, R> {
             Ok(Word::Member(admission)) => supplier.let_in = Some(admission),
             Ok(Word::CaughtUp | Word::Choose(_)) => return Err(AttemptError::Malformed),
             Err(error) if error.is_of_supplier() => {
-                tracing::info!(node = %supplier.node, %error, "a member that supplied this one is gone");
+                tracing::info!(node = %supplier.node, %error, "a member that was supplying the \
+                                                               state has been lost");
             }
             Err(error) => return Err(error),
         }
@@ -285,7 +286,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         let known: Vec<&Supplier> = std::iter::once(lead).chain(others).collect();
         if let Some(gone) = known.iter().find(|supplier| !view.members.contains(&supplier.node)) {
             return Err(AttemptError::NotNow(format!(
-                "node {}, which supplied this one, has left",
+                "node {}, which was supplying the state, has left",
                 gone.node
             )));
         }

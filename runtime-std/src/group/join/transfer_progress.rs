@@ -14,7 +14,7 @@ use crate::group::description::terms::Description;
 struct SubgroupProgress {
     /// The number of messages received after the state.
     messages: u64,
-    /// The supplier's report of what it has sent, once it has sent everything.
+    /// The supplier's report of what it has sent, which it makes once it has sent everything.
     sent: Option<SentCount>,
     /// Whether the join in which the subgroup was restored has been interrupted.
     is_over: bool,

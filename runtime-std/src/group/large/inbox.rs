@@ -42,7 +42,7 @@ pub(super) struct Receiving<'i> {
 }
 
 impl Inbox {
-    /// `bytes_max` counts whole blocks.
+    /// Creates an inbox. `bytes_max` counts whole blocks.
     pub(super) fn new(staging: Buffer, window: usize, bytes_max: usize) -> Self {
         Self {
             staging,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn undelivered_large_messages_fit_sender_window() {
+    fn undelivered_large_messages_never_exceed_window() {
         let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 8, 1 << 20);
         let mut inbox = inbox(&mut pool);
         assert!(receive(&mut inbox, &mut pool, 256) && receive(&mut inbox, &mut pool, 100));

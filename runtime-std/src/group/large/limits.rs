@@ -18,7 +18,7 @@ pub(crate) const BUFFERS_MAX: usize = 600;
 /// The number of buffers kept for reuse.
 pub(crate) const POOL_MAX: usize = 256;
 
-/// The way in which the blocks of a subgroup's large messages are sent.
+/// The schedule and the block size for a subgroup's large messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargeBlocks {
     /// The schedule, which says which member sends which block to which member.

@@ -370,7 +370,7 @@ mod tests {
     use crate::member::Stopped;
 
     #[test]
-    fn large_message_must_match_its_slot() {
+    fn large_message_must_match_its_slot_description() {
         let description = Description::local("mismatch", 2, 8, 16);
         let store = BlockStore::Tcp(Default::default());
         let large = Large::new(&description, store, std::iter::empty());

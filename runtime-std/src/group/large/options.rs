@@ -8,7 +8,7 @@ use super::limits::{DESCRIPTION_BYTES, LARGE_MAX, LargeBlocks, WINDOW_MAX};
 use crate::block_transfer::options::GroupOptions;
 use crate::group::description::terms::{Description, SubgroupDescription};
 
-/// The way in which large messages are sent in one subgroup.
+/// The settings for sending large messages in one subgroup.
 pub(crate) struct LargeOptions {
     pub(super) options: GroupOptions,
     pub(crate) window: usize,

@@ -25,7 +25,7 @@ struct OutboxEntry {
     bytes: usize,
 }
 
-/// All messages that have not been delivered everywhere.
+/// The large messages of this node that have not been delivered everywhere.
 #[derive(Debug)]
 pub(super) struct Outbox {
     reader: LargeSendQueueReader,

@@ -37,7 +37,7 @@ pub(crate) struct LargeSendQueue {
     spent: Mutex<Pool>,
 }
 
-/// The engine's end.
+/// The engine's side of the queue.
 #[derive(Debug)]
 pub(crate) struct LargeSendQueueReader {
     send_queue: Arc<LargeSendQueue>,
@@ -49,7 +49,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LargeSendQueue {
-    /// Creates both ends.
+    /// Creates both sides of a queue.
     pub(crate) fn new(
         bytes_max: usize,
         window: usize,
@@ -62,7 +62,7 @@ impl LargeSendQueue {
             way: Mutex::new(sender),
             under_way: AtomicUsize::new(0),
             // No buffer is longer than the largest message, so limiting the number of buffers also
-            // limits their bytes.
+            // limits their total size.
             spent: Mutex::new(Pool::new(store.clone(), window, usize::MAX)),
             store,
         });
@@ -116,8 +116,9 @@ impl LargeSendQueueReader {
 mod tests {
     use super::*;
 
-    /// Sends messages of these sizes at the same time, until they are delivered everywhere. Returns
-    /// the number of buffers that were allocated for them; a new buffer is all zero.
+    /// Sends messages of these sizes at the same time, and waits until they have been delivered
+    /// everywhere. Returns the number of buffers that were allocated for them; a new buffer is all
+    /// zero.
     fn send(send_queue: &LargeSendQueue, reader: &LargeSendQueueReader, sizes: &[usize]) -> usize {
         let mut buffers: Vec<_> =
             sizes.iter().map(|bytes| send_queue.buffer(*bytes).expect("memory")).collect();

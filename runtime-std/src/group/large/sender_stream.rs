@@ -14,7 +14,7 @@ use crate::block_transfer::options::GroupOptions;
 use crate::block_transfer::transfer::{Transfer, TransferSetup, TransferView};
 use crate::fabric::AnyFabric;
 
-/// The local end of a stream, which holds the memory for its messages.
+/// This member's side of a stream, which holds the memory for the stream's messages.
 pub(super) enum StreamEnd {
     /// This node's outbox with this index.
     Own(usize),
@@ -95,7 +95,7 @@ impl SenderStream {
         }
     }
 
-    /// Posts everything that is due now. `own` is this member's rank.
+    /// Posts everything that is due now.
     pub(super) fn step(
         &mut self,
         own: Rank,

@@ -19,8 +19,7 @@ use crate::poll::wait_driving;
 pub enum SendLargeError {
     /// The subgroup does not allow large messages.
     #[error(
-        "the subgroup does not allow large messages; set large_max in the group file at all \
-         members"
+        "the subgroup does not allow large messages; set large_max in the group file of all members"
     )]
     NotAllowed,
     /// The message exceeds its buffer or the subgroup's limit.

@@ -19,7 +19,7 @@ pub(crate) enum RestartError {
     Changed,
     #[error("this node cannot read its own data")]
     Unanswered,
-    #[error("this node has already continued")]
+    #[error("this node has already restarted the group")]
     GoesOn,
     #[error("a message is invalid")]
     Malformed,

@@ -100,7 +100,7 @@ pub(super) struct LogAnswer {
     pub(super) noted: [u64; 3],
 }
 
-/// An answer in the core's form. It is owned, so that it can be lent.
+/// An answer in the core's form, which owns the data that it lends.
 pub(super) struct Plain {
     node: NodeId,
     decided: Option<(ViewId, Vec<NodeId>)>,

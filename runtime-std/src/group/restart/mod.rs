@@ -93,9 +93,9 @@ impl StartingMember {
         is_logged && (remembers || self.data.records() > 0) && !self.forming.new_group
     }
 
-    /// Returns whether some restarting node was a member. New nodes mistake a node that answers
-    /// others while it asks them for a running member. Therefore, a node that may have to form the
-    /// group asks first.
+    /// Returns whether some restarting node was a member. A node that answers other nodes while it
+    /// asks them would look like a running member to new nodes. Therefore, a node that may have to
+    /// form the group asks first.
     pub(crate) fn somebody_restarts(&self) -> bool {
         self.calls().answers().iter().any(|answer| answer.decided.is_some())
     }
@@ -395,9 +395,9 @@ impl NodeAnswer {
         };
         let lost = self.logs.iter().enumerate().find_map(of);
         let lost = lost.unwrap_or_else(|| {
-            "it has less than others have seen of it, as if an older copy had replaced it".into()
+            "its log is shorter than others have seen, as if an older copy had replaced it".into()
         });
-        format!("; node {} does not count: {lost}", self.node)
+        format!("; node {} is not counted towards the majority, because {lost}", self.node)
     }
 }
 
@@ -418,9 +418,9 @@ fn way_out(missing: &[u32], here: &[u32]) -> String {
 fn why(description: &Description, want: Want) -> String {
     let name = |at| name_of(description, at);
     match want {
-        Want::Majority => "most of its members are needed".to_owned(),
+        Want::Majority => "a majority of its members is needed".to_owned(),
         Want::SubgroupMajority(at) => {
-            format!("most of its members in subgroup \"{}\" are needed", name(at))
+            format!("a majority of its members in subgroup \"{}\" is needed", name(at))
         }
         Want::WholeLog(at) => {
             format!("none of the running nodes has the whole log of subgroup \"{}\"", name(at))
@@ -436,8 +436,8 @@ fn why(description: &Description, want: Want) -> String {
         ),
         Want::Support(node) => format!(
             "only node {node} knows of this view, and most members of the previous view never left \
-             that one; stop node {node} to restart without its data, or stop the others to restart \
-             node {node} with less"
+             that view; stop node {node} to restart without its data, or stop the others to \
+             restart node {node} with less"
         ),
     }
 }

@@ -16,7 +16,7 @@ use crate::group::send::receipt::counts::Counts;
 use crate::member::{OutboxCell, Shared};
 use crate::poll::Ending;
 
-/// The sending end of one view, and the number of its first message.
+/// The outbox of one view, and the number of its first message.
 pub(crate) struct ViewOutbox {
     pub(crate) cell: OutboxCell,
     pub(crate) subgroup: SubgroupId,
@@ -31,7 +31,7 @@ impl ViewOutbox {
         Some(Self { cell, subgroup, first })
     }
 
-    /// Returns another sending end of the same view.
+    /// Returns another handle to the same view's outbox.
     pub(crate) fn another(&self) -> Option<Self> {
         Self::new(self.cell.borrow_owner(), self.subgroup, self.first)
     }
@@ -46,7 +46,7 @@ pub(crate) struct SendState {
     /// The queue for large messages, if the subgroup allows them.
     pub(crate) large: Option<Arc<LargeSendQueue>>,
     pub(crate) ending: Arc<Ending>,
-    /// Rises with each change of `present`.
+    /// Number of changes of `present`.
     pub(crate) turns: AtomicU64,
     /// `None` between two views.
     present: Mutex<Option<ViewOutbox>>,

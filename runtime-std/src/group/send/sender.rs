@@ -15,14 +15,14 @@ use crate::group::send::receipt::ordinal::Ordinal;
 use crate::member::SendError;
 use crate::poll::{Drive, wait_driving};
 
-/// The sending end in use, as of a given change of the shared state.
+/// The outbox in use, as of a given change of the shared state.
 struct Present {
     /// `None` between two views.
     outbox: Option<ViewOutbox>,
     /// The number of bytes appended to each message of a member.
     trailer: usize,
     turns: u64,
-    /// The sending end that a waiting call found after this one. It is kept here because the call's
+    /// The outbox that a waiting call found after this one. It is kept here because the call's
     /// result may borrow from either of them.
     next: OnceLock<Box<Self>>,
 }
@@ -55,8 +55,8 @@ pub struct Sender<K = Volatile> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// A slot in which a message is built. Commit it, or drop it to send nothing. It may be committed
-/// in a later view than the one in which it was reserved.
+/// A slot in which a message is built. Commit the slot, or drop it to send nothing. It may be
+/// committed in a later view than the one in which it was reserved.
 pub struct Slot<'s> {
     reservation: Reservation<'s>,
     /// The number of bytes appended to the message. In a subgroup that accepts clients, these bytes

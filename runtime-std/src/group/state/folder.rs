@@ -116,7 +116,7 @@ pub(crate) struct StateFolder {
     file: StateFile,
     pub(super) lock: File,
     pub(super) last: Option<LastMembership>,
-    /// The copy that was damaged, and that has been rewritten.
+    /// The path of the damaged copy that has been rewritten, if there was one.
     pub(crate) repaired: Option<PathBuf>,
 }
 

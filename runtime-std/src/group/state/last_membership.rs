@@ -24,8 +24,8 @@ pub(crate) struct LastMembership {
     /// The subgroups, logged or not, that have permanently lost their state.
     #[serde(default)]
     pub(crate) closed: Vec<u16>,
-    /// The next view, if the node has promised one. It is in the same file, so that the two cannot
-    /// disagree.
+    /// The next view, if the node has promised one. The promise is in the same file as the view, so
+    /// that the two cannot disagree.
     #[serde(default)]
     pub(crate) promise: Option<Promised>,
     /// The latest attempt of a total restart that the node took part in.
@@ -84,7 +84,7 @@ impl LastMembership {
     }
 }
 
-/// The way in which a membership ended.
+/// The ways in which a membership can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MembershipEnd {

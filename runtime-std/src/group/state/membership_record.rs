@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_folder_is_free_despite_duplicated_lock() {
+    fn dropped_state_folder_is_unlocked_despite_copied_descriptor() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let folder = StateFolder::open(&path, "g", NodeId(3)).expect("its own");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn next_process_remembers_view_and_its_end() {
+    fn state_folder_preserves_view_and_its_end() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let view = |members: &[u32]| View {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn state_folder_belongs_to_one_process() {
+    fn second_process_cannot_open_the_state_folder() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let mut own = record(&path, 1);
@@ -197,7 +197,7 @@ mod tests {
 
     /// A folder in the old format has one copy, without a checksum.
     #[test]
-    fn first_state_format_is_read_and_upgraded() {
+    fn oldest_state_format_is_read_and_upgraded() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let old = "{\"format\":1,\"group\":\"g\",\"digest\":7,\"node\":3,\"incarnation\":1,\"view\":5,\
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn log_notes_rise_only_within_their_view() {
+    fn log_notes_only_increase_within_a_view() {
         let place = tempfile::tempdir().expect("a folder");
         let mut record = record(&place.path().join("state"), 1);
         let log = |log, end| NotedLog {

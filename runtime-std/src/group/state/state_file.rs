@@ -49,7 +49,7 @@ struct Format {
     format: u32,
 }
 
-/// The state of a copy.
+/// The state of one copy on disk.
 enum Copy<T> {
     Absent,
     Sound { generation: u64, record: T },
@@ -73,7 +73,7 @@ impl From<io::Error> for StateFileError {
     }
 }
 
-/// The two copies, opened.
+/// The open files of the two copies.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     files: Option<[File; 2]>,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_state_format_is_not_reported_as_damage() {
+    fn newer_state_format_is_distinguished_from_damage() {
         let place = tempfile::tempdir().expect("a folder");
         let mut bytes = encode(3, &7_u64).expect("JSON");
         let text = String::from_utf8(bytes).expect("text").replace("\"format\":2", "\"format\":3");

@@ -103,7 +103,7 @@ pub struct SlowMember {
     pub node: u32,
     /// The subgroup in which the member holds others back.
     pub subgroup: String,
-    /// The members that are ahead of this one, and whose messages wait for it.
+    /// The members that are ahead of this one, and whose messages wait for it to catch up.
     pub holds: Vec<u32>,
     /// The time since the member became slow, in ms.
     pub lasts_ms: u64,
@@ -157,14 +157,15 @@ pub struct SubgroupStatus {
     pub name: String,
     /// Its members.
     pub members: Vec<u32>,
-    /// Number of places in the delivery order received in this view.
+    /// Number of sequence positions received in this view.
     pub received: u64,
-    /// Number of places in the delivery order delivered in this view.
+    /// Number of sequence positions delivered in this view.
     pub delivered: u64,
     /// Whether the subgroup has lost its state, and accepts no further messages.
     pub closed: bool,
     /// The durable counts, if the subgroup is logged and this node belongs to it.
-    // Never skipped: the encoding between processes does not allow missing fields.
+    // This field is never skipped, because the encoding between processes does not allow missing
+    // fields.
     #[serde(default)]
     pub durable: Option<DurableStatus>,
 }
@@ -202,7 +203,7 @@ const WAIT_SHOWN: Duration = Duration::from_secs(30);
 
 type Hung = (GroupStatus, Arc<View>);
 
-/// The part of the status published by the thread that serves clients.
+/// The part of a status that the thread that serves clients publishes.
 #[derive(Debug, Default)]
 struct ClientsShown {
     clients: Vec<ClientStatus>,
@@ -210,8 +211,8 @@ struct ClientsShown {
     cut: Vec<CutClient>,
 }
 
-/// Returns a notice for each node that does not reach some members, as long as the node reports
-/// this and is not a member itself.
+/// Returns a notice for each node that does not reach some members, as long as the node keeps
+/// reporting this and is not a member itself.
 fn waits_of(unreached: &Unreached, members: &[u32]) -> impl Iterator<Item = String> {
     let waits = unreached
         .iter()

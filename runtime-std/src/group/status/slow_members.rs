@@ -35,9 +35,9 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(2);
 pub(crate) struct Slow {
     pub(crate) node: NodeId,
     pub(crate) subgroup: SubgroupId,
-    /// The members that are ahead of it.
+    /// The members that are ahead of the slow one.
     pub(crate) holds: Vec<NodeId>,
-    /// The time since it was first seen to lag.
+    /// The time since the slow member was first seen to lag.
     pub(crate) lasts: Duration,
 }
 
@@ -54,10 +54,11 @@ impl Slow {
     }
 }
 
-/// One frontier of one member.
+/// The progress of one member in one frontier, compared with that of the other members.
 #[derive(Clone, Copy, Debug)]
 struct Race {
-    /// The frontier of the others when the member last caught up, which it has not reached since.
+    /// The others' frontier at the time when the member last caught up, which the member has not
+    /// reached since then.
     mark: u64,
     since: Instant,
 }
@@ -193,7 +194,7 @@ mod tests {
     /// Nothing can be delivered, so all members have delivered the same. The slow member is the one
     /// that has not received anything.
     #[test]
-    fn only_member_that_receives_nothing_is_slow() {
+    fn member_that_receives_nothing_is_slow() {
         let stuck = |look: u64| vec![(10 * look, 0), (10 * look, 0), (0, 0)];
         assert_eq!(named(5, stuck), [(4, slow(2, &[0, 1], 3))]);
     }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn reaching_previous_mark_restarts_lag() {
+    fn catching_up_with_earlier_mark_restarts_lag() {
         let late = |look: u64| {
             let first = 10 * look;
             vec![(100, first), (100, if look < 3 { 0 } else { first.min(30) })]

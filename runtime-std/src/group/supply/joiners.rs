@@ -1,5 +1,5 @@
-//! The nodes that this member helps to join, with what they are sent, and which of them the group
-//! is asked to admit.
+//! The nodes that this member helps to join: what it sends to each of them, and which of them it
+//! asks the group to admit.
 //!
 //! # Invariants
 //! - Only one request is made at a time, because the core's cell for requests holds one, and a
@@ -31,14 +31,15 @@ const HOLD_PAUSE: Duration = Duration::from_micros(200);
 /// A node that is being supplied.
 struct Joiner {
     node: NodeId,
-    /// The subgroups that the node is supplied with, and the number of messages sent to it in each.
+    /// The subgroups with which the node is supplied, and the number of messages sent to it in
+    /// each.
     subgroups: Vec<(SubgroupId, u64)>,
     sink: Sink,
     /// The time for which the node has held this member back.
     held: Duration,
 }
 
-/// The present request to the group; one at a time.
+/// The request to the group that is in progress. There is at most one at a time.
 #[derive(Debug)]
 enum Wished {
     Node(ReadyJoiner),
@@ -53,7 +54,7 @@ pub(crate) struct Joiners {
     waiting: VecDeque<ReadyJoiner>,
     /// Changes of reserved subgroups that wait for their turn, ahead of all nodes.
     changes: VecDeque<SubgroupChange>,
-    /// The present request to the group.
+    /// The request to the group that is in progress.
     wished: Option<Wished>,
     /// Nodes that the current view has admitted, but that may not know it yet.
     let_in: Vec<(NodeId, Sink)>,
@@ -209,8 +210,9 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// Asks the group to admit the next node that has everything it needs. A node that does not
-    /// match the view any more is told so first: a source is gone, or the view has new members.
+    /// Asks the group to admit the next node that has everything it needs. A node may no longer
+    /// match the view, because a source of the node has been lost or the view has new members; it
+    /// is first told so.
     fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
         let Self { supplied, waiting, .. } = self;
         waiting.retain(|ready| {
@@ -242,7 +244,8 @@ impl Joiners {
             let Some(ready) = self.waiting.pop_front() else { return };
             match view.change(|node| node.request_join(ready.node)) {
                 Ok(()) => self.wished = Some(Wished::Node(ready)),
-                Err(error) => tracing::warn!(node = %ready.node, %error, "a node cannot be let in"),
+                Err(error) => tracing::warn!(node = %ready.node, %error, "a node cannot be \
+                                                                          admitted"),
             }
         }
     }

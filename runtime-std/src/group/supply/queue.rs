@@ -1,5 +1,5 @@
-//! The queue for a joining node. It contains what the member has for the node, and what the node
-//! has not taken yet (VIE-10).
+//! The queue for a joining node. It contains everything that the member has for the node and that
+//! the node has not received yet (VIE-10).
 //!
 //! # Invariants
 //! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, plus the maximum number of bytes of
@@ -83,7 +83,7 @@ pub(crate) enum Supplied {
     GivenUp,
 }
 
-/// The number of bytes by which a joining node is behind, shared by both ends.
+/// The number of bytes by which a joining node is behind, shared by both sides of its queue.
 #[derive(Debug)]
 struct Backlog {
     bytes: AtomicUsize,
@@ -93,7 +93,7 @@ struct Backlog {
     is_over: AtomicBool,
 }
 
-/// The member's end of a joining node's queue.
+/// The member's side of a joining node's queue.
 #[derive(Clone)]
 pub(crate) struct Sink {
     sender: Sender<Supplied>,
@@ -102,7 +102,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Creates both ends of a queue.
+    /// Creates both sides of a queue.
     pub(crate) fn new() -> (Self, Queue) {
         let (sender, receiver) = channel();
         let backlog = Backlog {
@@ -138,7 +138,7 @@ impl Sink {
         self.put(Supplied::Message(message.clone(), cost))
     }
 
-    /// Returns whether `id` is the other end.
+    /// Returns whether this is the queue with the given id.
     pub(crate) fn leads_to(&self, id: &QueueId) -> bool {
         Arc::ptr_eq(&self.backlog, &id.0)
     }
@@ -155,18 +155,18 @@ impl Sink {
     }
 }
 
-/// Identifies the end of a queue.
+/// Identifies a queue.
 pub(crate) struct QueueId(Arc<Backlog>);
 
 /// The member has ended, so no further entries come.
 #[derive(Debug)]
 pub(crate) struct Ended;
 
-/// The end of a queue that entries are taken from.
+/// The receiving side of a queue.
 pub(crate) struct Queue {
     receiver: Receiver<Supplied>,
     backlog: Arc<Backlog>,
-    /// The entry that followed the last batch of messages.
+    /// The entry that followed the last batch of messages, and that is taken next.
     held: Option<Supplied>,
 }
 
@@ -219,7 +219,7 @@ impl Queue {
         (taken, bytes)
     }
 
-    /// Releases messages of this cost.
+    /// Records that messages of this cost have been sent, so that they no longer count.
     pub(crate) fn release(&self, bytes: usize) {
         self.backlog.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -259,7 +259,7 @@ mod tests {
     use crate::group::large::limits::LARGE_MAX;
 
     #[test]
-    fn joiner_queue_is_bounded_and_shares_messages() {
+    fn joiner_queue_is_bounded_without_copying_messages() {
         let one = message(&[7; 1000]);
         let cost = 1000 + MESSAGE_COST;
         let queues: Vec<_> = (0..2).map(|_| Sink::new()).collect();
@@ -272,7 +272,8 @@ mod tests {
             };
             let (messages, bytes) = queue.take_more(first, first_cost);
             assert_eq!((messages.len(), bytes), (2, 2 * cost));
-            // These messages are being sent, so there is room only afterwards.
+            // The first messages are still being sent, so there is no room before that has been
+            // done.
             assert!(!sink.put_message(&one), "a third is too much");
             assert!(matches!(queue.receiver.try_recv(), Ok(Supplied::GivenUp)));
             queue.release(bytes);
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn lagging_joiner_holds_member_back() {
+    fn lagging_joiner_slows_down_its_supplier() {
         let megabyte = message(&vec![7; 1 << 20]);
         let (sink, queue) = Sink::new();
         let put = |count: usize| (0..count).for_each(|_| assert!(sink.put_message(&megabyte)));
@@ -303,7 +304,7 @@ mod tests {
     /// Even if all large messages that can be in flight are delivered at once, the joining node
     /// does not count as too slow.
     #[test]
-    fn large_messages_have_separate_queue_room() {
+    fn large_messages_use_separate_queue_space() {
         let mut description = Description::local("large", 3, 8, 16);
         let (sink, _) = Sink::new();
         let small = sink.clone().with_large(description.large_pool_bytes()).backlog_max;

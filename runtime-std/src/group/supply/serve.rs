@@ -126,7 +126,7 @@ fn greet(
                 let subgroups = subgroups.into_iter().map(SubgroupId).collect();
                 let records = records.into_iter().map(|(of, from)| (SubgroupId(of), from));
                 let wanted = Wanted { subgroups, records: records.collect() };
-                // It has called all members of the view that it was told.
+                // The node has called all members of the view that it was sent.
                 return Ok((wanted, leads, view.members.clone()));
             }
             JoinRequest::Unreached { members } => {
@@ -153,7 +153,7 @@ fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
     }
 }
 
-/// The news that a joining node receives after the messages.
+/// The events that a joining node is told of after the messages.
 enum News {
     /// The node is a member of a view. Nothing follows.
     Member(Arc<Admission>, Vec<SentCount>),
@@ -199,8 +199,8 @@ impl Supplier<'_> {
                 }
             }
         }
-        // Only what arrived meanwhile. New messages may keep arriving for as long as the joiner
-        // takes over other states.
+        // Sends only what arrived in the meantime. New messages may keep arriving for as long as
+        // the joiner takes over other states.
         let missed = self.queue.bytes();
         self.send_until(|sent, queue| sent >= missed || queue.is_close())?;
         if self.news.is_none() {
@@ -239,7 +239,7 @@ impl Supplier<'_> {
                 Some(News::Choose(chosen)) => {
                     self.queue.catches_up(false);
                     send_message(self.session, &JoinReply::Choose(WireView::from(&chosen)), STALL)?;
-                    // It calls them before it is ready again.
+                    // The joiner calls these members before it reports again that it is ready.
                     self.reached.clone_from(&chosen.members);
                     view = Some(chosen);
                 }
@@ -303,7 +303,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(120);
 
     #[test]
-    fn silent_joiner_loses_its_slot() {
+    fn silent_joiner_frees_its_slot() {
         let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
         let listener =
             Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");

@@ -1,4 +1,4 @@
-//! A joining node's requests to a member.
+//! The requests that a joining node makes to a member.
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
@@ -17,9 +17,9 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct ReadyJoiner {
     pub(crate) node: NodeId,
-    /// The members that supply it.
+    /// The members that supply the node.
     pub(crate) sources: Vec<(SubgroupId, NodeId)>,
-    /// The members that it reaches.
+    /// The members that the node reaches.
     pub(crate) reached: Vec<NodeId>,
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use crate::group::description::view::FIRST_VIEW;
 
     #[test]
-    fn joiner_matches_view_of_reached_members() {
+    fn joiner_matches_only_views_it_has_reached() {
         let description = Description::local("ready", 4, 8, 16);
         let view = |members: &[u32]| View {
             id: FIRST_VIEW,

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn channel_states_are_separate_by_view_and_channel() {
+    fn channel_state_is_separate_per_view() {
         let mut channels = ChannelTable::<u32>::default();
         let (last, other) = (Channel(CHANNELS - 1), Channel(3));
         *channels.get_or_make(ViewId(1), last, || 0) = 5;

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn region_lives_with_handle_and_number_is_reused() {
+    fn dropped_region_frees_its_number() {
         let store = BlockStore::default();
         let (first, second) = (memory(&store, 100), memory(&store, 1));
         assert_eq!((first.region(), second.region()), (Region(1), Region(2)));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn received_bytes_are_stored_only_inside() {
+    fn received_bytes_are_stored_only_within_memory() {
         let store = BlockStore::default();
         let memory = memory(&store, 100);
         let pages = store.of(memory.area(0), 100).expect("it is there");

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_after_revocation_never_complete() {
+    fn lists_posted_after_revocation_never_complete() {
         let mut lists = Unconfirmed::default();
         for token in 0..4 {
             lists.add(VIEW, LOG, Some(Token(token)));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn list_counts_after_its_last_write() {
+    fn list_is_confirmed_after_its_last_write() {
         let list = |left| ComingList { view: VIEW, region: LOG, left, is_taken: true };
         let mut lists = ComingLists::default();
         assert_eq!((lists.next_write(), lists.news()), (None, None));

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regions_are_unique_and_bounded() {
+    fn region_numbers_are_unique_and_sizes_bounded() {
         let mut own = OwnRegions::default();
         for region in (1..).map(Region).take(REGIONS_MAX) {
             assert!(own.make(region, 100).is_ok_and(|memory| memory.bytes() == 128));

@@ -22,7 +22,7 @@ use crate::stream_end::End;
 const OUTSIDE: End = End::Malformed("a range outside its region");
 
 /// The connection's end if a peer's list is for an unknown region.
-const NO_REGION: End = End::Malformed("a region that is not there");
+const NO_REGION: End = End::Malformed("a region that does not exist");
 
 /// The regions of this member and of one peer.
 #[derive(Debug, Default)]
@@ -158,7 +158,7 @@ impl PeerRegions {
             return Ok(());
         };
         if had {
-            return Err(End::Malformed("a right that was given twice"));
+            return Err(End::Malformed("a permission that was granted twice"));
         }
         self.held.add(view, region, right);
         if let Some(peer) = landings.rank_in(view) {
@@ -200,7 +200,7 @@ impl PeerRegions {
         if self.coming.coming().is_some() {
             let next = self.coming.next_write();
             let list = next.filter(|list| (list.view, list.region) == (view, to.region));
-            is_taken = list.ok_or(End::Malformed("a write of another list"))?.is_taken;
+            is_taken = list.ok_or(End::Malformed("a write that belongs to another list"))?.is_taken;
         } else if to.region != Region::ROW {
             return Err(End::Malformed("a write to a region without its list"));
         }

@@ -103,7 +103,7 @@ impl AskedReads {
     /// Adds a read whose range has been checked.
     pub(crate) fn add(&mut self, read: AskedRead) -> Result<(), End> {
         if self.0.len() >= READS_MAX {
-            return Err(End::Malformed("more reads than may wait"));
+            return Err(End::Malformed("more pending reads than are allowed"));
         }
         self.0.push_back(read);
         Ok(())
@@ -147,7 +147,7 @@ mod tests {
     const LOG: Region = Region(1);
 
     #[test]
-    fn answer_pieces_fit_their_read() {
+    fn read_answer_pieces_never_exceed_the_read() {
         let bytes = 2 * PIECE_MAX + 100;
         let memory = OwnRegions::default().make(LOG, 4 * PIECE_MAX).expect("memory");
         let (mut asked, mut posted) = (AskedReads::default(), PostedReads::default());

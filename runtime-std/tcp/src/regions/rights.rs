@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_separate_with_unique_numbers() {
+    fn permissions_have_unique_numbers() {
         let (mut numbers, mut rights) = (RightNumbers::default(), Rights::default());
         let places = [(1, 1), (1, 2), (2, 1)].map(|(view, to)| (ViewId(view), Region(to)));
         let given = places.map(|(view, region)| {

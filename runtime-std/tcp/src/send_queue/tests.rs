@@ -67,7 +67,7 @@ fn unaligned_content_arrives_unchanged() {
 }
 
 #[test]
-fn growing_cells_never_arrive_torn() {
+fn increasing_cells_never_arrive_torn() {
     for part in (5..40).chain([63, 99, 511, 513]) {
         for ended_after in [None, Some(3), Some(4)] {
             let content = arrives(part, ended_after);

@@ -124,7 +124,7 @@ fn blocks_of_all_lengths_arrive_unchanged() {
 }
 
 #[test]
-fn channels_take_turns_sending_pieces() {
+fn channels_take_turns_sending_block_pieces() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (own, theirs) = (memory(&members[0], HUGE), memory(&members[1], 2 * HUGE));
@@ -146,7 +146,7 @@ fn channels_take_turns_sending_pieces() {
 }
 
 #[test]
-fn writes_overtake_long_block_in_order() {
+fn writes_overtake_a_long_block_in_order() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (mut own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
@@ -186,7 +186,7 @@ fn writes_overtake_long_block_in_order() {
 }
 
 #[test]
-fn stalled_peer_gets_everything_later() {
+fn stalled_peer_receives_everything_later() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let bytes = 4 << 20;
@@ -246,7 +246,7 @@ fn stalled_peer_gets_everything_later() {
 }
 
 #[test]
-fn senders_close_during_block_keeps_stream_intact() {
+fn sender_closing_during_block_keeps_stream_intact() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (mut own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE + 100));
@@ -276,7 +276,7 @@ fn senders_close_during_block_keeps_stream_intact() {
 }
 
 #[test]
-fn receivers_close_during_block_stores_nothing_more() {
+fn receiver_closing_during_block_stores_no_more() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (mut own, mut theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
@@ -307,7 +307,7 @@ fn receivers_close_during_block_stores_nothing_more() {
 }
 
 #[test]
-fn view_end_during_block_keeps_stream_intact() {
+fn ending_view_during_block_keeps_stream_intact() {
     const NEXT: tramontane_core::ids::ViewId = tramontane_core::ids::ViewId(2);
     for key in [None, key()] {
         let mut members = members(key, Settings::default());

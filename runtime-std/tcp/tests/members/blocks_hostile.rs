@@ -42,7 +42,7 @@ fn assert_others_go_on(members: &mut [Member]) {
 }
 
 #[test]
-fn invalid_piece_is_refused_before_storing() {
+fn invalid_block_piece_is_refused_before_storing() {
     let mut padded = piece(0, 8, 8, 1, 8);
     padded[1] = 1;
     // The bytes that are sent, and how many of them may have been stored in the receive, which has

@@ -185,7 +185,7 @@ fn restarted_process_gets_a_new_view() {
 }
 
 #[test]
-fn right_applies_to_one_of_many_views() {
+fn write_permission_applies_to_a_single_view() {
     let node = NodeId(7);
     let (mut server, mut client) =
         (Process::new(SERVER, small()), Process::new(node, Settings::default()));
@@ -219,7 +219,7 @@ fn right_applies_to_one_of_many_views() {
 
 /// Posts to a region are denied if the region's owner then ends the view. They never complete.
 #[test]
-fn ended_view_denies_unconfirmed_lists() {
+fn lists_unconfirmed_when_view_ends_are_denied() {
     let node = NodeId(7);
     let view = ViewId(3);
     let (mut server, mut client) =

@@ -76,7 +76,7 @@ fn stopped_peer_does_not_delay_others() {
 }
 
 #[test]
-fn slow_peer_gets_newest_values() {
+fn slow_peer_receives_only_the_newest_values() {
     let mut members = members(None, small());
     let rows = members[0].rows.clone();
     let cell = rows.row().cell(512).expect("a cell");
@@ -158,7 +158,7 @@ fn peer_loss_reports_its_cause() {
 }
 
 #[test]
-fn leave_is_noticed_despite_write_to_leaver() {
+fn leave_is_detected_despite_write_to_leaver() {
     let mut members = members(None, Settings::default());
     let mut last = members.pop().expect("three");
     last.fabric.leave();
@@ -175,7 +175,7 @@ fn leave_is_noticed_despite_write_to_leaver() {
 }
 
 #[test]
-fn views_on_one_connection_never_mix() {
+fn views_on_one_connection_never_share_writes() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (a, b) = (Rank(0), Rank(1));
@@ -197,7 +197,7 @@ fn views_on_one_connection_never_mix() {
         settle(&mut members);
         let seen = |rows: &tramontane_tcp::Rows| rows.rows()[0].cell(8).expect("a cell").load();
         assert_eq!((seen(&members[1].rows), seen(&rows_b)), (1, 2));
-        // The old view ends at one end. Posts from the other end are dropped there.
+        // One member ends the old view. Posts from the other member are dropped there.
         assert!(members[1].fabric.retire(VIEW));
         members[0].rows.row().cell(8).expect("a cell").publish(3);
         rows_a.row().cell(8).expect("a cell").publish(4);
@@ -214,7 +214,7 @@ fn views_on_one_connection_never_mix() {
 }
 
 #[test]
-fn view_end_during_list_keeps_stream_intact() {
+fn ending_view_during_list_keeps_stream_intact() {
     for key in [None, key()] {
         let mut members = members(key, small());
         let rows = members[0].open(NEXT).expect("it opens");
@@ -248,7 +248,7 @@ fn view_end_during_list_keeps_stream_intact() {
 }
 
 #[test]
-fn lost_node_returns_as_another_process() {
+fn lost_node_rejoins_only_as_new_process() {
     let mut members = members(key(), Settings::default());
     drop(members.remove(1));
     members[0].loss();
@@ -273,7 +273,7 @@ fn lost_node_returns_as_another_process() {
 }
 
 #[test]
-fn listening_ends_once_all_have_met() {
+fn listening_ends_once_all_members_are_connected() {
     let (listeners, addresses) = listeners(MEMBERS);
     let _connections = meet(listeners, &addresses, key());
     for address in addresses {

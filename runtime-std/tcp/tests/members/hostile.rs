@@ -107,7 +107,7 @@ fn invalid_frames_are_refused_before_storing() {
 }
 
 #[test]
-fn tampered_records_are_noticed() {
+fn tampered_encrypted_records_are_detected() {
     type Spoil = fn(&mut Hand) -> Vec<u8>;
     let spoils: [(&str, Spoil); 5] = [
         ("changed", |hand| {
@@ -169,7 +169,7 @@ fn slow_write_never_exposes_partial_cell() {
 }
 
 #[test]
-fn long_write_in_any_pieces_is_stored_whole() {
+fn fragmented_long_write_is_stored_completely() {
     for keyed in [false, true] {
         let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
         hand.send(&open_frame());
@@ -193,7 +193,7 @@ fn long_write_in_any_pieces_is_stored_whole() {
 }
 
 #[test]
-fn death_during_frame_leaves_whole_cells() {
+fn death_during_frame_never_leaves_torn_cells() {
     for keyed in [false, true] {
         for length in [10, 23, 24, 25, 40, 20_000] {
             let (mut members, mut hand) = with_hand(if keyed { key() } else { None });

@@ -141,7 +141,7 @@ fn taken(hand: &mut Hand) -> u64 {
 }
 
 #[test]
-fn list_without_right_is_skipped() {
+fn write_list_without_permission_is_ignored() {
     let (mut members, mut hand) = granting(false);
     let by = |right, value| [list(LOG.0, 1, right), write(LOG.0, 64, &[value; 64])].concat();
     for right in [2, 99, u64::MAX] {
@@ -216,7 +216,7 @@ fn list_sent_byte_by_byte_stores_whole_cells() {
 
 /// A process that ends more views than it reads answers for is lost before it uses up memory.
 #[test]
-fn endless_view_ends_lose_the_peer() {
+fn flood_of_view_ends_loses_the_peer() {
     let (mut members, mut hand) = granting(false);
     let flooding = std::thread::spawn(move || {
         // The peer's own writes fail after it has been lost.

@@ -38,7 +38,7 @@ fn post(
 }
 
 #[test]
-fn members_with_different_lists_are_not_ready() {
+fn view_with_mismatched_member_lists_is_not_ready() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (a, b) = (Rank(0), Rank(1));
@@ -87,7 +87,7 @@ fn view_may_be_prepared_repeatedly() {
 /// A post under a list that its reader has given up is not lost silently, nor stored in the memory
 /// of another list.
 #[test]
-fn abandoned_used_list_loses_the_connection() {
+fn abandoning_a_used_member_list_loses_connection() {
     let mut members = members(key(), Settings::default());
     let (a, b) = (Rank(0), Rank(1));
     let at_a = members[0].open_as(NEXT, ONE).expect("it opens");
@@ -140,7 +140,7 @@ fn frames_from_old_views_are_ignored() {
 /// A network that loses packets may keep an admitted process from reaching a member until the
 /// following view.
 #[test]
-fn admitted_node_is_not_its_earlier_process() {
+fn admitted_node_is_distinguished_from_earlier_process() {
     let mut all = members(key(), Settings::default());
     let last = Rank(2);
     drop(all.pop());
@@ -199,7 +199,7 @@ fn connection_of_removed_process_can_be_replaced() {
 
 /// Both views have the same process, because it could not be admitted twice.
 #[test]
-fn peer_arriving_between_views_joins_both() {
+fn peer_connecting_between_views_is_in_both() {
     let mut all = members(None, Settings::default());
     let (third, fourth) = (ViewId(3), ViewId(4));
     let (first, last) = (Rank(0), Rank(2));

@@ -16,7 +16,7 @@ use tramontane_runtime::group::Description;
 use crate::fixed_support::Meeting;
 use crate::group_support::carriers;
 
-/// The longest that anything may take on a busy machine.
+/// Maximum time for any operation, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const BLOCK: usize = 1000;
@@ -97,7 +97,7 @@ impl Crowd {
         self.nodes[id as usize].as_ref().expect("it is there")
     }
 
-    /// Creates one member's part in a group.
+    /// Creates a group at one of its members.
     pub fn create(
         &self,
         id: u32,
@@ -113,7 +113,7 @@ impl Crowd {
         Part { group, heard }
     }
 
-    /// Creates all members' parts in a group.
+    /// Creates a group at all of its members.
     pub fn create_all(&self, number: u64, members: &[u32], options: GroupOptions) -> Vec<Part> {
         members.iter().map(|id| self.create(*id, number, members, options, usize::MAX)).collect()
     }

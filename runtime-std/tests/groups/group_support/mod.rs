@@ -27,7 +27,7 @@ use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
 use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
-/// The longest that anything may take on a busy machine.
+/// Maximum time for any operation, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The time after which a silent member counts as dead in a [`Crowd::impatient`] crowd.

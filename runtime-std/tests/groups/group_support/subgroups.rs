@@ -20,7 +20,7 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::Root;
 
-/// The longest that anything may take on a busy machine.
+/// Maximum time for any operation, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The subgroup of all nodes.

@@ -269,7 +269,7 @@ impl Permissions for Shared {
     }
 }
 
-/// Returns a process's end of the fabric for one step, with the permissions of all processes.
+/// Returns the fabric of a process for one step, with the permissions of all processes.
 fn end(process: usize, rights: Rights, done: heapless::Vec<Token, 64>) -> Shared {
     Shared { process, granted: rights, done }
 }

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protocol_example_is_reproduced() {
+    fn payload_matches_the_protocol_example() {
         let mut payload = [0; 100];
         fill(&mut payload, "n1/1/0");
         assert_eq!(name(&payload).as_deref(), Some("n1/1/0"));
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_name_is_shown_as_well_as_possible() {
+    fn invalid_message_name_is_shown_lossily() {
         assert_eq!(name(&[0xff, b' ']).as_deref(), Some("\u{fffd}"));
         assert_eq!(name(&[b'x'; 1000]).map(|name| name.len()), Some(NAME_BYTES_MAX));
     }

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transfer_round_trips() {
+    fn bank_transfer_round_trips() {
         let change = |group, account, by| Change { group: GroupId(group), account, by };
         let changes = [change(0, 7, -300), change(7, 99, 100), change(65_535, 0, i64::MAX)];
         assert_eq!(decode(&encode(&changes)).collect::<Vec<_>>(), changes);

@@ -12,7 +12,7 @@ use super::messages::{BankOrder, BankReport, ShardsMember, Task};
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_local::exit::{Failure, Status};
 
-/// Interval between checks whether the replica counts or has ended.
+/// Interval between checks whether the replica counts in quorums or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs the replica until the parent releases it.

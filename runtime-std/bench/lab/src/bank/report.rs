@@ -27,7 +27,7 @@ pub(super) struct Outcome {
     /// Time from a kill to the first delivery by the next leader of the group, in ms. `None` if no
     /// group had a next leader.
     takeover_ms: Option<Spread>,
-    /// Whether all the money is there.
+    /// Whether no money is missing.
     conserved: bool,
     /// Whether all replicas of each group have the same state.
     replicas_equal: bool,
@@ -128,7 +128,7 @@ impl Outcome {
             return Ok(());
         };
         let what = format_args!("{wrong}; the history is {kept}");
-        Err(Failure::new(Status::Disagreement, what, "please report this with it"))
+        Err(Failure::new(Status::Disagreement, what, "please report this, with the history"))
     }
 }
 

@@ -127,8 +127,8 @@ impl<'p> Supervisor<'p> {
         Ok(())
     }
 
-    /// Kills a leader at each interval and restarts it. Only a group in which all replicas count is
-    /// chosen.
+    /// Kills a leader at each interval and restarts it. Only a group in which all replicas count in
+    /// quorums is chosen.
     fn kill_leaders(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let begun = Instant::now();
         let mut next_kill = self.plan.kill_interval;
@@ -146,7 +146,7 @@ impl<'p> Supervisor<'p> {
         Ok(())
     }
 
-    /// Returns the leader of a group in which all replicas are running and count.
+    /// Returns the leader of a group in which all replicas are running and count in quorums.
     fn choose_leader(&mut self) -> Option<(WorkerId, GroupId)> {
         let is_whole = |group: GroupId| {
             let of_group = self.members.values().filter(|member| member.group == Some(group));
@@ -174,8 +174,8 @@ impl<'p> Supervisor<'p> {
         self.start_replica(name, group, inc + 1)
     }
 
-    /// Stops the clients, waits until all replicas count again and have the same state, and
-    /// releases them.
+    /// Stops the clients, waits until all replicas count in quorums again and have the same state,
+    /// and releases them.
     fn end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         self.order_clients(BankOrder::Stop);
         self.wait_until(SETTLE, interrupts, "the clients' last answers", |all| {
@@ -244,7 +244,10 @@ impl<'p> Supervisor<'p> {
             interrupts.check()?;
             if Instant::now() >= until {
                 let what = format_args!("{what} did not arrive within {limit:?}");
-                return Err(Failure::peer_lost(what, "run it with fewer other processes"));
+                return Err(Failure::peer_lost(
+                    what,
+                    "reduce the load of this machine, and start again",
+                ));
             }
             self.take_event(TICK)?;
         }
@@ -273,7 +276,10 @@ impl<'p> Supervisor<'p> {
             }
             CrewEvent::Ended(end) => {
                 let what = format_args!("{} {end} during the run", member.name);
-                return Err(Failure::peer_lost(what, "find out what ended it, and start again"));
+                return Err(Failure::peer_lost(
+                    what,
+                    "check its output and the system log, and start again",
+                ));
             }
         }
         Ok(())

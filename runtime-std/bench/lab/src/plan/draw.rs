@@ -69,7 +69,7 @@ fn arrow(area: &Area<'_>, plan: &Plan, send: &Send) -> Result<(), Box<dyn std::e
     let colour = HSLColor(hue, 0.75, 0.4);
     area.draw(&PathElement::new([from, to], colour.stroke_width(2)))?;
     area.draw(&Circle::new(to, 4, colour.filled()))?;
-    // Arrows do not overlap near the receiver's end, because no member receives twice in a step.
+    // Arrows do not overlap near the receiver, because no member receives twice in a step.
     let at = (to.0 - (to.0 - from.0) / 5, to.1 - (to.1 - from.1) / 5);
     area.draw(&Circle::new(at, 9, WHITE.filled()))?;
     area.draw(&label(send.block.to_string(), at, &colour))?;

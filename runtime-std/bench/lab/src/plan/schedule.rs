@@ -15,7 +15,8 @@ pub(super) struct Send {
     pub(super) block: u32,
 }
 
-/// A schedule, and the member whose part is requested, or `None` for the whole schedule.
+/// A schedule, and the member whose sends and receives are requested, or `None` for the whole
+/// schedule.
 pub(super) struct Plan {
     pub(super) name: AlgorithmName,
     pub(super) schedule: Schedule,

@@ -12,7 +12,7 @@ use super::schedule::Send;
 #[derive(Debug)]
 pub(super) struct Summary {
     members: u16,
-    /// The member whose part is counted, or `None` for the whole plan.
+    /// The member whose sends and receives are counted, or `None` for the whole plan.
     rank: Option<u16>,
     steps: u64,
     sends: u64,
@@ -39,15 +39,15 @@ struct Load {
 pub(super) struct Finished {
     steps: u64,
     sends: u64,
-    /// Number of receives, for one member's part only: in the whole plan, each send is received.
+    /// Number of receives, only if one member is counted: in the whole plan, each send is received.
     #[serde(skip_serializing_if = "Option::is_none")]
     receives: Option<u64>,
     /// Number of used links, counting each direction separately.
     links: usize,
     /// Number of blocks on the busiest link.
     blocks_per_link_max: u64,
-    /// Number of blocks that the busiest member sends; `None` for one member's part, which says
-    /// nothing about the other members.
+    /// Number of blocks that the busiest member sends; `None` if only one member is counted, which
+    /// says nothing about the other members.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks_sent_max: Option<u64>,
     /// Mean number of steps between the arrival of a block and its relay, excluding the root's

@@ -175,7 +175,7 @@ fn unsupported_requests_are_reported_without_side_effects() {
 }
 
 #[test]
-fn leave_is_reported_as_a_view_without_member() {
+fn leave_is_reported_as_a_smaller_view() {
     let place = Place::new();
     let mut members: Vec<Member> =
         (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
@@ -193,7 +193,7 @@ fn leave_is_reported_as_a_view_without_member() {
 }
 
 #[test]
-fn external_sender_is_unsupported() {
+fn adapter_reports_external_sender_as_unsupported() {
     let place = Place::new();
     let mut outside = init(&place, 0, 2);
     outside["groups"][1]["members"] = json!(["n1"]);
@@ -265,7 +265,7 @@ fn shards_deliver(arguments: &[&str]) {
 }
 
 #[test]
-fn sending_replica_is_unsupported() {
+fn adapter_reports_sending_replica_as_unsupported() {
     let place = Place::new();
     let mut member = Member::start_with(&place, &["adapter", "--shards"], &init(&place, 0, 2));
     assert_eq!(member.answer()["code"], "unsupported");
@@ -273,7 +273,7 @@ fn sending_replica_is_unsupported() {
 }
 
 #[test]
-fn invalid_command_ends_adapter_with_one_line() {
+fn invalid_command_ends_adapter_with_one_line_error() {
     let place = Place::new();
     for (input, word) in [("hello\n", "hello"), ("{\"type\":\"stats\"}\n", "init")] {
         let mut process = Process::start(place.command(&["adapter"]));

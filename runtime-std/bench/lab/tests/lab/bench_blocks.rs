@@ -15,7 +15,7 @@ fn probe<'r>(row: &'r Value, name: &str) -> Option<&'r Value> {
 }
 
 #[test]
-fn block_groups_are_measured_with_probes() {
+fn bench_measures_block_groups_and_probes() {
     let place = Place::new();
     let few = ["blocks", "--nodes", "3", "--bytes", "100000", "--messages", "3", "--rounds", "1"];
     let shm = ["--fabric", "shm", "--probe"];
@@ -65,7 +65,7 @@ fn overlapping_block_groups_run_concurrently() {
 }
 
 #[test]
-fn delayed_member_pauses_and_its_group_continues() {
+fn delay_experiment_measures_pauses_of_one_member() {
     let place = Place::new();
     let arguments =
         ["--experiment", "delays", "--nodes", "3", "--bytes", "600000", "--block", "65536"];
@@ -99,7 +99,7 @@ fn delayed_member_pauses_and_its_group_continues() {
 }
 
 #[test]
-fn tcp_links_keep_their_limits() {
+fn slow_tcp_link_respects_its_rate_limit() {
     let place = Place::new();
     let arguments = [
         "blocks",
@@ -142,7 +142,7 @@ fn overlap_experiment_varies_the_senders() {
 }
 
 #[test]
-fn experiment_determines_variations_and_arguments_the_rest() {
+fn experiment_determines_which_parameters_vary() {
     let place = Place::new();
     let few = [
         "--nodes",

@@ -6,7 +6,7 @@ use crate::bench;
 use crate::support::Place;
 
 #[test]
-fn all_members_restart_with_the_same_messages() {
+fn durable_bench_restarts_with_the_same_messages() {
     let place = Place::new();
     let arguments = ["durable", "--nodes", "1,3", "--mib", "2", "--rounds", "2", "--bytes", "1000"];
     let report = bench(&place, &arguments);

@@ -22,7 +22,7 @@ fn verdicts(only: &str) -> Vec<String> {
 /// The tables and figures of RDMC, as its text describes them: the breakdown of a transfer's time,
 /// a comparison of the algorithms, block sizes, a storage layer, overlapping groups, interrupts.
 #[test]
-fn rdmc_figures_hold() {
+fn simulated_rdmc_figures_match_the_paper() {
     let held = "rdmc-table-total,rdmc-table-blocks,rdmc-network-share,rdmc-preempted-relay,\
                 rdmc-sequential-poor,rdmc-tree-poor,rdmc-chain-competitive,rdmc-chain-small,\
                 rdmc-one-byte,rdmc-storage-tree,rdmc-storage-rate,rdmc-overlap-fractus,\
@@ -32,7 +32,7 @@ fn rdmc_figures_hold() {
 }
 
 #[test]
-fn spindle_batching_claims_hold() {
+fn simulated_spindle_batching_matches_the_paper() {
     let held = "spindle-batching-16,spindle-abstract-after,spindle-writes-before,\
                 spindle-posting-before,spindle-receive-batch-1,spindle-small-send-batches";
     assert_eq!(verdicts(held), ["held"; 6]);
@@ -122,7 +122,7 @@ fn file_rows_become_a_page_with_drawings() {
 }
 
 #[test]
-fn unanswerable_rows_are_refused() {
+fn record_rows_with_invalid_queries_are_refused() {
     let place = Place::new();
     let refused = |arguments: &[&str], words: &[&str]| {
         place.run(&[&["bench", "record"], arguments].concat()).failed(2, words);

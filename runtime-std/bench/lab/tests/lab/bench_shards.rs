@@ -9,7 +9,7 @@ fn median(row: &Value, figure: &str) -> f64 {
 }
 
 #[test]
-fn both_payload_paths_are_measured() {
+fn shard_bench_measures_both_payload_paths() {
     let place = Place::new();
     let report = bench(&place, &["shards", "--rounds", "1", "--messages", "300", "--window", "16"]);
     let rows = report["rows"].as_array().expect("rows");

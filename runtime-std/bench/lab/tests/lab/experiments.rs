@@ -4,7 +4,7 @@ use crate::bench;
 use crate::support::Place;
 
 #[test]
-fn shared_memory_sending_is_measured_with_the_ring() {
+fn bench_measures_shared_memory_sending_and_ring() {
     let place = Place::new();
     let report = bench(
         &place,
@@ -19,7 +19,7 @@ fn shared_memory_sending_is_measured_with_the_ring() {
 }
 
 #[test]
-fn tcp_sending_is_measured_with_the_mesh() {
+fn bench_measures_tcp_sending_and_the_mesh() {
     let place = Place::new();
     let tcp = ["multicast", "--fabric", "tcp", "--probe", "--rounds", "1", "--bytes", "1024"];
     for more in [&["--nodes", "3"][..], &["--nodes", "2", "--senders", "one", "--unpinned"]] {
@@ -49,7 +49,7 @@ fn tcp_sending_is_measured_with_the_mesh() {
 }
 
 #[test]
-fn polling_thread_and_disabled_techniques_are_reported() {
+fn bench_reports_polling_thread_and_disabled_techniques() {
     let place = Place::new();
     let polled =
         ["multicast", "--drive", "polled", "--messages", "500", "--rounds", "1", "--bytes", "8"];
@@ -62,7 +62,7 @@ fn polling_thread_and_disabled_techniques_are_reported() {
 }
 
 #[test]
-fn latency_and_idling_are_measured() {
+fn bench_measures_latency_and_idle_time() {
     let place = Place::new();
     let report = bench(&place, &["latency", "--messages", "200", "--rounds", "1"]);
     assert!(report["last_ratio"]["median"].as_f64() > Some(0.0), "{report}");
@@ -87,7 +87,7 @@ fn invalid_experiment_arguments_are_refused() {
 }
 
 #[test]
-fn large_messages_are_measured_with_small_ones() {
+fn bench_measures_large_messages_beside_small_ones() {
     let place = Place::new();
     for fabric in ["shm", "tcp"] {
         let run =

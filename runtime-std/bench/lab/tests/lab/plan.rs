@@ -33,7 +33,7 @@ fn small_pipeline_plan_matches_the_paper() {
 }
 
 #[test]
-fn each_algorithm_has_its_steps() {
+fn plan_shows_the_steps_of_each_algorithm() {
     let place = Place::new();
     for (algorithm, steps) in
         [("sequential", 35), ("interleaved", 35), ("chain", 11), ("tree", 15), ("pipeline", 7)]
@@ -71,7 +71,7 @@ fn summary_shows_the_limits_of_each_algorithm() {
 }
 
 #[test]
-fn members_part_of_the_plan_is_complete() {
+fn plan_of_one_member_lists_all_its_transfers() {
     let place = Place::new();
     let (all, own) = (
         plan(&place, &["--members", "11", "--blocks", "6"]),

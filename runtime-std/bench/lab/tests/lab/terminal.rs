@@ -7,7 +7,7 @@ use crate::support::terminal::{
 };
 
 #[test]
-fn interrupted_experiment_leaves_no_bar() {
+fn interrupted_experiment_clears_its_progress_bar() {
     let place = Place::new();
     let shown = on_terminal(&place, "bench multicast --nodes 2,2,2,2 --rounds 200");
     await_shown(&shown, "2 members, 1 bytes");
@@ -23,7 +23,7 @@ fn experiment_tables_fit_the_terminal() {
 }
 
 #[test]
-fn row_is_one_line_without_a_terminal() {
+fn row_is_printed_on_one_line_without_terminal() {
     let place = Place::new();
     let run = ["bench", "record", "--seeds", "1", "--only", "rdmc-steps,rdmc-fractus-network"];
     let text = String::from_utf8(place.run(&run).succeeded()).expect("text");

@@ -11,7 +11,7 @@ use support::Place;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tramontane-lab");
 
 #[test]
-fn experiments_run_over_rdma_and_are_counted() {
+fn experiments_run_over_rdma_and_report_counters() {
     let place = Place::new();
     let bench = |arguments: &[&str]| -> Value {
         let output = place

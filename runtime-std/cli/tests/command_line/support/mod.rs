@@ -1,7 +1,7 @@
-//! Shared parts of the command-line tests: separate folders in shared memory, and processes that do
-//! not outlive a test.
+//! Helpers shared by the command-line tests: separate folders in shared memory, and processes that
+//! do not outlive a test.
 
-// Each test program uses only some of these parts.
+// Each test program uses only some of these helpers.
 #![allow(dead_code)]
 
 pub mod group;
@@ -184,8 +184,8 @@ impl Ended {
 }
 
 impl Ended {
-    /// Like [`Ended::failed`], for a command that has already written other lines to standard
-    /// error.
+    /// Does the same as [`Ended::failed`], for a command that has already written other lines to
+    /// standard error.
     #[track_caller]
     pub fn failed_at_last(&self, status: i32, words: &[&str]) {
         let last = self.errors.lines().last().unwrap_or_default();
@@ -193,7 +193,7 @@ impl Ended {
         Self { status: self.status, output: Vec::new(), errors }.failed(status, words);
     }
 
-    /// Like [`Ended::failed`], for a command that has also printed output.
+    /// Does the same as [`Ended::failed`], for a command that has also printed output.
     #[track_caller]
     pub fn failed_after_output(&self, status: i32, words: &[&str]) {
         assert!(!self.output.is_empty(), "{self:?}");
@@ -270,14 +270,14 @@ impl Process {
         self.wait_with_input()
     }
 
-    /// Like [`Process::wait`], with the input left open.
+    /// Does the same as [`Process::wait`], with the input left open.
     #[track_caller]
     pub fn wait_with_input(&mut self) -> Ended {
         self.wait_within(LONG)
     }
 
-    /// Like [`Process::wait_with_input`], for a process that takes a minute to notice that it is
-    /// stuck.
+    /// Does the same as [`Process::wait_with_input`], for a process that takes a minute to notice
+    /// that it is stuck.
     #[track_caller]
     pub fn wait_patiently(&mut self) -> Ended {
         self.wait_within(3 * LONG)
@@ -319,7 +319,7 @@ impl Reader {
         Self { bytes, thread }
     }
 
-    /// Returns everything that was read, once the process has closed its end.
+    /// Returns everything that was read, once the process has closed its output.
     fn end(self) -> Vec<u8> {
         self.thread.join().expect("no panic");
         std::mem::take(&mut *self.bytes.lock().expect("no panic"))

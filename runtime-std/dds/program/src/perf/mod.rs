@@ -46,7 +46,7 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds perf
   tramontane-dds perf --mode ping --bytes 100 --json
       round trips; the result as JSON
   tramontane-dds perf --fabric tcp --level unordered
-      handed over on receipt, over TCP on this machine";
+      delivered on receipt, over TCP on this machine";
 
 /// Time limit for a participant to start, and for its report after the measuring time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A level's name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LevelName {
-    /// Handed over on receipt
+    /// Delivered on receipt
     Unordered,
     /// One order over all writers
     Atomic,
@@ -187,7 +187,7 @@ fn round(
     let logs = match &arguments.data {
         Some(folder) if arguments.level() == Level::Logged => Some(
             tempfile::tempdir_in(folder)
-                .map_err(|error| Failure::system("cannot make a folder for logs", &error))?,
+                .map_err(|error| Failure::system("cannot create a folder for logs", &error))?,
         ),
         _ => None,
     };

@@ -10,7 +10,7 @@ use super::messages::{Mode, PerfParticipant, PerfReport, Seen, Task};
 use super::{pinging, publishing};
 use tramontane_local::exit::{Failure, Status};
 
-/// Time limit for the other ends to appear.
+/// Time limit for matching writers and readers to appear.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a participant, and reports failures to its parent.
@@ -44,8 +44,8 @@ pub(super) fn begin(worker: &Worker<PerfParticipant>) -> Result<bool, Failure> {
     Ok(worker.next_order().is_some())
 }
 
-/// Reports the observations, and stays until the parent releases this process: leaving earlier
-/// would be a lost peer for those that are still counting.
+/// Reports the observations, and stays until the parent releases this process. If it left earlier,
+/// the participants that are still counting would lose a peer.
 pub(super) fn finish(worker: &Worker<PerfParticipant>, seen: Seen) -> Result<(), Failure> {
     report(worker, &PerfReport::Seen(seen))?;
     worker.wait_for_release();

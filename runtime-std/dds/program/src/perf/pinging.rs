@@ -1,5 +1,5 @@
 //! One publisher whose samples are answered. Each ping is sent after all subscribers have answered
-//! the previous one, and both ends write from their listeners, as in `ddsperf`.
+//! the previous one. The publisher and the subscribers write from their listeners, as in `ddsperf`.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use tramontane_local::exit::{Failure, Status};
 /// Maximum number of round trips recorded.
 const ROUND_TRIPS_MAX: usize = 1 << 20;
 
-/// Runs one end of the measurement.
+/// Runs this participant's side of the measurement.
 pub(super) fn run(
     participant: &DomainParticipant,
     task: &Task,
@@ -95,7 +95,7 @@ fn write(writer: &mut DataWriter<Octets>, bytes: usize, sample: u64) -> Result<(
     Ok(loan.write()?)
 }
 
-/// The publisher's end.
+/// The publisher's side.
 struct Pinging {
     bytes: usize,
     time: Duration,
@@ -143,7 +143,7 @@ impl DataReaderListener<Octets> for Pinging {
     }
 }
 
-/// The subscriber's end.
+/// The subscriber's side.
 struct Ponging {
     writer: DataWriter<Octets>,
 }

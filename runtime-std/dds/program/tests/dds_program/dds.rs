@@ -18,7 +18,7 @@ fn perf(place: &Place, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn throughput_at_each_level_loses_no_sample() {
+fn throughput_runs_lose_no_sample_at_any_level() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     let logs = folder.path().to_str().expect("text");
@@ -68,7 +68,7 @@ fn round_trips_are_measured_to_all_subscribers() {
 }
 
 #[test]
-fn perf_prints_a_table_and_refuses_wrong_arguments() {
+fn perf_prints_a_table_and_refuses_invalid_arguments() {
     let place = Place::new();
     let output = place.run(&["perf", "--seconds", "0.02", "--rounds", "1"]).succeeded();
     let text = String::from_utf8(output).expect("text");

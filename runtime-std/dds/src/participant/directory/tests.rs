@@ -216,7 +216,7 @@ proptest! {
 }
 
 #[test]
-fn place_stays_held_while_views_may_open_it() {
+fn slot_stays_reserved_while_views_may_open_it() {
     let mut own = directory();
     let created = own.create(0, 1, topic("a", Level::Atomic, 8)).expect("a place");
     assert_eq!(own.due(0, false, false), Some(Due::Open));
@@ -244,7 +244,7 @@ impl TopicDescription {
 }
 
 #[test]
-fn new_domain_has_only_declared_topics() {
+fn new_domain_contains_only_declared_topics() {
     let mut own = directory();
     own.create(0, 1, topic("a", Level::Atomic, 8)).expect("a place");
     assert!(own.restore(own.first_state()));

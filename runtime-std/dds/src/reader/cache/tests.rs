@@ -207,7 +207,7 @@ fn values(selected: &[Selected]) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn cache_matches_the_model(
+    fn reader_cache_matches_the_model(
         deeds in deeds(),
         depth in proptest::option::of(1_u32..4),
         max_samples in proptest::option::of(3_u32..8),
@@ -430,7 +430,7 @@ fn instance_states_follow_the_dds_standard() {
 }
 
 #[test]
-fn ordered_access_returns_the_topics_order() {
+fn ordered_access_returns_samples_in_topic_order() {
     for ordered in [false, true] {
         let mut cache = cache(|qos| {
             qos.history = History::KeepAll;
@@ -477,7 +477,7 @@ fn dead_instances_are_purged_after_their_delay() {
 /// A period of one nanosecond is missed 10^11 times in 100 s, and this is reported once and
 /// immediately.
 #[test]
-fn shortest_deadline_is_counted_in_one_step() {
+fn nanosecond_deadline_misses_are_counted_at_once() {
     let period = Duration::from_nanos(1);
     let mut cache = cache(|qos| qos.deadline = Deadline { period });
     give(&mut cache, &arrival(Kind::Data, 0, 0, 1, i64::MAX, at(0)), at(0)).expect("room");
@@ -491,7 +491,7 @@ fn shortest_deadline_is_counted_in_one_step() {
 /// When samples expire, conditions on them become false, and they no longer count towards the
 /// limits.
 #[test]
-fn expired_sample_meets_no_condition_or_limit() {
+fn expired_sample_no_longer_counts() {
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
     let mut cache = cache(|qos| {
         qos.history = History::KeepAll;

@@ -177,7 +177,7 @@ impl Condition for Flag {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn unlocked_guard_condition_is_detected() {
+fn unlocked_guard_condition_loses_a_wakeup() {
     explore(1, || {
         let flag = Arc::new(Flag { value: AtomicBool::new(false), bells: Bells::default() });
         let setter = {

@@ -138,7 +138,7 @@ impl Group {
         self.order.truncate(trim as usize);
         let view = (self.view.0 + 1, next.clone());
         for node in &stay {
-            // This sometimes stops halfway, when only some members have promised.
+            // The change sometimes stops halfway, when only some members have promised.
             self.deliver(*node, u64::MAX);
             self.member(*node).commit()?;
             let ends = vec![Some(trim)];

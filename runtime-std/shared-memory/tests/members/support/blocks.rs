@@ -1,6 +1,6 @@
 //! Members that exchange blocks, and one that lies.
 
-// Each test program uses only some of these parts.
+// Each test program uses only some of these helpers.
 #![allow(dead_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! A process that sends what no correct member sends: descriptors that it has created itself.
 
-// Each test program uses only some of these parts.
+// Each test program uses only some of these helpers.
 #![allow(dead_code)]
 
 use std::io::IoSlice;

@@ -1,7 +1,7 @@
-//! Parts shared by the tests of the shared-memory fabric: places, layouts, members, and child
+//! Helpers for the tests of the shared-memory fabric: folders, layouts, members, and child
 //! processes.
 
-// Each test program uses only some of these parts.
+// Each test program uses only some of these helpers.
 #![allow(dead_code)]
 
 pub mod blocks;
@@ -148,7 +148,7 @@ impl Member {
     }
 }
 
-/// Takes a process's place, and allocates the memory of the planned view.
+/// Claims a node's id, and allocates the memory of the planned view.
 pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<Member, Error> {
     // Counts the starts in this process. The process id makes the incarnations unique across
     // processes.

@@ -37,7 +37,7 @@ pub fn layout_with(nodes: &[u32], window: u32, message_max: u32) -> Layout<'stat
     Layout::new(Group { members: ids, subgroups: vec![subgroup].leak() }).expect("a layout")
 }
 
-/// Takes a node's place.
+/// Claims a node's id.
 pub fn claim(root: &Root, node: u32, incarnation: u64) -> Result<Residence, Error> {
     Residence::claim(root, &name(GROUP), NodeId(node), DESCRIPTION, incarnation, LONG, &NEVER)
 }

@@ -45,7 +45,7 @@ impl Outcome {
     }
 }
 
-/// The new events of a subgroup.
+/// The events of a subgroup since the last report.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     /// New messages, each with the digest of the order up to and including it.
@@ -59,7 +59,7 @@ pub(crate) struct News {
     pub(crate) words: Vec<u64>,
     /// Notices for followers, each with its position between messages.
     pub(crate) notices: Vec<(u64, Notice)>,
-    /// Whether the set of known clients has changed, or a client has moved to another member.
+    /// Whether the set of known clients has changed, or any client has moved to another member.
     pub(crate) has_changed: bool,
     /// All known clients, if they have changed.
     pub(crate) known: Vec<Known>,
@@ -105,9 +105,9 @@ pub(crate) enum StateSupply {
     /// No follower is waiting for a state.
     #[default]
     Idle,
-    /// The driving thread is asked to take the state.
+    /// The driving thread has been asked to take the state.
     Wanted,
-    /// The state, taken at this position.
+    /// The state has been taken at this position, and waits to be fetched.
     Taken(Position, Box<dyn Read + Send>),
 }
 

@@ -1,4 +1,4 @@
-//! The order of clients' messages at every member, and the part of the order that is kept for
+//! The order of clients' messages at every member, and the latest messages, which are kept for
 //! readers.
 //!
 //! | file | subject |

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn resuming_follower_receives_notices_from_its_place() {
+    fn resuming_follower_receives_notices_after_its_position() {
         let mut notices = Notices::default();
         for (place, client) in [(0, 1), (3, 2), (3, 3), (7, 4)] {
             notices.add(place, Notice::Forgotten(ClientId(client)));

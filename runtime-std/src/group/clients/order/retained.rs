@@ -1,4 +1,4 @@
-//! The latest messages of a subgroup, kept once for all subscribers. Also digests of the order: one
+//! The latest messages of a subgroup, kept once for all subscribers, and digests of the order: one
 //! at each kept position, and some at earlier positions, from which the others can be computed with
 //! a log.
 //!
@@ -71,7 +71,8 @@ pub(crate) struct Retained {
     begin: Position,
     /// Earlier positions: the first known one, and some later ones.
     marks: Vec<Position>,
-    /// The number of message bytes between two marks, and the number since the last mark.
+    /// The number of message bytes after which the next position is marked, and the number since
+    /// the last mark.
     mark_bytes: usize,
     unmarked_bytes: usize,
 }
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_read_is_bounded_but_not_empty() {
+    fn partial_read_is_bounded_but_never_empty() {
         let mut retained = Retained::default();
         for place in 0..5 {
             add(&mut retained, message(place, 100));
@@ -246,7 +247,7 @@ mod tests {
     /// A position is known as long as its message is kept. Of earlier positions only some are
     /// known, and each of the others follows a known one.
     #[test]
-    fn every_position_is_known_or_follows_mark() {
+    fn every_position_is_known_or_follows_a_mark() {
         let mut retained = Retained::default();
         let begin = Position { place: 3, digest: 9 };
         retained.begin_at(begin);
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_bounded_and_first_is_kept() {
+    fn number_of_position_marks_is_bounded() {
         let mut retained = Retained::default();
         for place in 1..=3 * MARKS_MAX as u64 {
             retained.begin = Position { place, digest: place };

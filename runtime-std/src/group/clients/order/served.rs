@@ -18,7 +18,8 @@ use crate::group::delivery::messages::Messages;
 use crate::group::delivery::replica::Replica;
 use crate::group::description::terms::Description;
 
-/// The driving thread's view of the clients, in a group with subgroups that accept them.
+/// The clients' orders as the driving thread sees them, in a group with subgroups that accept
+/// clients.
 pub(crate) struct Orders {
     orders: BTreeMap<SubgroupId, SubgroupOrder>,
     feed: Arc<Feed>,

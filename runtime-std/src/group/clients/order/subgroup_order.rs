@@ -24,7 +24,7 @@ use crate::group::delivery::message::Message;
 /// client.
 const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 70;
 
-/// The part that a joining node receives.
+/// The part of an order that a joining node receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct OrderState {
     /// The number of messages delivered since the group began.
@@ -36,7 +36,7 @@ struct OrderState {
     digest: u64,
 }
 
-/// The kind of a received message.
+/// The result of classifying a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken<'m> {
     /// The message has already been delivered, or its client is unknown.
@@ -297,7 +297,7 @@ mod tests {
     /// The control message may arrive twice, and may name an attachment that is no longer the
     /// latest.
     #[test]
-    fn client_is_forgotten_once_between_two_messages() {
+    fn client_removal_is_ordered_exactly_once() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };
         let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
         let end = |attachments| Origin::LeaseEnds { life, attachments };

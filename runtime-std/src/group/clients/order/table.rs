@@ -68,7 +68,7 @@ pub(crate) struct Attachment {
     pub(crate) records: u64,
 }
 
-/// The verdict on a client's message.
+/// The result of looking up a client's message in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     New,
@@ -87,7 +87,8 @@ pub(crate) struct ClientTable {
 }
 
 impl ClientTable {
-    /// Takes a client's message, which would have this record number in a log.
+    /// Records a client's message that would have this record number in a log, and returns whether
+    /// it is new.
     pub(crate) fn message(&mut self, life: ClientLife, ordinal: u64, record: u64) -> Verdict {
         let Some(entry) = self.entry(life) else { return Verdict::Unknown };
         if ordinal > entry.next {
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_client_and_taken_id_are_refused() {
+    fn expired_client_or_used_id_is_refused() {
         let mut table = ClientTable::default();
         assert_eq!(attach(&mut table, life(1, 1), false, 0), Err(ClientRefusal::LeaseOver));
         assert_eq!(attach(&mut table, life(1, 1), true, 0), Ok(0));
@@ -327,7 +328,7 @@ mod tests {
         /// Clients publish through members that deliver late, and move to other members with their
         /// unacknowledged messages. Every message is delivered once, in each client's order.
         #[test]
-        fn moving_client_has_each_message_delivered_once(
+        fn messages_of_moving_client_are_delivered_once(
             deeds in prop::collection::vec((0..3_usize, 0..4_u8, 0..3_usize), 0..200),
         ) {
             let mut table = ClientTable::default();

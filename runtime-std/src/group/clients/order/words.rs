@@ -81,7 +81,7 @@ mod tests {
     proptest! {
         /// Compares with a linear search through all records, from any start.
         #[test]
-        fn places_map_to_records_and_back(
+        fn message_positions_map_to_records_and_back(
             records in prop::collection::vec(any::<bool>(), 0..80), known in 0..80_usize,
         ) {
             let known = known.min(records.len());
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_control_messages_are_bounded() {
+    fn number_of_kept_control_messages_is_bounded() {
         let mut words = Words::default();
         (0..count(KEPT_MAX) + 3).for_each(|word| words.add(2 * word));
         assert_eq!(words.later.len(), KEPT_MAX);

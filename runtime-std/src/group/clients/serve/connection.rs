@@ -60,7 +60,7 @@ impl ClientConnection {
         Self { session, name, part, era: None, arrived: now, last_put: now, is_readable: true }
     }
 
-    /// Notes that data has arrived.
+    /// Notes that data from the client has arrived.
     pub(crate) const fn can_be_read(&mut self) {
         self.is_readable = true;
     }
@@ -104,7 +104,7 @@ impl ClientConnection {
         matches!(&self.part, ClientKind::Publisher(_, publisher) if !publisher.has_room())
     }
 
-    /// Handles the outcome of one of the client's requests.
+    /// Handles the outcome of one of the client's requests at the group.
     pub(crate) fn hear(&mut self, outcome: &Outcome, member: &ServedMember) -> Result<(), Cut> {
         let ClientKind::Publisher(subgroup, publisher) = &mut self.part else { return Ok(()) };
         let Outcome::Attached { attached, .. } = outcome else {
@@ -148,8 +148,8 @@ impl ClientConnection {
         Ok(has_more || taken == REQUESTS_MAX)
     }
 
-    /// Disconnects the client if its subgroup has been reopened since; or if the subgroup is
-    /// closed, and the client publishes or has received everything.
+    /// Disconnects the client if its subgroup has been reopened since it arrived. Also disconnects
+    /// it if the subgroup is closed and the client either publishes or has received everything.
     fn check_era(&mut self, member: &ServedMember) -> Result<(), Cut> {
         let Some((subgroup, era)) = self.era else { return Ok(()) };
         let standing = member.feed.standing(subgroup);
@@ -162,8 +162,8 @@ impl ClientConnection {
             return Ok(());
         }
         if matches!(self.part, ClientKind::Follower(_)) {
-            // Immediately, because the state that the client was waiting for now belongs to another
-            // era.
+            // The client is disconnected at once, because the state that it was waiting for now
+            // belongs to another era.
             self.part = ClientKind::Over;
         }
         Err(Cut::Refused(ClientRefusal::NotHere))
@@ -239,7 +239,8 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the subgroup that a client wants, if this member serves it to the client.
+    /// Returns the subgroup that a client asks for, if this member serves that subgroup to the
+    /// client.
     fn place(
         &mut self,
         target: &Target<'_>,

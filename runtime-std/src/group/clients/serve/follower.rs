@@ -107,7 +107,8 @@ impl Follower {
         self.stall.lasts(now)
     }
 
-    /// Returns the next bytes to be sent, if there are any. `ask` wakes the driving thread.
+    /// Returns the next bytes to be sent, if there are any. `ask` wakes the driving thread so that
+    /// it takes a state.
     pub(crate) fn take(&mut self, ask: impl FnOnce()) -> Result<Option<Vec<u8>>, Cut> {
         if matches!(self.stage, FollowerStage::Comes) {
             if let Some(position) = self.arrived() {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn first_sender_keeps_lease_if_home_is_gone() {
+    fn first_sender_keeps_leases_of_lost_members_clients() {
         let clients = |_| (vec![known(1, 2, 1), known(2, 9, 1)], false);
         assert_eq!(ends(2, &[1, 2, 3], &clients), [(10, 1), (20, 1)]);
         assert_eq!(ends(1, &[1, 2, 3], &clients), [(10, 2), (20, 2)]);

@@ -179,8 +179,8 @@ impl ServedMember {
         }
     }
 
-    /// Returns the known clients of a subgroup, the local node, and the members of the view that
-    /// send in the subgroup.
+    /// Returns the known clients of a subgroup, the local node's id, and the members of the view
+    /// that send in the subgroup.
     pub(crate) fn leases_of(&self, subgroup: SubgroupId) -> (Arc<[Known]>, NodeId, Vec<NodeId>) {
         let told = self.feed.lock();
         let known = told.subgroups.get(&subgroup).map(|of| Arc::clone(&of.known));

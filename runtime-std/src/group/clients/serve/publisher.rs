@@ -132,7 +132,7 @@ impl Publisher {
         }
     }
 
-    /// Ends the client, so that the group need not remember it.
+    /// Ends the client's lease, so that the group need not remember the client.
     pub(crate) fn end(&self, outlet: &mut Outlet) {
         if let Some(Attachment { number: attachments, .. }) = self.attachment {
             outlet.put_word(Origin::LeaseEnds { life: self.life, attachments });
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_become_durable_with_their_records() {
+    fn client_lines_become_durable_with_their_records() {
         let life = ClientLife::default();
         let mut publisher = Publisher::new(life, Level::DurableMajority);
         publisher.attach(Attachment { next: 2, number: 1, records: 10 });

@@ -23,8 +23,8 @@ use super::member::ServedMember;
 use crate::group::clients::origin::Origin;
 use crate::group::status::group_status::{CutClient, SharedStatus};
 
-/// The maximum number of clients of a member. No source may use more than half of the places that
-/// the others leave free.
+/// The maximum number of clients of a member. No source may use more than half of the connections
+/// that the others leave free.
 const CLIENTS_MAX: usize = 1_024;
 
 /// The interval between checks of leases, of the status, and of clients that send nothing.
@@ -134,7 +134,7 @@ impl Service {
         self.next_number += 1;
     }
 
-    /// Passes the outcomes of their requests to the clients.
+    /// Passes the outcomes of requests to the clients that made them.
     fn hand_out_outcomes(&mut self) {
         let mut told = self.member.feed.lock();
         let outcomes: Vec<_> = told
@@ -168,14 +168,14 @@ impl Service {
         match why {
             Cut::Refused(refusal) => connection.refuse(*refusal),
             Cut::Ended | Cut::Gone(SessionError::Closed) => {
-                return tracing::debug!(client = name, %why, "a client is gone");
+                return tracing::debug!(client = name, %why, "a client disconnected");
             }
             Cut::Gone(_) | Cut::Malformed => {}
         }
         if matches!(why, Cut::Refused(refusal) if *refusal != ClientRefusal::TooSlow) {
             return tracing::info!(client = name, %why, "a client is refused");
         }
-        tracing::warn!(client = name, %why, "a client is cut off");
+        tracing::warn!(client = name, %why, "a client was disconnected");
         self.cut_total += 1;
         self.cut.truncate(CUT_MAX - 1);
         self.cut.push_front(CutClient { name, why: why.to_string() });
@@ -188,7 +188,7 @@ impl Service {
             let over = leases.look(&known, (own, &senders), is_here, now);
             let Some(outlet) = self.member.outlet(*subgroup) else { continue };
             for (life, attachments) in over {
-                tracing::info!(client = %life.id, "the lease of a client is over");
+                tracing::info!(client = %life.id, "the lease of a client has expired");
                 outlet.put_word(Origin::LeaseEnds { life, attachments });
             }
             outlet.ring();

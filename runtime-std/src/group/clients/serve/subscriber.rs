@@ -21,9 +21,9 @@ use crate::group::clients::order::retained::{CHUNK_BYTES, RetainedMessage};
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     subgroup: SubgroupId,
-    /// The sequence position that the subscriber receives next.
+    /// The sequence position of the message that the subscriber receives next.
     next: u64,
-    /// The level that messages must have reached.
+    /// The level that messages must have reached before they are sent.
     level: Level,
     stage: SubscriberStage,
     stall: Stall,

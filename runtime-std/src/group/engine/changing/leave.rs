@@ -56,8 +56,8 @@ impl<R: Replica> Engine<R> {
     }
 
     /// Ends this member, which is no longer in the view. Nodes that the new view has admitted still
-    /// need this member's share of what precedes the view. The member ends once these nodes have
-    /// received their share and its peers have everything that they need.
+    /// need the messages of the previous view that this member supplies. The member ends once these
+    /// nodes have received those messages and its peers have everything that they need.
     pub(crate) fn go(&mut self) -> Result<(), Stopped> {
         let until = match self.leaving.out_until {
             Some(until) => until,

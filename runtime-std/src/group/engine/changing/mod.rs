@@ -63,7 +63,7 @@ use crate::poll::{Clock, Ending, Steps, guarded};
 /// The longest sleep while waiting for something that rings no bell.
 const CARE_PAUSE: Duration = Duration::from_micros(200);
 
-/// The parts specific to a member whose group's membership can change.
+/// The state that only a member of a group with changing membership has.
 pub(crate) struct ChangingParts {
     pub(crate) large: Large,
     pub(crate) connector: Arc<PeerConnector>,
@@ -86,7 +86,7 @@ pub(crate) struct Engine<R: Replica> {
     pub(crate) newcomers: Vec<NodeId>,
     /// The members of the view that the core has asked to prepare, if it has not been prepared yet.
     wanted: Option<Vec<NodeId>>,
-    /// The promises made before the current view ends.
+    /// The promises that this member makes before the current view ends.
     promising: Promising,
     pub(crate) joiners: Joiners,
     pub(crate) early_losses: EarlyLosses,
@@ -96,8 +96,8 @@ pub(crate) struct Engine<R: Replica> {
     pub(crate) slow: Vec<Slow>,
     /// Whether the last step of the node found no work.
     was_idle: bool,
-    /// Whether something other than messages is awaited: a view change, a peer's memory, or a
-    /// reservation from an earlier view.
+    /// Whether something other than messages is awaited: a view change, a peer's memory, or the end
+    /// of a reservation from an earlier view.
     has_cares: bool,
     pub(crate) parts: Parts<R>,
     pub(crate) large: Large,
@@ -433,7 +433,7 @@ impl<R: Replica> Steps for Engine<R> {
         self.parts.statistics.writes()
     }
 
-    /// Returns the messages that this member could not send (VIE-7).
+    /// Ends this member, and gives the messages that it could not send back to the caller (VIE-7).
     #[cold]
     fn end(&mut self, why: Stopped) -> Stopped {
         let why = self.parts.participant.ending.stop(why);

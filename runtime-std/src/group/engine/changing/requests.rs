@@ -92,7 +92,7 @@ impl<R: Replica> Engine<R> {
         } else if !subgroups.iter().all(is_ours) {
             Some("this member does not belong to all of the subgroups")
         } else if !records.iter().all(|(of, from)| self.parts.logs.reaches(*of, *from)) {
-            Some("this member has not logged so much")
+            Some("this member has not logged that many records")
         } else if self.view.members.contains(&node) {
             self.late_refusal(node, subgroups)
         } else if self.is_leaving() {
@@ -109,7 +109,7 @@ impl<R: Replica> Engine<R> {
     fn late_refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
         let rank = self.view.rank_of(node).filter(|_| self.newcomers.contains(&node));
         if rank.is_none_or(|rank| self.present.has_come(rank)) {
-            return Some("it is a member still, or another process has its id");
+            return Some("it is still a member, or another process uses its id");
         }
         let delivered = |subgroup: &SubgroupId| {
             self.present
@@ -119,6 +119,6 @@ impl<R: Replica> Engine<R> {
                 .0
         };
         let is_at_beginning = subgroups.iter().all(|subgroup| delivered(subgroup) == 0);
-        (!is_at_beginning).then_some("the view that let it in has gone on without it")
+        (!is_at_beginning).then_some("the view that admitted it has continued without it")
     }
 }

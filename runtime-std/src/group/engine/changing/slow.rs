@@ -1,4 +1,4 @@
-//! Lets an engine detect the members that hold the others back.
+//! Detection, by an engine, of the members that hold the others back.
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ impl<R: Replica> Engine<R> {
         }
         for Slow { node, holds, lasts, .. } in slow.iter().filter(|slow| slow.lasts >= bound) {
             if let Some(rank) = view.rank_of(*node) {
-                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is given up");
+                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is evicted");
                 present.change(|node| node.peer_lost(rank));
             }
         }

@@ -41,7 +41,7 @@ impl Members {
             [JOINER],
             None,
             move |mut client| {
-                // Others only check whether the member answers.
+                // Connections for other purposes only check whether the member answers.
                 if client.purpose == Purpose::Join {
                     script(&mut client.session);
                 }
@@ -52,7 +52,7 @@ impl Members {
         self.endpoints.push(server);
     }
 
-    /// Returns the connector with which another process can call them.
+    /// Returns the connector with which another process can call the members.
     fn connector(&self) -> PeerConnector {
         let tcp = Tcp::new(JOINER, Settings::default()).expect("descriptors");
         let (requests, _) = Requests::new(AnyFabric::Tcp(tcp).local_bell());
@@ -131,7 +131,7 @@ fn before() -> View {
 /// A member may report that an earlier request has led to the node's admission after another member
 /// has reported that it has caught up.
 #[test]
-fn admitted_joiner_receives_earlier_deliveries_of_all_suppliers() {
+fn admitted_joiner_receives_late_deliveries_of_suppliers() {
     let mut members = Members::default();
     members.add(0, |session| {
         let asked = hear_words(session, &before());
@@ -237,9 +237,9 @@ fn joiner_restarts_if_view_ends_before_restore() {
     assert!(matches!(error, AttemptError::ViewOver), "{error}");
 }
 
-/// Member 1 was admitted while the joiner took over the state, and ended since.
+/// Member 1 was admitted while the joiner took over the state, and has ended since then.
 #[test]
-fn joiner_calls_members_that_were_admitted_meanwhile() {
+fn joiner_reports_newer_members_it_cannot_reach() {
     let alone = View { members: vec![NodeId(0)], ..before() };
     let mut members = Members::default();
     let (first, (said, heard)) = (alone.clone(), std::sync::mpsc::channel());

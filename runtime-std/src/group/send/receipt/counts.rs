@@ -21,7 +21,7 @@ const COUNTED: usize = 4;
 /// The key of a waiter: the number of its message, and its own number.
 pub(crate) type WaiterKey = (u64, u64);
 
-/// The waiters, by level and message.
+/// The waiters of a subgroup, by level and message.
 #[derive(Debug, Default)]
 struct Waiters {
     by_count: [BTreeMap<WaiterKey, Waker>; COUNTED],
@@ -29,7 +29,7 @@ struct Waiters {
 }
 
 impl Waiters {
-    /// Publishes the number of waiters.
+    /// Publishes the number of waiters, for threads that do not hold the lock.
     fn count_in(&self, waiting: &AtomicUsize) {
         waiting.store(self.by_count.iter().map(BTreeMap::len).sum(), Ordering::Relaxed);
     }
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts the calls to it.
+    /// A waker that counts the calls to it.
     #[derive(Default)]
     struct Called(Calls);
 
@@ -208,7 +208,7 @@ mod tests {
         /// once after it began to wait if its message has reached its level, and is otherwise never
         /// called.
         #[test]
-        fn waiters_wake_once_when_level_is_reached(
+        fn receipt_waiters_wake_once_at_their_level(
             deeds in prop::collection::vec(deed(), 0..80),
         ) {
             let counts = Counts::default();

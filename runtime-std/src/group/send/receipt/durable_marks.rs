@@ -70,16 +70,17 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the marks with a model that knows the log position of each own message. No
-        /// message is durable too early, and all messages of a step are durable once the log has
-        /// that step.
+        /// Compares the marks with a model that knows the log position of each of this node's
+        /// messages. No message is durable too early, and all messages of a step are durable once
+        /// the log has that step.
         #[test]
-        fn own_messages_become_durable_with_log(
+        fn local_messages_become_durable_with_the_log(
             steps in steps(),
             raises in prop::collection::vec((0_usize..40, 0_u64..60, 0_u64..60, 0_u64..60), 0..60),
         ) {
             let (mut marks, counts) = (DurableMarks::default(), Counts::default());
-            // The log position of each own message, and the end of the log after its step.
+            // The log position of each of this node's messages, and the end of the log after its
+            // step.
             let (mut places, mut step_ends) = (Vec::new(), Vec::new());
             let (mut records, mut shown) = (0, [0; 3]);
             for (index, step) in steps.iter().enumerate() {

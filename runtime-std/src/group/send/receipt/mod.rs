@@ -55,7 +55,7 @@ pub enum Logged {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "subgroup {0} is not logged, so its messages do not become durable; set logged = true in the \
-     group file at all members"
+     group file of all members"
 )]
 pub struct NotLogged(pub SubgroupId);
 

@@ -1,4 +1,4 @@
-//! Waits for a level, by a query, by a thread, or by a task.
+//! Waiting for a level: by a query, by a thread, or by a task.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -18,7 +18,10 @@ use crate::member::Stopped;
 #[non_exhaustive]
 pub enum NotReached {
     /// The timeout passed. The level may still be reached.
-    #[error("the level was not reached within {0:?}, because a member or its disk is slow")]
+    #[error(
+        "the level was not reached within {0:?}, because a member or its disk is slow; allow more \
+         time"
+    )]
     TimedOut(Duration),
     /// The member has ended, so the outcome is unknown.
     #[error(transparent)]

@@ -289,7 +289,7 @@ pub fn open_frame_of(view: ViewId, digest: u64) -> Vec<u8> {
     open_frame_with(view, digest, ROW_BYTES as u64)
 }
 
-/// Like [`open_frame_of`], with a row of this length.
+/// Does the same as [`open_frame_of`], with a row of this length.
 pub fn open_frame_with(view: ViewId, digest: u64, row_bytes: u64) -> Vec<u8> {
     let mut bytes = header(1, 0, 8, view.0, row_bytes);
     bytes.extend(digest.to_le_bytes());
@@ -306,7 +306,7 @@ pub fn write_frame(offset: u64, content: &[u8]) -> Vec<u8> {
     write_frame_in(VIEW, offset, content)
 }
 
-/// Like [`write_frame`], in another view.
+/// Does the same as [`write_frame`], in another view.
 pub fn write_frame_in(view: ViewId, offset: u64, content: &[u8]) -> Vec<u8> {
     let mut bytes = header(2, 0, content.len() as u32, view.0, offset);
     bytes.extend(content);

@@ -1,6 +1,6 @@
-//! The overlay of one run of the suite, and a node's part in it.
+//! The overlay of one run of the suite, and a node's role in it.
 //!
-//! Everything follows from the parts that are the same in every `init` of a run: the groups and
+//! Everything is derived from the fields that are the same in every `init` of a run: the groups and
 //! their members, in order. So all nodes have the same overlay, whenever they start.
 
 use std::time::Duration;
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn overlay_is_the_same_at_all_nodes() {
+    fn all_nodes_derive_the_same_overlay() {
         let all = ["n5", "n0", "n2", "n7", "n1", "n3", "n4", "n6"];
         let runs: Vec<Run> = all
             .iter()

@@ -49,7 +49,7 @@ mod tests {
     use tramontane_core::ids::ClientNumber;
 
     #[test]
-    fn message_waits_for_overlapping_ones_ordered_elsewhere() {
+    fn message_waits_for_earlier_overlapping_messages() {
         let groups = |list: &[u16]| {
             list.iter().fold(Destinations::default(), |set, group| set.with(GroupId(*group)))
         };

@@ -23,7 +23,7 @@ pub(super) struct ReplicaUnderTest {
 }
 
 impl ReplicaUnderTest {
-    /// Starts a replica. A restarted replica is ready once it counts again.
+    /// Starts a replica. A restarted replica is ready once it counts in quorums again.
     pub(super) fn start(
         run: &Run,
         replica: ReplicaId,

@@ -33,7 +33,7 @@ struct Told {
 pub(super) struct Application {
     group: String,
     state: State,
-    /// Whether nothing was delivered, and no state was restored.
+    /// Whether the replica is new: it has delivered nothing, and restored no state.
     is_new: bool,
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn state_is_taken_over_only_if_it_continues() {
+    fn state_is_restored_only_if_it_extends_history() {
         let mut from = greeted();
         deliver(&mut from, 1, b"n7/1/0 n7/1/0");
         let mut late = greeted();
