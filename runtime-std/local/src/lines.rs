@@ -7,12 +7,13 @@ use crate::exit::Failure;
 /// Adds a message as one line, in which each newline becomes `\n`. Only in JSON does this differ
 /// from a message that contains these two characters.
 pub fn add_message(message: &[u8], to: &mut Vec<u8>) {
-    let mut parts = message.split(|byte| *byte == b'\n');
-    to.extend_from_slice(parts.next().unwrap_or_default());
-    for part in parts {
+    let mut rest = message;
+    while let Some(at) = memchr::memchr(b'\n', rest) {
+        to.extend_from_slice(&rest[..at]);
         to.extend_from_slice(b"\\n");
-        to.extend_from_slice(part);
+        rest = &rest[at + 1..];
     }
+    to.extend_from_slice(rest);
     to.push(b'\n');
 }
 
@@ -30,7 +31,7 @@ pub struct Cutter {
     line: Vec<u8>,
     limit: usize,
     is_too_long: bool,
-    /// Whether the last line has been handed over while its bytes are still in the buffer.
+    /// Whether the last line has been handed over. Its bytes may still be in the buffer.
     is_over: bool,
     /// Number of the line being cut, from 1.
     number: u64,
@@ -43,22 +44,27 @@ impl Cutter {
     }
 
     /// Consumes bytes up to the end of a line, and returns the line with its number. If the line is
-    /// incomplete, consumes all bytes and returns `None`.
-    pub fn next(&mut self, bytes: &mut &[u8]) -> Option<(u64, Line<'_>)> {
+    /// incomplete, consumes all bytes and returns `None`. A line that is whole in `bytes` is not
+    /// copied.
+    pub fn next<'l, 'b: 'l>(&'l mut self, bytes: &mut &'b [u8]) -> Option<(u64, Line<'l>)> {
         self.go_on();
-        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let end = memchr::memchr(b'\n', bytes);
         let (part, rest) = match end {
             Some(end) => (&bytes[..end], &bytes[end + 1..]),
             None => (*bytes, &bytes[bytes.len()..]),
         };
+        *bytes = rest;
         if self.line.len() + part.len() > self.limit {
             self.is_too_long = true;
             self.line.clear();
         }
         if !self.is_too_long {
+            if end.is_some() && self.line.is_empty() {
+                self.is_over = true;
+                return Some((self.number, Line::Whole(part)));
+            }
             self.line.extend_from_slice(part);
         }
-        *bytes = rest;
         end?;
         Some(self.hand_over())
     }

@@ -5,7 +5,9 @@
 //! whose output is not read delays its deliveries, and thereby the group, as any full pipe would,
 //! for as long as its command permits.
 
+use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -179,7 +181,8 @@ impl Output {
 /// Runs the writing thread.
 fn write_out(shared: &Shared) -> io::Result<()> {
     let mut taken = Vec::new();
-    let mut output = io::stdout().lock();
+    // The standard output's own buffer would split each part at its last newline.
+    let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     loop {
         {
             let mut waiting = shared.lock();
@@ -194,7 +197,6 @@ fn write_out(shared: &Shared) -> io::Result<()> {
         }
         for part in taken.chunks(PART_BYTES) {
             output.write_all(part)?;
-            output.flush()?;
             shared.lock().written += part.len() as u64;
         }
         taken.clear();

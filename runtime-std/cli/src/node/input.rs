@@ -17,7 +17,7 @@ use super::event::NodeEvent;
 use super::meter::Meter;
 use super::sent_lines::{Lost, SentLines};
 use tramontane_local::lines::{Cutter, Line, unreadable};
-use tramontane_runtime::group::{LargeUnsent, Receipt, SendLargeError, Sender};
+use tramontane_runtime::group::{LargeUnsent, Ordinal, SendLargeError, Sender};
 use tramontane_runtime::member::SendError;
 
 /// Time limit for one wait, for a slot or for input. The thread then checks whether it should end.
@@ -141,7 +141,7 @@ impl Reading {
         let Self { cutter, handed, events, way, .. } = self;
         if let Some((number, line)) = cutter.end() {
             match way.hand_over(line) {
-                Ok(receipt) => handed.add(number, receipt.ordinal()),
+                Ok(ordinal) => handed.add(number, ordinal),
                 Err(SendEnd::NotWanted) => {
                     handed.lose(Lost { from: number, to: number, has_end: true })
                 }
@@ -161,7 +161,7 @@ impl Reading {
                 continue;
             }
             match way.hand_over(line) {
-                Ok(receipt) => handed.add(number, receipt.ordinal()),
+                Ok(ordinal) => handed.add(number, ordinal),
                 Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
                 Err(SendEnd::NotWanted) => {
                     is_wanted = false;
@@ -209,7 +209,7 @@ fn read_what_is_there(buffer: &mut [u8]) -> rustix::io::Result<Option<usize>> {
 }
 
 impl LineWay {
-    fn hand_over(&mut self, line: Line<'_>) -> Result<Receipt, SendEnd> {
+    fn hand_over(&mut self, line: Line<'_>) -> Result<Ordinal, SendEnd> {
         let refused = |why: String| Err(SendEnd::Refused(why));
         let Some(sender) = &mut self.sender else {
             let what = "this node sends in no subgroup; add it to the senders in the group file, or give it no input";
@@ -238,20 +238,24 @@ impl LineWay {
     }
 }
 
-fn send(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<Receipt, SendEnd> {
+fn send(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<Ordinal, SendEnd> {
     loop {
         if is_over.load(Ordering::Relaxed) {
             return Err(SendEnd::NotWanted);
         }
-        match sender.send(line, PATIENCE) {
-            Ok(receipt) => return Ok(receipt),
+        match sender.reserve(line.len(), PATIENCE) {
+            Ok(mut slot) => {
+                slot.payload().copy_from_slice(line);
+                // A receipt would count references that two threads share.
+                return Ok(slot.commit());
+            }
             Err(error) => go_on(error)?,
         }
     }
 }
 
 /// Sends a line that is too large for a slot.
-fn send_large(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<Receipt, SendEnd> {
+fn send_large(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<Ordinal, SendEnd> {
     let refused = |error: SendLargeError| SendEnd::Refused(error.to_string());
     let mut buffer = sender.buffer(line.len()).map_err(refused)?;
     if let Some(place) = buffer.get_mut(..line.len()) {
@@ -262,7 +266,7 @@ fn send_large(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<
             return Err(SendEnd::NotWanted);
         }
         match sender.send_large(buffer, line.len(), PATIENCE) {
-            Ok(receipt) => return Ok(receipt),
+            Ok(receipt) => return Ok(receipt.ordinal()),
             Err(LargeUnsent { why: SendLargeError::Send(error), buffer: Some(back) }) => {
                 go_on(error)?;
                 buffer = back;

@@ -2,7 +2,7 @@
 //! file, or the most recent lines in memory.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead as _, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::PathBuf;
 
 use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file};
@@ -53,7 +53,7 @@ impl Log {
             Self::Recent(recent) => {
                 begin_without_file(state)?;
                 *recent = Recent::default();
-                recent.restore_from(state)
+                recent.restore_from(BufReader::new(state))
             }
         }
     }
@@ -72,28 +72,28 @@ impl Log {
 /// The most recent lines, kept in memory.
 #[derive(Default)]
 pub(super) struct Recent {
-    lines: VecDeque<Vec<u8>>,
-    bytes: usize,
+    bytes: VecDeque<u8>,
+    /// The length of each line.
+    lengths: VecDeque<usize>,
 }
 
 impl Recent {
-    fn restore_from(&mut self, lines: impl Read) -> io::Result<()> {
-        let mut lines = BufReader::new(lines);
-        loop {
-            let mut line = Vec::new();
-            if lines.read_until(b'\n', &mut line)? == 0 {
-                return Ok(());
-            }
-            self.bytes += line.len();
-            self.lines.push_back(line);
-            while self.lines.len() > RECENT_LINES || self.bytes > RECENT_BYTES {
-                self.bytes -= self.lines.pop_front().map_or(0, |line| line.len());
+    fn restore_from(&mut self, mut lines: impl BufRead) -> io::Result<()> {
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            self.bytes.extend(&line);
+            self.lengths.push_back(line.len());
+            line.clear();
+            while self.lengths.len() > RECENT_LINES || self.bytes.len() > RECENT_BYTES {
+                let oldest = self.lengths.pop_front().unwrap_or_default();
+                self.bytes.drain(..oldest);
             }
         }
+        Ok(())
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.lines.iter().flatten().copied().collect()
+        self.bytes.iter().copied().collect()
     }
 }
 
