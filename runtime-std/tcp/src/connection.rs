@@ -313,6 +313,12 @@ impl Connection {
         self.send_queue.add(list)
     }
 
+    /// Holds back the lists that are waiting, so that they are sent together with the caller's next
+    /// list, or with the next poll. Returns false if the caller must flush.
+    pub(super) fn hold_back(&mut self) -> bool {
+        self.writable && !self.is_broken && self.send_queue.hold_back()
+    }
+
     pub(super) fn wake(&mut self) {
         self.send_queue.owe_wake();
     }

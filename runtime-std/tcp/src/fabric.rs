@@ -3,10 +3,10 @@
 //! receiver confirms lists that were posted with a token: the number of finished lists is sent with
 //! its next frames, or with the next poll.
 //!
-//! A post is one system call, unless the socket is full. In that case, further posts to that peer
-//! are `QueueFull` until the peer has taken what is waiting. A poll is one system call, plus one or
-//! two for each peer that has sent something. After the start, no memory is allocated on the path
-//! of a message.
+//! A step's posts of short messages to a peer are one system call; other posts are one each. While
+//! the socket is full, further posts to that peer are `QueueFull` until the peer has taken what is
+//! waiting. A poll is one system call, plus one or two for each peer that has sent something. After
+//! the start, no memory is allocated on the path of a message.
 
 use std::cell::RefCell;
 use std::time::Duration;

@@ -52,9 +52,19 @@ impl Tcp {
             }
         }
         connection.post(&list, region, token).map_err(|_| ErrorKind::OutOfRange)?;
-        connection.flush(|sent| events.sent(sent));
+        let is_held_back =
+            is_row && token.is_none() && has_successor(writes) && connection.hold_back();
+        if !is_held_back {
+            connection.flush(|sent| events.sent(sent));
+        }
         Ok(())
     }
+}
+
+/// Returns whether another list probably follows in the same step: a step ends with the guard that
+/// covers its content, and this list had no room for it. Otherwise, the next poll sends the list.
+fn has_successor(writes: &[Write]) -> bool {
+    writes.len() == WRITES_MAX && writes.last().is_some_and(|last| last.kind == Kind::Content)
 }
 
 /// Returns whether a write is short enough, and comes from the local row or a local region.

@@ -1,9 +1,12 @@
 //! The queue of everything that is waiting to be sent to one peer.
 //!
-//! At most one list of writes waits here, together with the few frames owed to the peer. Until the
-//! list has been sent, the next one is `QueueFull`, and its caller's next accepted post covers
-//! everything that has changed in the meantime. So a slow peer costs no memory, and receives the
-//! newest state of what it has missed.
+//! At most one list of writes waits here for the socket, together with the few frames owed to the
+//! peer. Until the list has been sent, the next one is `QueueFull`, and its caller's next accepted
+//! post covers everything that has changed in the meantime. So a slow peer costs no memory, and
+//! receives the newest state of what it has missed.
+//!
+//! While the socket has room, short lists whose caller has more to post are held back, within a
+//! limit, and are sent in one system call together with the caller's last list.
 //!
 //! Headers, guards and short content are copied into `staged` during the call. Long content stays
 //! in place, and the kernel takes it from there. With a cipher, both are encrypted, one record at a
@@ -37,8 +40,11 @@ pub(super) const GUARD_MAX: usize = 1024;
 /// for the kernel.
 const COPIED_MAX: usize = 512;
 
-/// Room for one list, and for the frames owed to the peer.
-const STAGED_MAX: usize = WRITES_MAX * (HEADER + GUARD_MAX) + 64 * HEADER;
+/// The number of staged bytes up to which lists are held back: a window of short messages.
+const HELD_BYTES_MAX: usize = 32 << 10;
+
+/// Room for the lists held back, one more list, and the frames owed to the peer.
+const STAGED_MAX: usize = HELD_BYTES_MAX + WRITES_MAX * (HEADER + GUARD_MAX) + 64 * HEADER;
 
 /// The maximum number of waiting bytes before an answer is added.
 const ANSWERS_MAX: usize = 1 << 20;
@@ -100,6 +106,8 @@ pub(super) struct SendQueue {
     /// The number of staged bytes that have already been sent.
     gone: usize,
     pieces: VecDeque<Piece>,
+    /// Whether the lists wait for their caller's next list, and not for the socket.
+    is_held_back: bool,
     /// Whether a wakeup is owed, which is sent once the queue is empty.
     wake_owed: bool,
     /// The number of lists that this end has finished, if it is owed to the peer. It goes with the
@@ -134,6 +142,7 @@ impl SendQueue {
             staged: Vec::with_capacity(STAGED_MAX),
             gone: 0,
             pieces: VecDeque::with_capacity(4 * WRITES_MAX),
+            is_held_back: false,
             wake_owed: false,
             taken_owed: None,
             asked: AskedReads::default(),
@@ -150,9 +159,18 @@ impl SendQueue {
         !self.pieces.is_empty() || is_owed || is_sealed || self.block_sending.is_pending()
     }
 
-    /// Returns whether a list or a frame is waiting, so that there is no room for another list.
+    /// Returns whether a list or a frame is waiting for the socket, so that there is no room for
+    /// another list.
     pub(super) fn is_full(&self) -> bool {
-        self.pieces.len() > self.answer_pieces
+        self.pieces.len() > self.answer_pieces && !self.is_held_back
+    }
+
+    /// Holds back what is waiting until the next flush, if all of it is short. Returns whether it
+    /// is. The next list may then be added without a flush.
+    pub(super) fn hold_back(&mut self) -> bool {
+        let is_copied = matches!(self.pieces.make_contiguous(), [Piece::Staged(_)]);
+        self.is_held_back = is_copied && self.staged.len() <= HELD_BYTES_MAX;
+        self.is_held_back
     }
 
     /// Adds a frame without content, after the owed number of lists.
@@ -230,6 +248,7 @@ impl SendQueue {
         cipher: Option<&mut Cipher>,
         gone: impl FnMut(Sent),
     ) -> io::Result<bool> {
+        self.is_held_back = false;
         let has_room = match cipher {
             None => self.flush_clear(stream, gone),
             Some(cipher) => self.flush_sealed(stream, cipher, gone),
@@ -428,6 +447,7 @@ impl SendQueue {
         self.pieces.clear();
         self.asked.clear();
         self.answer_pieces = 0;
+        self.is_held_back = false;
         self.block_sending.clear();
         (self.wake_owed, self.taken_owed) = (false, None);
         if let Some(sealed) = &mut self.sealed {

@@ -8,7 +8,8 @@ use crate::support::{
     listeners, meet, members, settle, small,
 };
 use tramontane_core::fabric::{
-    ErrorKind, Event, Fabric, HostFabric, Kind, LocalBell, LossCause, Token, ViewRows as _, Write,
+    ErrorKind, Event, Fabric, HostFabric, Kind, LocalBell, LossCause, Token, ViewRows as _,
+    WRITES_MAX, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_tcp::Settings;
@@ -103,6 +104,53 @@ fn slow_peer_receives_only_the_newest_values() {
     members[0].fabric.post(VIEW, Rank(1), &[guard(512)], None).expect("there is room again");
     settle(&mut members);
     assert_eq!(members[1].cell(Rank(0), 512), value);
+}
+
+/// Posts a list of `WRITES_MAX` short writes, after which the core has more to post.
+fn post_full(from: &mut Member, to: Rank) {
+    let content: Vec<_> =
+        (0..WRITES_MAX).map(|cell| Write::of_row(1024 + cell * 64, 8, Kind::Content)).collect();
+    from.fabric.post(VIEW, to, &content, None).expect("room");
+}
+
+#[test]
+fn full_lists_are_sent_with_their_successor() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let rows = members[0].rows.clone();
+        rows.row().cell(1024).expect("a cell").publish(5);
+        rows.row().cell(512).expect("a cell").publish(6);
+        let (first, rest) = members.split_at_mut(1);
+        let seen = |peer: &mut Member| {
+            peer.fabric.carry();
+            (peer.cell(Rank(0), 1024), peer.cell(Rank(0), 512))
+        };
+        for _ in 0..7 {
+            post_full(&mut first[0], Rank(1));
+        }
+        assert_eq!(seen(&mut rest[0]), (0, 0), "a full list was sent alone");
+        first[0].fabric.post(VIEW, Rank(1), &[guard(512)], None).expect("room");
+        assert_eq!(seen(&mut rest[0]), (5, 6), "one system call sends all, and one receives all");
+
+        // Without a successor, the next poll sends them.
+        rows.row().cell(1024).expect("a cell").publish(7);
+        post_full(&mut first[0], Rank(1));
+        assert_eq!(seen(&mut rest[0]), (5, 6));
+        first[0].fabric.carry();
+        assert_eq!(seen(&mut rest[0]), (7, 6));
+    }
+}
+
+#[test]
+fn held_back_lists_are_bounded() {
+    let mut members = members(None, Settings::default());
+    members[0].rows.clone().row().cell(1024).expect("a cell").publish(5);
+    // No list has a successor that ends the wait.
+    for _ in 0..100 {
+        post_full(&mut members[0], Rank(1));
+    }
+    members[1].fabric.carry();
+    assert_eq!(members[1].cell(Rank(0), 1024), 5);
 }
 
 #[test]
