@@ -95,6 +95,10 @@ pub struct Multicast {
     /// processes
     #[arg(long)]
     pub probe: bool,
+    /// Encrypt what travels over TCP, alternate each run with one that does not, and print the
+    /// ratio
+    #[arg(long, conflicts_with = "probe")]
+    pub key: bool,
     /// Let the operating system place the processes instead of pinning each to a processor
     #[arg(long)]
     pub unpinned: bool,

@@ -1,6 +1,10 @@
 //! Continuous sending with real processes: over shared memory or TCP, alternating with a probe
 //! without a protocol, or over RDMA.
 
+use std::io::Write as _;
+
+use tempfile::NamedTempFile;
+
 use crate::command::Multicast;
 use crate::error::BenchError;
 use crate::experiment;
@@ -48,7 +52,14 @@ pub fn run(
     }
     let senders = arguments.senders.of(nodes);
     let switches = switches_without(&arguments.without);
-    let group = experiment::group(nodes, senders, arguments.window, bytes).fixed().build()?;
+    let group = || experiment::group(nodes, senders, arguments.window, bytes).fixed();
+    // Deleted at the end.
+    let key = arguments.key.then(|| key_file(carrier)).transpose()?;
+    let unencrypted = group().build()?;
+    let group = match &key {
+        Some(file) => group().key_file(file.path()).build()?,
+        None => unencrypted.clone(),
+    };
     let sending = Sending {
         message_bytes: bytes as usize,
         messages: arguments.messages.unwrap_or_else(|| messages_default(carrier, bytes, nodes)),
@@ -69,6 +80,9 @@ pub fn run(
     for _ in 0..arguments.rounds {
         if arguments.probe {
             probes.push(probe(&group, &sending, &start)?);
+        } else if arguments.key {
+            let sent = processes::run(&unencrypted, &sending, &start)?;
+            probes.push(median_of(&sent, |sent| sent.messages_per_s));
         }
         last = processes::run(&group, &sending, &start)?;
         rates.push(median_of(&last, |sent| sent.messages_per_s));
@@ -91,18 +105,38 @@ pub fn run(
         bytes_per_s: rate.median * f64::from(bytes),
         writes_per_message: is_counted.then_some(writes as f64 / sent as f64 / peers as f64),
         nulls: is_counted.then(|| last.iter().map(|outcome| outcome.nulls).sum()),
-        probe: arguments.probe.then(|| match carrier {
-            Carrier::Tcp => Probe::Mesh {
+        probe: match carrier {
+            _ if probes.is_empty() => None,
+            _ if arguments.key => Some(Probe::Unencrypted {
+                messages_per_s: Spread::of(&probes),
+                ratio: ratios(&rates, &probes),
+            }),
+            Carrier::Tcp => Some(Probe::Mesh {
                 received_bytes_per_s: Spread::of(&probes),
                 delivered_bytes_per_s: Spread::of(&foreign),
                 ratio: ratios(&foreign, &probes),
-            },
-            Carrier::SharedMemory | Carrier::Verbs => {
-                Probe::Ring { messages_per_s: Spread::of(&probes), ratio: ratios(&rates, &probes) }
-            }
-        }),
+            }),
+            Carrier::SharedMemory | Carrier::Verbs => Some(Probe::Ring {
+                messages_per_s: Spread::of(&probes),
+                ratio: ratios(&rates, &probes),
+            }),
+        },
         counts: last.iter().filter_map(|outcome| outcome.posts).collect(),
     })
+}
+
+/// Creates the key of a group over TCP. Only this user can read the file.
+fn key_file(carrier: Carrier) -> Result<NamedTempFile, BenchError> {
+    if carrier != Carrier::Tcp {
+        let what = "--key encrypts only TCP: leave it out, or give --fabric tcp";
+        return Err(BenchError::Arguments(what.into()));
+    }
+    let file = NamedTempFile::new().and_then(|mut file| {
+        // The measured group is of this machine alone, and needs no secret.
+        file.write_all(&[b'7'; 64])?;
+        Ok(file)
+    });
+    file.map_err(|error| BenchError::Setup(format!("cannot write a key file: {error}")))
 }
 
 /// Checks that there is a probe of that fabric for this number of members.

@@ -6,8 +6,8 @@ use crate::spread::Spread;
 use tramontane_local::table::{Table, scaled};
 use tramontane_runtime::rdma::PostCounts;
 
-/// A probe with which a run is compared: processes that carry bytes without the protocol,
-/// alternating with the run.
+/// A probe with which a run is compared, alternating with the run: processes that carry bytes
+/// without the protocol, or the same group without a key.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Probe {
@@ -26,6 +26,13 @@ pub enum Probe {
         /// headers and the member's own messages.
         delivered_bytes_per_s: Spread,
         /// The delivered rate divided by the received one, round by round.
+        ratio: Spread,
+    },
+    /// The same group without a key.
+    Unencrypted {
+        /// Messages per second at the median member, its own and others'.
+        messages_per_s: Spread,
+        /// The rate with a key divided by the one without, round by round.
         ratio: Spread,
     },
 }
@@ -120,6 +127,9 @@ fn beside(row: &Row) -> String {
             percent(ratio),
             scaled(received_bytes_per_s.median)
         ),
+        Some(Probe::Unencrypted { messages_per_s, ratio }) => {
+            format!("with a key, {} of {} without", percent(ratio), scaled(messages_per_s.median))
+        }
     }
 }
 

@@ -49,6 +49,19 @@ fn bench_measures_tcp_sending_and_the_mesh() {
 }
 
 #[test]
+fn bench_compares_keyed_with_unencrypted_sending() {
+    let place = Place::new();
+    let keyed = ["multicast", "--fabric", "tcp", "--key", "--messages", "500", "--rounds", "1"];
+    let report = bench(&place, &[&keyed[..], &["--bytes", "1024"]].concat());
+    let row = &report["rows"][0];
+    assert_eq!(row["probe"]["kind"], "unencrypted", "{row}");
+    let median = |figure: &serde_json::Value| figure["median"].as_f64().expect("a figure");
+    let [with, without] = [&row["messages_per_s"], &row["probe"]["messages_per_s"]].map(median);
+    assert!((median(&row["probe"]["ratio"]) / (with / without) - 1.0).abs() < 1e-9, "{row}");
+    place.assert_empty();
+}
+
+#[test]
 fn bench_reports_polling_thread_and_disabled_techniques() {
     let place = Place::new();
     let polled =
@@ -81,6 +94,7 @@ fn invalid_experiment_arguments_are_refused() {
     place.run(&["bench", "multicast", "--nodes", "3", "--probe"]).failed(2, &["--probe"]);
     let alone = ["bench", "multicast", "--fabric", "tcp", "--nodes", "1", "--probe"];
     place.run(&alone).failed(2, &["--probe", "--nodes 2"]);
+    place.run(&["bench", "multicast", "--key"]).failed(2, &["--key", "--fabric tcp"]);
     place.run(&["bench", "worker", "idling", "nonsense"]).failed(2, &["not a task"]);
     place.run(&["bench", "worker", "nonsense", "{}"]).failed(2, &["nonsense"]);
     place.assert_empty();
