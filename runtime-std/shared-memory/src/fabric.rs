@@ -311,7 +311,7 @@ impl Fabric for SharedMemory {
     }
 
     fn ready(&self, view: ViewId, peer: Rank) -> bool {
-        self.view(view).is_some_and(|view| view.target(peer).is_ok())
+        self.view(view).is_some_and(|view| view.is_ready(peer))
     }
 
     /// Ends all traffic with that node in every open view, and with the node's process in future

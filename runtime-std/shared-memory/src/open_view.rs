@@ -88,6 +88,13 @@ impl OpenView {
         }
     }
 
+    /// Returns whether a member's row has arrived, and the local row has been sent to the member.
+    /// A member that stops polling earlier, because it needs nothing more itself, would leave a
+    /// peer whose queue of descriptors was full without the local row.
+    pub(super) fn is_ready(&self, peer: Rank) -> bool {
+        self.target(peer).is_ok() && self.seats.get(peer.index()).is_some_and(|seat| seat.is_told)
+    }
+
     #[cold]
     fn refusal(&self, to: Rank, seat: Option<&Seat>) -> ErrorKind {
         match seat {

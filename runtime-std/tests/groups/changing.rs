@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::group_support::{Crowd, PATIENCE, carriers};
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Fate;
 use tramontane_runtime::member::Stopped;
 
@@ -43,6 +44,30 @@ fn dead_member_is_removed_without_message_loss() {
         crowd.await_all_of(&[0, 2], &[0, 2], 100);
         crowd.assert_same(&[0, 2]);
         assert_eq!(crowd.members_at(0), [0, 2]);
+    }
+}
+
+/// There are more members than a peer's queue of descriptors has room for (10 by default).
+#[test]
+fn sixteen_members_survive_two_deaths() {
+    let all: Vec<u32> = (0..16).collect();
+    let surviving = &all[..14];
+    for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
+        let mut crowd = Crowd::of(carrier, 16).patient();
+        crowd.start_all(&all);
+        for node in &all {
+            crowd.send(*node, 0);
+        }
+        crowd.await_delivered(&all, 16);
+        crowd.assert_same(&all);
+        crowd.kill(14);
+        crowd.kill(15);
+        crowd.await_members(surviving, surviving);
+        for node in surviving {
+            crowd.send(*node, 1);
+        }
+        crowd.await_all_of(surviving, surviving, 2);
+        crowd.assert_same(surviving);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Successive views in shared memory, with all members in this process. For other processes, see
 //! `views_processes`.
 
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,6 +55,29 @@ fn row_mapped_later_keeps_its_address() {
     assert!(first.events().contains(&Event::Completed(Token(3))));
     drop((memory, theirs, first, second));
     place.assert_empty();
+}
+
+/// A peer's queue of descriptors is full when the view opens, as in a group of more members than
+/// the queue has room for. A member that counted the peer as ready would stop polling before it has
+/// sent the peer its row.
+#[test]
+fn peer_is_ready_only_after_receiving_row() {
+    let place = Place::new();
+    let mut first = Resident::new(&place.root(), 1, 100);
+    let mut second = Resident::new(&place.root(), 2, 200);
+    let memory = first.open(1, &[1, 2]).expect("it opens");
+    let filler = UnixDatagram::unbound().expect("a socket");
+    filler.set_nonblocking(true).expect("a socket");
+    let queue = place.root().path().join(GROUP).join("memory-1");
+    while filler.send_to(b"nothing", &queue).is_ok() {}
+    let theirs = second.open(1, &[1, 2]).expect("it opens");
+    store(&memory, 8, 5);
+    assert_eq!(see(&theirs, 0, 8), 5, "the first member's row has arrived");
+    assert!(!second.fabric.ready(ViewId(1), Rank(0)), "the first member lacks the other's row");
+
+    first.fabric.check_peers();
+    second.await_ready(1, 0);
+    first.await_ready(1, 1);
 }
 
 /// A reader in another thread never faults, and never reads an earlier value than before, even

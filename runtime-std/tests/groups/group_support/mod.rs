@@ -222,6 +222,13 @@ impl Crowd {
         self
     }
 
+    /// Makes silent members count as dead only after a long time, because a group of many members
+    /// on few processors is silent while it forms.
+    pub fn patient(mut self) -> Self {
+        self.description.failure_timeout_ms = 10_000;
+        self
+    }
+
     /// Makes the subgroup unordered.
     pub fn unordered(mut self) -> Self {
         self.description.subgroups[0].unordered = true;
