@@ -2,7 +2,8 @@
 //! times. `core-nostd/benches/count` runs this under callgrind and subtracts the counts of two runs
 //! of different lengths, to exclude the cost of opening the group.
 //!
-//! Usage: `instructions ROUNDS WORKLOAD BYTES [checks]`; a workload is `all`, `one` or `idle`.
+//! Usage: `instructions ROUNDS WORKLOAD BYTES [checks]`; a workload is `all`, `one`, `idle`, or
+//! `among-idle`: all send in one of 51 subgroups, and the others are idle.
 
 #![allow(
     missing_docs,
@@ -31,18 +32,20 @@ fn main() {
     let rounds: u64 = rounds.parse().expect("a number of rounds");
     let bytes: u32 = bytes.parse().expect("a number of bytes");
     let senders: &[u16] = match workload.as_str() {
-        "all" => &[0, 1],
+        "all" | "among-idle" => &[0, 1],
         "one" => &[0],
         _ => &[],
     };
     let ranks = [Rank(0), Rank(1)];
-    let subgroups = [Subgroup {
+    let subgroup = Subgroup {
         members: &ranks,
         senders: &ranks,
         window: 100,
         message_max: bytes,
         delivery: Delivery::Ordered,
-    }];
+    };
+    let count = if workload == "among-idle" { 51 } else { 1 };
+    let subgroups = vec![subgroup; count];
     let group = Group { members: &[NodeId(0), NodeId(1)], subgroups: &subgroups };
     let layout = Layout::new(group).expect("a good group");
     let layout = if checks.is_empty() { Ok(layout) } else { layout.with_checks() };

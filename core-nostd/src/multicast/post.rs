@@ -70,8 +70,23 @@ struct ShownRing<'m> {
 }
 
 impl<'m> Shown<'m> {
-    /// Returns the state of a subgroup and its senders. `rows` are all rows in rank order.
-    pub(crate) fn of(subgroup: &SubgroupState, senders: &[SenderState], rows: &[Row<'m>]) -> Self {
+    /// Returns the state of a subgroup, or `None` if this version of it was posted. `senders` are
+    /// those of all subgroups, and `rows` all rows in rank order.
+    #[inline(always)]
+    pub(crate) fn unless_posted(
+        subgroup: &SubgroupState,
+        posted: u64,
+        senders: &[SenderState],
+        rows: &[Row<'m>],
+    ) -> Option<Self> {
+        if subgroup.version == posted {
+            return None;
+        }
+        Some(Self::of(subgroup, subgroup.senders.of(senders)?, rows))
+    }
+
+    /// Returns the state of a subgroup and its senders.
+    fn of(subgroup: &SubgroupState, senders: &[SenderState], rows: &[Row<'m>]) -> Self {
         let own = subgroup.own.as_ref();
         let state = own.and_then(|own| senders.get(own.rank.index()));
         let ring = state.and_then(|state| {
@@ -103,9 +118,13 @@ impl<'m> Shown<'m> {
 }
 
 impl<'m> Work<'_, 'm> {
-    /// Returns the state that peers should see, or `None` unless it is `wanted`.
-    pub(crate) fn shown(&self, wanted: bool) -> Option<Shown<'m>> {
-        if wanted { Some(Shown::of(self.subgroup, self.senders, self.rows)) } else { None }
+    /// Returns the state that peers should see, or `None` if it is not `wanted` or was `posted`.
+    pub(crate) fn shown(&self, wanted: bool, posted: u64) -> Option<Shown<'m>> {
+        if wanted && self.subgroup.version != posted {
+            Some(Shown::of(self.subgroup, self.senders, self.rows))
+        } else {
+            None
+        }
     }
 }
 
@@ -124,34 +143,37 @@ impl<'p, F: Fabric> Poster<'p, F> {
     }
 
     /// Brings links up to date as far as the fabric accepts: the links of each subgroup for which
-    /// `shown` returns the state that peers should see.
+    /// `shown` returns the state that peers should see. It also gets the version last posted.
     pub(crate) fn post<'m>(
         &mut self,
         links: &mut [Link],
-        shown: impl Fn(usize) -> Option<Shown<'m>>,
+        shown: impl Fn(usize, u64) -> Option<Shown<'m>>,
     ) {
         let mut list = WriteList::new();
+        // The links in the list are `first..end`, and perhaps some between them that lack nothing.
         let mut first = 0_usize;
+        let mut end = 0_usize;
         let mut index = 0_usize;
         // bound: the links
         while let Some(link) = links.get_mut(index) {
-            let peer = link.peer;
-            let lacking = !link.lost;
-            match shown(link.subgroup) {
-                Some(shown) if lacking && link.posted.version != shown.version => {
-                    if list.is_empty() {
-                        first = index;
-                    }
-                    link.pending = link.posted;
-                    first = self.serve(links, &mut list, first, index, &shown);
+            let lacking = if link.lost { None } else { shown(link.subgroup, link.posted.version) };
+            if let Some(shown) = lacking {
+                let peer = link.peer;
+                link.pending = link.posted;
+                let is_other = links.get(first).is_some_and(|of_list| of_list.peer != peer);
+                if !list.is_empty() && (is_other || self.serial()) {
+                    self.flush(links, &mut list, first, end);
                 }
-                Some(_) | None => {}
+                if list.is_empty() {
+                    first = index;
+                }
+                first = self.serve(links, &mut list, first, index, &shown);
+                end = index.saturating_add(1);
             }
             index = index.saturating_add(1);
-            let same_peer = links.get(index).is_some_and(|next| next.peer == peer);
-            if !list.is_empty() && (!same_peer || self.serial()) {
-                self.flush(links, &mut list, first, index);
-            }
+        }
+        if !list.is_empty() {
+            self.flush(links, &mut list, first, end);
         }
     }
 

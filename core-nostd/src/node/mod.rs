@@ -19,6 +19,7 @@
 //! Requirement: COR-2.
 
 mod alone;
+mod attention;
 #[cfg(feature = "durable")]
 mod durable;
 #[cfg(feature = "blocks")]

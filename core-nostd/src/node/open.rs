@@ -4,6 +4,7 @@
 //! Requirement: COR-2.
 
 use super::Node;
+use super::attention::Attention;
 use crate::fabric::Capabilities;
 use crate::ids::{
     Position, Rank, Round, SenderRank, SubgroupId, ViewId, index_from_u32, u16_from_index,
@@ -152,6 +153,7 @@ impl<'m> Node<'m> {
             lagging: false,
             lost: false,
             checks: layout.checks(),
+            attention: Attention::new(),
         };
         let mut used = Used::default();
         let mut id = SubgroupId::ZERO;

@@ -2,6 +2,7 @@
 //!
 //! Requirements: BAT-3, COR-2, EXT-2, HAL-5, ORD-3.
 
+use super::attention::{Attention, Chosen};
 use super::{Options, Progress, StepError};
 use crate::check::Checks;
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
@@ -39,6 +40,7 @@ pub struct Node<'m> {
     pub(super) lost: bool,
     /// Whether cells and slots carry checks.
     pub(super) checks: Checks,
+    pub(super) attention: Attention,
 }
 
 /// The frontiers of a node in one of its subgroups.
@@ -77,33 +79,51 @@ impl<'m> Node<'m> {
     ) -> Result<Progress, StepError> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
-        let mut index = 0_usize;
-        // bound: the subgroups
-        while index < self.subgroups.len() {
-            let before = progress.delivered;
-            let misbehaved = self.step_subgroup(index, now, fabric, application, &mut progress)?;
-            if progress.delivered != before {
-                between(self, fabric, application, &mut progress);
-            }
-            if let Some(Misbehaved(peer)) = misbehaved {
-                self.report_refused(index, &mut progress);
-                fabric.cut(self.view, peer);
-                self.lose(peer, LossCause::Misbehaved, &mut progress);
-            }
-            index = index.saturating_add(1);
+        let chosen = self.attention.choose(self.subgroups.len());
+        self.step_chosen(chosen, now, fabric, application, &mut progress, &mut between)?;
+        let others = chosen.others();
+        if progress.is_idle() && !others.is_empty() {
+            self.step_chosen(others, now, fabric, application, &mut progress, &mut between)?;
         }
         if self.lagging {
             let (subgroups, senders, rows) = (&*self.subgroups, &*self.senders, self.rows);
             let mut poster = Poster::new(self.view, fabric, self.capabilities);
-            poster.post(self.links, |index| {
-                let subgroup = subgroups.get(index)?;
-                Some(Shown::of(subgroup, subgroup.senders.of(senders)?, rows))
+            poster.post(self.links, |index, posted| {
+                Shown::unless_posted(subgroups.get(index)?, posted, senders, rows)
             });
             let report = poster.report;
             self.lagging = report.held_back;
             self.account(report, &mut progress);
         }
         Ok(progress)
+    }
+
+    /// Runs the stages of the chosen subgroups.
+    fn step_chosen<F: Fabric, A: Application>(
+        &mut self,
+        chosen: Chosen,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+        progress: &mut Progress,
+        between: &mut impl FnMut(&mut Self, &mut F, &mut A, &mut Progress),
+    ) -> Result<(), StepError> {
+        let mut index = chosen.next(0);
+        // bound: the subgroups
+        while index < self.subgroups.len() {
+            let before = progress.delivered;
+            let misbehaved = self.step_subgroup(index, now, fabric, application, progress)?;
+            if progress.delivered != before {
+                between(self, fabric, application, progress);
+            }
+            if let Some(Misbehaved(peer)) = misbehaved {
+                self.report_refused(index, progress);
+                fabric.cut(self.view, peer);
+                self.lose(peer, LossCause::Misbehaved, progress);
+            }
+            index = chosen.next(index.saturating_add(1));
+        }
+        Ok(())
     }
 
     /// Returns the outbox through which this node sends in a subgroup, or `None` if it does not
@@ -180,10 +200,7 @@ impl<'m> Node<'m> {
     /// Returns whether data of a peer failed a check in the last step, so that further steps must
     /// see whether it is repaired.
     pub(super) fn is_waiting_for_checks(&self) -> bool {
-        let of_sender = |sender: &SenderState| sender.unreadable.is_waiting() && !sender.lost;
-        self.checks.is_on()
-            && (self.senders.iter().any(of_sender)
-                || self.members.iter().any(MemberState::is_unreadable))
+        self.checks.is_on() && is_any_waiting(self.senders, self.members)
     }
 
     /// Returns whether everything reserved in a subgroup has been sent and delivered everywhere.
@@ -310,7 +327,7 @@ impl<'m> Node<'m> {
             progress.overdue = Some(work.subgroup.id);
         }
         if early {
-            poster.post(self.links, |candidate| work.shown(candidate == index));
+            poster.post(self.links, |candidate, posted| work.shown(candidate == index, posted));
         }
 
         let observed = &*poster.fabric;
@@ -324,7 +341,7 @@ impl<'m> Node<'m> {
             Err(ReceiveError::OutOfRow) => return Err(StepError::OutOfRow),
         }
         if early {
-            poster.post(self.links, |candidate| work.shown(candidate == index));
+            poster.post(self.links, |candidate, posted| work.shown(candidate == index, posted));
         }
 
         let delivered = work.deliver(application)?;
@@ -336,15 +353,18 @@ impl<'m> Node<'m> {
         progress.freed = progress.freed.saturating_add(freed.slots);
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         if early {
-            poster.post(self.links, |candidate| work.shown(candidate == index));
+            poster.post(self.links, |candidate, posted| work.shown(candidate == index, posted));
         }
 
-        self.lagging |= work.subgroup.version != version;
+        let changed = work.subgroup.version != version;
+        let is_waiting = self.checks.is_on() && is_any_waiting(work.senders, work.members);
+        if changed || is_waiting || delivered.messages > 0 || freed.slots > 0 {
+            self.attention.note_work(index);
+        }
+        self.lagging |= changed;
+        progress.unreadable |= is_waiting;
         let report = poster.report;
         self.account(report, progress);
-        if self.checks.is_on() {
-            progress.unreadable |= self.is_waiting_for_checks();
-        }
         Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk))
     }
 
@@ -371,6 +391,12 @@ impl<'m> Node<'m> {
             self.lose(peer, cause, progress);
         }
     }
+}
+
+/// Returns whether data of one of these peers failed a check, and may still be repaired.
+fn is_any_waiting(senders: &[SenderState], members: &[MemberState]) -> bool {
+    let of_sender = |sender: &SenderState| sender.unreadable.is_waiting() && !sender.lost;
+    senders.iter().any(of_sender) || members.iter().any(MemberState::is_unreadable)
 }
 
 impl From<OutOfRow> for StepError {

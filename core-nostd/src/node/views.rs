@@ -328,7 +328,6 @@ impl<'m> Node<'m> {
             let delivered =
                 self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
             progress.delivered = progress.delivered.saturating_add(delivered.messages);
-            progress.unreadable |= self.is_waiting_for_checks();
             if let Some(Misbehaved(peer)) = delivered.misbehaved {
                 self.report_refused(index, &mut progress);
                 fabric.cut(self.view, peer);
@@ -339,6 +338,7 @@ impl<'m> Node<'m> {
             }
             index = index.saturating_add(1);
         }
+        progress.unreadable |= self.is_waiting_for_checks();
         self.post_lagging(fabric, &mut progress);
         Ok(progress)
     }
@@ -352,9 +352,8 @@ impl<'m> Node<'m> {
         }
         let (subgroups, senders, rows) = (&*self.subgroups, &*self.senders, self.rows);
         let mut poster = Poster::new(self.view, fabric, self.capabilities);
-        poster.post(self.links, |index| {
-            let subgroup = subgroups.get(index)?;
-            Some(Shown::of(subgroup, subgroup.senders.of(senders)?, rows))
+        poster.post(self.links, |index, posted| {
+            Shown::unless_posted(subgroups.get(index)?, posted, senders, rows)
         });
         let report = poster.report;
         self.lagging = report.held_back;
