@@ -60,17 +60,17 @@ fn driven_at(
 }
 
 /// Runs the calmest scenario with one misbehaving member. If the driver reports that the machine
-/// was too slow for a deadline, the scenario is repeated.
+/// was too slow for a deadline, the scenario is repeated with twice the deadline.
 fn bad_case(way: &str) -> Case {
-    for _ in 0..10 {
-        let driven = driven(&bad(way), 1, &["one-sender"], Duration::from_secs(2));
+    for doubled in 0..7 {
+        let driven = driven(&bad(way), 1, &["one-sender"], Duration::from_secs(2 << doubled));
         assert_gone(driven.folder.path(), "one-sender");
         let case = driven.run.cases.into_iter().next().expect("one scenario is one case");
         if !matches!(case.status, CaseStatus::Inconclusive(_)) {
             return case;
         }
     }
-    panic!("{way}: this machine is too busy for a deadline of two seconds");
+    panic!("{way}: this machine is too busy for a deadline of two minutes");
 }
 
 /// Returns the process ids that members wrote into their logs.
@@ -359,13 +359,13 @@ pub fn interrupted_run_reports_scenarios_judged_so_far() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
     command.args(["run", "--nodes", "2", "--scenario", "one-sender", "--scenario", "all-senders"]);
     command
-        .args(["--messages", "100000", "--deadline", "600", "--adapter", REFERENCE, "--output"])
+        .args(["--messages", "20000", "--deadline", "600", "--adapter", REFERENCE, "--output"])
         .arg(folder.path());
-    let program =
+    let mut program =
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
-    let until = Instant::now() + Duration::from_secs(120);
     while !folder.path().join("all-senders").exists() {
-        assert!(Instant::now() < until, "the second scenario did not begin");
+        let ended = program.try_wait().expect("it was started");
+        assert_eq!(ended, None, "the second scenario did not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
     signal(&program, "INT");
