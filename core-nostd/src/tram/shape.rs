@@ -98,7 +98,7 @@ pub(super) mod peer_row {
 pub(super) mod feed_row {
     /// Number of messages given.
     pub(in crate::tram) const WRITTEN: usize = 0;
-    /// For a client: whether it is about to leave.
+    /// For a client: whether the client is about to leave.
     pub(in crate::tram) const LEAVES: usize = 8;
     /// For a parent's leader: the number of decided positions.
     pub(in crate::tram) const CONFIRMED: usize = 8;

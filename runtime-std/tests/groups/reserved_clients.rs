@@ -207,7 +207,8 @@ fn reopened_subgroup_forgets_its_earlier_clients() {
         members.push(crowd.start(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Until there is no room left, because nothing is delivered after the end.
+                // Publishes until there is no room left, because nothing is delivered after the
+                // end.
                 for number in 100_u32.. {
                     let said = old.publish_within(number.to_string().as_bytes(), Duration::ZERO);
                     if said.is_err() {

@@ -130,8 +130,8 @@ impl OutsideParticipant {
     /// Returns the topic with this name, declared or created at run time, if it has this type.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`]: there is none, it has another type, or takes no
-    /// participants outside.
+    /// Fails with [`DdsError::PreconditionNotMet`] if there is no such topic, or if the topic has
+    /// another type or is closed to external participants.
     pub fn topic<T: TypeSupport>(&self, name: &str) -> Result<Topic<T>, DdsError> {
         let (index, generation, description) = self.find(name)?;
         check_type::<T>(&description)?;
