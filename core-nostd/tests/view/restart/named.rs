@@ -303,7 +303,7 @@ fn irrelevant_node_is_not_asked_or_awaited() {
 /// DUR-7: otherwise a group could never continue although its operator says that the others will
 /// not return.
 #[test]
-fn restart_with_less_gives_up_a_damaged_record() {
+fn restart_with_less_abandons_a_damaged_record() {
     let members = [1, 2, 3];
     let mut one = Disk::of(1, &members, &[Some((1, 8))]);
     one.logs[0].as_mut().expect("a log").damaged = vec![(2, 4)];
