@@ -339,7 +339,7 @@ fn isolated_member_does_not_suspect_others() {
 }
 
 #[test]
-fn member_disconnected_by_several_members_accuses_none() {
+fn member_disconnected_by_several_suspects_no_member() {
     let mut run = Run::new(4, false, 3);
     run.run(5, false);
     // The first report does not name the first in rank order.
