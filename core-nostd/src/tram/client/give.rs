@@ -167,8 +167,8 @@ impl Client<'_> {
         Ok(true)
     }
 
-    /// Returns whether the slot for a body is free: the replica has passed the message whose body
-    /// was there.
+    /// Returns whether the slot for a body is free, because the replica has replied to the message
+    /// whose body was there.
     fn has_place<M: Memory>(
         &self,
         row: RowWriter<'_>,
