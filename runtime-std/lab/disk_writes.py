@@ -2,7 +2,8 @@
 
 The record is in the format of Linux's dm-log-writes, as QEMU's blklogwrites produces it: a sector
 that describes the record and then, for each write, a sector that describes the write, and the
-sectors written. A disk keeps all writes before the last flush, and any of the sectors written later.
+sectors written. A disk keeps all writes before its last flush, and any of the sectors written after
+it.
 """
 
 import os
