@@ -1,15 +1,17 @@
-"""Puts mutants of a Rust file into the file, each behind a switch that is chosen at run time.
+"""Puts the mutants of a Rust file into the file, each behind a switch that is set at run time.
 
-So one build serves all mutants. `switched` gives the new text of a file; what it leaves out, the
-caller has to build one by one: mutants of what the compiler computes, since no switch is known
-there, and those of a chain with `let`, whose parts are no expressions.
+A single build therefore contains all mutants. `switched` returns the new text of a file. It omits
+some mutants, which the caller has to build one by one: those of code that the compiler evaluates,
+because the switch does not exist then, and those of a chain with `let`, whose parts are not
+expressions.
 
 An expression `a < b` whose mutants 7 and 8 have other operators becomes
 
     (if crate::mutant_is(7) {/*<7*/a <= b/*>7*/} else if crate::mutant_is(8) {...} else {a < b})
 
-where each mutant stands between marks, by which `culprit` finds what does not compile. A function
-that would give something else back returns it first; a match arm or a guard asks in its guard.
+where each mutant is between marks, by which `culprit` finds a mutant that does not compile. A
+function whose result is replaced returns it at its beginning; a match arm has the switch in its
+guard.
 """
 
 import importlib
@@ -20,7 +22,7 @@ import sys
 
 PARSER = ("tree-sitter==0.26.1", "tree-sitter-rust==0.24.2")
 SWITCH = "crate::mutant_is"
-# At the end of the crate's root. The number is read once, since the core has no environment.
+# Appended to the crate's root. The number is read once, because the core has no environment.
 ROOT_BEHIND = '''
 /// Whether this mutant is the one that is tried. None is while the compiler computes.
 #[inline(always)]
@@ -52,7 +54,7 @@ fn mutant_read() -> u32 {
 }
 '''
 ROOT_BEFORE = "#![feature(core_intrinsics, const_eval_select)]\n#![allow(internal_features)]\n"
-# What the compiler computes, and where a switch would always be off.
+# Kinds of nodes that the compiler evaluates, where a switch would always be off.
 COMPUTED = {"const_item", "static_item", "array_type", "const_block", "enum_variant",
             "const_parameter"}
 
@@ -75,7 +77,7 @@ def parser(folder):
 
 
 class Source:
-    """A file, its tree, and what is switched where."""
+    """A file, its tree, and its switched nodes."""
 
     def __init__(self, text, parse):
         self.bytes = text.encode()
@@ -97,7 +99,7 @@ class Source:
         return self.bytes[start:end].decode()
 
     def place(self, mutant):
-        """The node of the tree that is switched for a mutant, if one can be."""
+        """The node to switch for a mutant, if there is one."""
         start, end = self.offset(mutant.span["start"]), self.offset(mutant.span["end"])
         node = self.root.descendant_for_byte_range(start, max(start, end - 1))
         if mutant.genre in ("BinaryOperator", "UnaryOperator"):
@@ -120,7 +122,7 @@ class Source:
         return above(node, {"block"}, start, end)
 
     def add(self, mutant):
-        """Switches a mutant, if that can be: whether it was."""
+        """Switches a mutant if possible; returns whether it was switched."""
         node = self.place(mutant)
         if node is None or is_computed(node):
             return False
@@ -159,7 +161,7 @@ class Source:
         return f"{before}{asked} && ({self.rendered(condition)})"
 
     def changed(self, node, mutant):
-        """The text of a node as a mutant has it, without other switches."""
+        """The text of a node with a mutant, without other switches."""
         start, end = self.offset(mutant.span["start"]), self.offset(mutant.span["end"])
         put = f" {mutant.replacement} " if mutant.genre != "StructField" else ""
         before, behind = self.text(node.start_byte, start), self.text(end, node.end_byte)
@@ -169,7 +171,7 @@ class Source:
 
 
 def above(node, kinds, start=None, end=None):
-    """The node or the nearest around it of some kinds, which holds all of a place."""
+    """The node, or its nearest parent, that has one of these kinds and contains the whole range."""
     while node is not None:
         holds = start is None or node.start_byte <= start and node.end_byte >= end
         if node.type in kinds and holds:
@@ -179,7 +181,7 @@ def above(node, kinds, start=None, end=None):
 
 
 def binds_otherwise(node, mutant):
-    """Whether an operator that takes the place of a node's binds its operands less or more."""
+    """Whether an operator has a different precedence from a node's operator."""
     if node is None or node.type != "binary_expression" or mutant.genre != "BinaryOperator":
         return False
     operator = node.child_by_field_name("operator").text.decode()
@@ -187,7 +189,7 @@ def binds_otherwise(node, mutant):
 
 
 def is_computed(node):
-    """Whether the compiler computes a node."""
+    """Whether the compiler evaluates a node."""
     while node is not None:
         if node.type in COMPUTED:
             return True
@@ -198,7 +200,7 @@ def is_computed(node):
 
 
 def is_const(source, mutant):
-    """Whether a mutant is in a function that the compiler may run, too."""
+    """Whether a mutant is in a function that the compiler may also evaluate."""
     node = above(source.place(mutant) or source.root, {"function_item"})
     return node is not None and any(
         child.type == "function_modifiers" and b"const" in child.text for child in node.children)
@@ -208,7 +210,7 @@ def switched(text, mutants, parse, is_root):
     """The text with its mutants, and those that cannot be switched."""
     source = Source(text, parse)
     left = [mutant for mutant in mutants if not source.add(mutant)]
-    # What stands before the first item, as the documentation, is no part of the root's children.
+    # Text before the first item, such as the documentation, is not among the root's children.
     done = source.text(0, source.root.start_byte) + source.rendered(source.root) \
         + source.text(source.root.end_byte, len(source.bytes))
     if is_root:
@@ -250,7 +252,7 @@ fn main() {
     println!("{:?}", (0..9).map(tried).collect::<Vec<_>>());
 }
 """
-# What is changed, by what, and what kind of change it is.
+# The changed text, its replacement, and the kind of change.
 CHANGES = (
     ("+", "*", "BinaryOperator"), ("!", "", "UnaryOperator"), ("<", "<=", "BinaryOperator"),
     ("&&", "||", "BinaryOperator"), ("!=", "==", "BinaryOperator"), ("-=", "+=", "BinaryOperator"),
@@ -269,13 +271,13 @@ class Change:
 
     @staticmethod
     def at(offset):
-        """A place as cargo-mutants says it."""
+        """A position in the form that cargo-mutants uses."""
         before = SAMPLE[:offset].split("\n")
         return {"line": len(before), "column": len(before[-1]) + 1}
 
 
 def said(folder, text, number):
-    """What a program says, with a mutant."""
+    """The output of a program with a mutant."""
     path = os.path.join(folder, "sample")
     with open(path + ".rs", "w", encoding="utf-8") as file:
         file.write(text)
@@ -286,7 +288,7 @@ def said(folder, text, number):
 
 
 def self_test(folder, parse):
-    """What is wrong: each change of a sample has to do behind its switch what it does alone."""
+    """Errors: each change of a sample must have the same effect with and without a switch."""
     changes = [Change(number, *change) for number, change in enumerate(CHANGES, 1)]
     text, left = switched(SAMPLE, changes, parse, True)
     wrong = [f"no switch: {change.replacement}" for change in left]

@@ -1,9 +1,9 @@
-"""The writes of a disk in their order, and what a disk that loses power may have kept of them.
+"""The writes to a disk in order, and the possible contents of the disk after a power loss.
 
-The record is in the format of Linux's dm-log-writes, as QEMU's blklogwrites makes it: a sector that
-describes the record, then for each write a sector that describes it and the sectors that it wrote.
-A disk keeps all that was written before the last flush. Of what came later it may have kept any
-sectors.
+The record is in the format of Linux's dm-log-writes, as QEMU's blklogwrites produces it: a sector
+that describes the record and then, for each write, a sector that describes the write, and the
+sectors written. A disk keeps all writes before its last flush, and any of the sectors written after
+it.
 """
 
 import os
@@ -18,7 +18,7 @@ FLUSH, FUA, DISCARD = 1, 2, 4
 
 
 class Malformed(Exception):
-    """A record of writes that is none."""
+    """The file is not a valid record of writes."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Write:
     sector: int
     sectors: int
     flags: int
-    # Where its content is in the record.
+    # Offset of the content in the record.
     content_at: int
 
     @property
@@ -37,7 +37,7 @@ class Write:
 
 
 def read_writes(path: str) -> list[Write]:
-    """All writes of a record. What was under way when it ended is left out."""
+    """All writes of a record, except those that were incomplete when the record ended."""
     writes = []
     length = os.path.getsize(path)
     with open(path, "rb") as record:
@@ -46,7 +46,7 @@ def read_writes(path: str) -> list[Write]:
             raise Malformed(f"{path} is too short for a record of writes")
         magic, version, count, sector_bytes = struct.unpack_from("<QQQI", head)
         if (magic, version, sector_bytes) != (MAGIC, 1, SECTOR):
-            raise Malformed(f"{path} is no record of writes in sectors of {SECTOR} bytes")
+            raise Malformed(f"{path} is not a record of writes in sectors of {SECTOR} bytes")
         at = SECTOR
         for _ in range(count):
             record.seek(at)
@@ -65,26 +65,26 @@ def read_writes(path: str) -> list[Write]:
 
 
 class Disk:
-    """A disk that is moved along its writes, and can be cut off from power at each of them."""
+    """A disk that replays its writes in order, and can lose power at each of them."""
 
     def __init__(self, image: str, record: str, writes: list[Write], loses_flushed: int = 0):
-        """`image` is the disk before the first write, and is changed. A disk that lies about
-        flushes loses what was written since so many flushes more: 0 for an honest one."""
+        """`image` is the disk before the first write; it is changed. A disk that falsely reports
+        flushes also loses the data of its last `loses_flushed` flushes; 0 for a correct disk."""
         self.image, self.record, self.writes = image, record, writes
         self.loses_flushed = loses_flushed
         self.safe = 0
 
     def safe_at(self, point: int) -> int:
-        """How many of the first `point` writes a loss of power leaves whole."""
+        """The number of the first `point` writes that are intact after a power loss."""
         flushes = [at for at in range(self.safe, point) if self.writes[at].is_flush]
         kept = len(flushes) - self.loses_flushed
         return flushes[kept - 1] + 1 if kept > 0 else self.safe
 
     def cut(self, point: int, draw: random.Random, way: str, target: str) -> int:
-        """Writes to `target` what the disk may hold if power is lost after `point` writes. Points
-        come in ascending order. Gives how many sectors were not safe.
+        """Writes to `target` a possible content of the disk if power is lost after `point` writes.
+        Points must be in ascending order. Returns the number of unsafe sectors.
 
-        Of the sectors that are not safe, `way` says what is kept: "none", "all", or "some".
+        `way` determines which unsafe sectors are kept: "none", "all", or "some".
         """
         safe = self.safe_at(point)
         with open(self.image, "r+b") as image, open(self.record, "rb") as record:
@@ -103,14 +103,14 @@ class Disk:
 
 
 def copy(source: str, target: str):
-    """Copies an image without the room that nothing was written to."""
+    """Copies an image, except for unwritten space."""
     subprocess.run(["cp", "--sparse=always", source, target], check=True)
 
 
 def apply(write, record, image, keeps=None):
-    """Writes the content of `write` to an image: all of it, or what `keeps` draws.
+    """Writes the content of `write` to an image: all of it, or the sectors that `keeps` selects.
 
-    A quarter of the writes is kept, a quarter is lost, and of the others each sector is drawn.
+    A quarter of the writes are kept and a quarter lost; for the others, each sector is drawn.
     """
     if write.flags & DISCARD or write.sectors == 0:
         return

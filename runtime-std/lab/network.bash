@@ -1,11 +1,11 @@
-# Hosts as network namespaces, with a bridge between them. To be sourced; `name` tells this run's namespaces from others'.
+# Hosts as network namespaces that are connected by a bridge. Source this file; `name` distinguishes this run's namespaces.
 #
-# A host's link has an end at the host, eth0, and one at the bridge, port<host>: what leaves each can be shaped.
+# A host's link has an end at the host, eth0, and an end at the bridge, port<host>. The traffic that leaves each can be shaped.
 
 hub() { ip netns exec "$name-hub" "$@"; }
 at() { ip netns exec "$name-$1" "${@:2}"; }
 
-# make_network SHAPE HOST...: calls SHAPE for each host once its link is there. Hosts are numbers of one digit.
+# make_network SHAPE HOST...: calls SHAPE for each host once the host's link exists. Hosts are one-digit numbers.
 make_network() {
     local shape=$1 host
     hub ip link add bridge0 type bridge
@@ -23,7 +23,7 @@ make_network() {
 
 address_of() { echo "10.77.0.1$1"; }
 
-# remove_network HOST...: whatever of it is there.
+# remove_network HOST...: removes the namespaces that exist.
 remove_network() {
     local host
     for host in "$@"; do ip netns del "$name-$host"; done
@@ -36,7 +36,7 @@ make_key() {
     chmod 600 "$1"
 }
 
-# list_nodes HOST...: as a group file has them.
+# list_nodes HOST...: prints the nodes in the form of a group file.
 list_nodes() {
     local host
     for host in "$@"; do printf '[[nodes]]\nid = %s\naddress = "%s:7000"\n' "$host" "$(address_of "$host")"; done

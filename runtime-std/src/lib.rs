@@ -11,7 +11,7 @@
 //! use tramontane_runtime::group::{Description, Messages, StartOptions, start};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A group of one, so that this runs by itself: 8 slots per sender, messages of up to 64 bytes.
+//! // One node, so that this runs by itself: 8 slots per sender, messages of up to 64 bytes.
 //! let name = format!("runtime-{}", std::process::id());
 //! let group = Description::builder(&name).nodes(1).window(8).message_max(64).build()?;
 //! let delivered = Arc::new(Mutex::new(Vec::new()));

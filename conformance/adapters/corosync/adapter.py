@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Corosync: one member of its closed process groups (CPG).
 
-A thread reads commands, one for each group makes upcalls, and the main thread carries out commands.
-A group has a connection of its own (cpg_join(3)), and nothing orders the upcalls of two.
+One thread reads commands, one thread per group makes upcalls, and the main thread carries out
+commands. Each group has a separate connection (cpg_join(3)), so the upcalls of two groups have no
+common order.
 
-    --daemon shared   uses the daemon that runs here (the default)
-    --daemon own      starts one, in the network namespace of this program
-    --token-ms N      with own: how long a silent node is waited for; by default 1000
-    --networks LIST   with own, if the driver gives the nodes no addresses of their own: the network
-                      namespaces of these processes, one for each node, with addresses from
-                      10.113.1.1 on
+    --daemon shared   uses the daemon that is already running (the default)
+    --daemon own      starts a daemon in the network namespace of this program
+    --token-ms N      with own: time after which a silent node is removed; by default 1000
+    --networks LIST   with own, if the driver gives the nodes no separate addresses: processes, one
+                      per node, whose network namespaces to use, with addresses starting at
+                      10.113.1.1
 """
 import argparse
 import ctypes
@@ -28,22 +29,22 @@ from collections import deque
 import cpg
 from views import Numbering, Registry
 
-# What cpg_join(3), cpg_leave(3) and cpg_mcast_joined(3) promise, or what a process can do by itself
-# (be slow, be suspended); with a daemon of its own, also `network`.
-# - `several-groups`: a process may have several connections, and a connection one group.
+# The features that cpg_join(3), cpg_leave(3) and cpg_mcast_joined(3) promise, or that a process
+# provides itself (to be slow or suspended); with a separate daemon per member, also `network`.
+# - `several-groups`: a process may have several connections, each with one group.
 # - Not `order-across-groups`: cpg_join(3) "may only be called once for each handle", so no message
-#   is for two.
+#   can be sent to two groups.
 # - Not `outside-senders`: the groups are closed.
 # - Not `restart`, `durable`: CPG stores nothing. Not `stats`: see `conformance/docs/corosync.md`.
 FEATURES = ["views", "crash", "leave", "join", "pause", "several-groups", "suspension",
             "empty-messages", "large-messages"]
 
-# Between two attempts of a call that Corosync refused for now, and to connect or join.
+# Intervals between attempts: of a call that Corosync temporarily refuses, and to connect or join.
 RETRY_S, JOIN_RETRY_S = 0.001, 0.005
-# How long the daemon may take to end when asked.
+# Time limit for the daemon to end on request.
 FAREWELL_S = 1.5
-# How long a member that has stopped stays in its groups: all are told to stop at once, and one that
-# is told later would still see the others go, view by view, and lose its majority.
+# Time for which a stopped member stays in its groups. All members are asked to stop at the same
+# time, but a member that is asked last could otherwise see the others leave and lose its majority.
 LINGER_S = 0.2
 
 speaking = threading.Lock()
@@ -95,8 +96,8 @@ class Daemon:
         addresses = self.addresses(init, options.networks)
         state = os.path.join(init["storage"], "corosync")
         os.makedirs(state, exist_ok=True)
-        # `token` decides how soon a silent node is taken for gone: 1 s for any number of nodes, so
-        # that a suite takes minutes. The rest is as Corosync has it.
+        # `token` is the time after which a silent node counts as lost: 1 s for any number of nodes,
+        # so that the suite takes only minutes. All other settings are Corosync's defaults.
         nodes = "".join(f"  node {{\n    nodeid: {number}\n    name: {node['node']}\n"
                         f"    ring0_addr: {address}\n  }}\n" for number, (node, address)
                         in enumerate(zip(init["nodes"], addresses), 1))
@@ -207,8 +208,7 @@ class Group:
         self.names.register(self.myself, member.node)
         patience_s = max(0, until - time.monotonic())
         self.numbering = Numbering(self.myself, Registry(member.init["shared"], name, patience_s))
-        # Groups of different runs have different names: a daemon that outlives a run keeps its
-        # groups apart.
+        # Groups of different runs have different names, because a daemon may outlive a run.
         run = hashlib.sha256(member.init["shared"].encode()).hexdigest()[:8]
         corosync_name = f"{run}/{name}".encode()
         if len(corosync_name) >= cpg.NAME_BYTES_MAX:
@@ -244,8 +244,8 @@ class Group:
         log(f"{self.name}: {change}")
         gone = [of for of, _ in change.left]
         if self.myself in gone:
-            # "A process is only deemed to have left the group once it has been notified": no view
-            # of its own.
+            # "A process is only deemed to have left the group once it has been notified": there is
+            # no view without this member to report.
             self.is_over = True
             self.member.events.put(("left",))
             return
@@ -269,9 +269,9 @@ class Member:
         self.init, self.node, self.daemon = init, init["node"], daemon
         self.events, self.pauses = queue.SimpleQueue(), queue.SimpleQueue()
         self.groups, self.early = {}, []
-        # What Corosync may put off, in the order in which it was asked for.
+        # Requests that Corosync may defer, in order.
         self.work = deque()
-        # Groups that were not left yet, once this member leaves.
+        # Once this member leaves, the groups that it has not yet left.
         self.leaving = None
 
     def connect(self, receiver, until):
@@ -287,7 +287,7 @@ class Member:
             time.sleep(JOIN_RETRY_S)
 
     def take_pauses(self):
-        """Returns how much longer the next upcall takes, in seconds."""
+        """Returns the additional time that the next upcall takes, in seconds."""
         pause_s = 0
         try:
             while True:
@@ -304,7 +304,7 @@ class Member:
             if self.node in group["members"]:
                 name, members = group["group"], len(group["members"])
                 self.groups[name] = Group(self, name, until)
-                # All members, or, if it joins a running group, it and another.
+                # All members or, if this member joins a running group, two members.
                 awaited[name] = min(members, 2) if self.init.get("join") else members
         self.gather(awaited, until)
         said = subprocess.run(["corosync", "-v"], capture_output=True, text=True).stdout

@@ -30,13 +30,13 @@ class CorosyncError(Exception):
 
     def is_definite(self):
         """Returns whether a send that ends with this error had no effect. A long message whose
-        pieces were interrupted by a change of membership counts: its last piece was never sent, and
-        receivers drop the others. A lost connection says nothing."""
+        pieces were interrupted by a membership change had no effect: its last piece was never sent,
+        and receivers drop the others. After a lost connection, this is unknown."""
         return NAMES.get(self.code) not in ("LIBRARY", "TIMEOUT", "MESSAGE_ERROR")
 
 
 class TryAgain(CorosyncError):
-    """There is no room, the ring is being formed, or the daemon starts."""
+    """There is no room, the ring is being formed, or the daemon is starting."""
 
 
 class _Name(ctypes.Structure):
@@ -74,7 +74,7 @@ def _call(name, *arguments):
 
 
 def _guarded(upcall):
-    """An exception must not be lost in the library, which calls this."""
+    """Wraps an upcall, because the library would lose an exception."""
     def guarded(*arguments):
         try:
             upcall(*arguments)
@@ -105,7 +105,7 @@ class Connection:
             receiver.formed(Ring(ring.seq, ring.nodeid))
 
         self.handle = c_uint64()
-        # Kept as long as the library may call.
+        # Kept as long as the library may make upcalls.
         self.model = _Model(MODEL_V1, _Deliver(_guarded(deliver)), _Changed(_guarded(changed)),
                             _Formed(_guarded(formed)), DELIVER_INITIAL_TOTEM_CONF)
         _call("cpg_model_initialize", byref(self.handle), MODEL_V1, byref(self.model), None)
@@ -116,28 +116,28 @@ class Connection:
         return found.value
 
     def join(self, group):
-        """Asks to be a member of `group`, which then is the only one of this connection. It is one
-        when its first change of membership is reported."""
+        """Requests membership in `group`, the only group of this connection. The process is a
+        member once its first membership change has been reported."""
         self.group = _Name(len(group), group)
         _call("cpg_join", self.handle, byref(self.group))
 
     def leave(self):
-        """Asks to leave. It has left when that change of membership is reported."""
+        """Requests to leave. The process has left once that membership change has been reported."""
         _call("cpg_leave", self.handle, byref(self.group))
 
     def multicast(self, payload):
-        """Sends in the order that all members agree on."""
+        """Sends a message in the agreed order."""
         part = _Part(payload, len(payload))
         _call("cpg_mcast_joined", self.handle, TYPE_AGREED, byref(part), 1)
 
     def dispatch(self, is_over):
-        """Makes upcalls until `is_over()`; raises an error when the daemon is gone."""
+        """Makes upcalls until `is_over()`; raises an error if the daemon has ended."""
         descriptor = c_int()
         _call("cpg_fd_get", self.handle, byref(descriptor))
         ready = select.poll()
         ready.register(descriptor.value, select.POLLIN)
         while not is_over():
-            # What the daemon reported before it hung up can still be read.
+            # Reports that the daemon sent before it hung up can still be read.
             has_hung_up = any(event & ~select.POLLIN for _, event in ready.poll(500))
             try:
                 while not is_over():

@@ -1,28 +1,28 @@
 """Ids for views, which CPG does not have.
 
 Corosync lists the members of a group after each change, and separately reports which ring the
-daemons form. A view's id is made of both, so that it is the same at all members that install the
-view, and different for each other view. In decimal digits, from the left:
+daemons form. A view's id is derived from both, so that all members that install the view use the
+same id, and every other view has a different one. In decimal digits, from the left:
 
 | digits | meaning |
 |---|---|
-| all but the last eight | `seq` of the ring; it rises with each ring of a node, over restarts too |
-| three | the ring's leader: two rings that come from one that broke may have the same `seq` |
-| five | the place of the change among this group's changes in this ring |
+| all but the last eight | `seq` of the ring; it rises with each ring of a node, across restarts |
+| three | the ring's leader, because two rings that result from one may have the same `seq` |
+| five | the position of the change among this group's changes in this ring |
 
 When a ring has formed, CPG reports at most two changes to a group, at once, before the ring's id
 and before any message of the new ring: the departure of members that are not in the new ring, then
 the arrival of those that were not in the old one.
-- The first has place 1 to 255, the lowest node in it. Parts of several old rings come together, and
+- The first has position 1 to 255: the lowest node id in it. If parts of several old rings merge,
   each part receives its own change; the parts have no node in common.
-- The second has place 500 at all members.
+- The second has position 500 on all members.
 
-Later changes in this ring are single processes that join and leave. They come in one order at all
-members, between the same messages. Their places are 1000, 1001 and so on, which members count. A
-joiner does not know how many there were before it: the `Registry` has that number.
+Later changes in this ring are single processes that join or leave. All members receive them in the
+same order, between the same messages. Members count them: their positions are 1000, 1001 and so on.
+A joining member does not know how many changes there were before; the `Registry` has that number.
 
-Nothing here compares what members saw. If Corosync reports different things to two members, their
-ids or members differ, and the checks find it.
+This code does not compare the changes that members saw. If Corosync reports different changes to
+two members, their view ids or members differ, and the checks detect this.
 """
 import os
 import sys
@@ -31,13 +31,13 @@ from collections import namedtuple
 
 # A ring of daemons; `nodeid` is its leader.
 Ring = namedtuple("Ring", "seq nodeid")
-# The members of a group, each a node id and a process id, and those that left and joined, each with
-# its reason.
+# The members of a group, as pairs of node id and process id, and the members that left and joined,
+# each with the reason.
 Change = namedtuple("Change", "members left joined")
 
 JOIN, LEAVE, NODE_DOWN, NODE_UP, PROCESS_DOWN = range(1, 6)
 PLACE_AFTER_ARRIVALS, PLACE_OF_FIRST_CHANGE = 500, 1000
-# Between two looks for a file that another member will make.
+# Interval between two checks for a file that another member will create.
 LOOK_AGAIN_S = 0.002
 
 
@@ -47,7 +47,7 @@ class Numbering:
     def __init__(self, myself, registry):
         self.myself, self.registry = myself, registry
         self.ring = None
-        # The place of the next change within the ring; `None` while this member cannot know it.
+        # The position of the next change within the ring; `None` while this member cannot know it.
         self.next_place = None
         # Changes whose ring is not known yet. Corosync reports nothing else before that.
         self.held = []
@@ -94,23 +94,23 @@ def _is_of_ring(changed):
 
 
 class Registry:
-    """Places of one group's changes, agreed on through files of the run's shared folder.
+    """Positions of one group's changes, agreed on through files in the run's shared folder.
 
-    A file stands for one change of a group in a ring: its name says which members joined or left.
-    That happens once, because a member is a separate process and never joins again. (Process
-    numbers are reused only after thousands of others.) The file contains the change's place. It is
-    made whole and once, before the driver is told of the view, so all members that install a view
-    give it one place.
+    A file represents one change of a group in a ring: its name says which members joined or left.
+    Such a change happens once, because a member is a separate process that never joins again.
+    (Process ids are reused only after thousands of others.) The file contains the change's
+    position. It is created once and atomically, before the view is reported to the driver, so all
+    members that install a view use the same position.
     """
 
     def __init__(self, shared, group, patience_s):
-        """`patience_s` is how long a joiner waits for the files of earlier members."""
+        """`patience_s` is the time for which a joining member waits for earlier members' files."""
         self.folder = os.path.join(shared, "corosync-views", group.encode().hex())
         self.patience_s = patience_s
 
     def agree(self, ring, change, counted):
-        """Returns the place of a change that this member counted: its count, unless another member
-        claimed the change before."""
+        """Returns the position of a change that this member counted: its count, unless another
+        member claimed the change earlier."""
         file = self._file(ring, change)
         draft = os.path.join(os.path.dirname(file), f".draft-{os.getpid()}-{id(self)}")
         try:
@@ -118,7 +118,7 @@ class Registry:
             with open(draft, "w") as written:
                 written.write(str(counted))
             try:
-                # A link is made whole or not at all, and never over another.
+                # A link is created atomically, and never replaces another.
                 os.link(draft, file)
             except FileExistsError:
                 place = _read(file)
@@ -126,12 +126,13 @@ class Registry:
             finally:
                 os.remove(draft)
         except OSError as error:
-            print(f"the place of a view cannot be shared: {error}", file=sys.stderr)
+            print(f"the position of a view cannot be shared: {error}", file=sys.stderr)
         return counted
 
     def learn(self, ring, change):
-        """Returns the place of the change by which this member joined others: theirs. If none of
-        them reports it in time, they are all gone, and it comes after all that they reported."""
+        """Returns the position that the other members report for the change by which this member
+        joined. If none reports it in time, they have all ended, and the change comes after all
+        changes that they reported."""
         file = self._file(ring, change)
         until = time.monotonic() + self.patience_s
         while time.monotonic() < until:
@@ -142,7 +143,7 @@ class Registry:
         return self.follow(ring, change)
 
     def follow(self, ring, change):
-        """Returns the place of a change that only this member can know: after all others in the
+        """Returns the position of a change that only this member can know: after all others in the
         ring."""
         folder = os.path.dirname(self._file(ring, change))
         names = os.listdir(folder) if os.path.isdir(folder) else []

@@ -55,7 +55,7 @@ pub struct Order {
 /// A member's connection.
 struct ReferenceConnection {
     outbox: Sender<Arc<str>>,
-    /// Its node and its process, once it has sent them.
+    /// The node at the other end and its process, once the peer has sent them.
     node: Option<String>,
     pid: u32,
 }

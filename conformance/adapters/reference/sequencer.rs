@@ -30,7 +30,7 @@ const SOCKET: &str = "sequencer.socket";
 /// How long the sequencer waits for a member.
 const IDLE_MAX: Duration = Duration::from_secs(3);
 
-/// How long it rests if nothing arrives.
+/// How long the sequencer rests if nothing arrives.
 const REST: Duration = Duration::from_millis(100);
 
 /// An event from the members' numbered connections.

@@ -47,7 +47,7 @@ pub struct Ordered {
 /// A connection: a member of groups, or a client, which is a member of none.
 pub struct Peer {
     outbox: Sender<Arc<str>>,
-    /// Its node, once known.
+    /// The node at the other end, once known.
     pub node: Option<String>,
     pub groups: Vec<String>,
     /// The last entry sent to it, and the last one that it has.

@@ -23,7 +23,7 @@ pub struct Shape {
     pub grouped_by_node: bool,
     /// Whether the last node is killed after a hundredth of the records.
     pub kill: bool,
-    /// Whether it starts again halfway, and replays its deliveries.
+    /// Whether the killed node restarts halfway, and replays its deliveries.
     pub restart: bool,
     /// Whether nodes sometimes report durable deliveries.
     pub durable: bool,

@@ -17,11 +17,11 @@ use super::roster::StartId;
 /// The properties that all messages of a class share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ClassKey {
-    /// The incarnation that sent them.
+    /// The incarnation that sent the messages.
     pub(super) sender: StartId,
     /// Their groups.
     pub(super) groups: GroupSetId,
-    /// Their sender's answer.
+    /// The answer of the messages' sender.
     pub(super) answer: Answer,
     /// The incarnations that delivered the messages, and whether the messages are addressed to
     /// each.

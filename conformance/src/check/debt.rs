@@ -13,7 +13,7 @@ use super::trail::{Chain, PLACES_MAX, Trail, TrailPlace};
 pub(super) struct Debt {
     /// The incarnation that made the deliveries durable.
     pub(super) by: StartId,
-    /// The record that reported them durable.
+    /// The line of the record that reported the deliveries durable.
     pub(super) line: u64,
     /// The durable deliveries.
     pub(super) trail: Trail,

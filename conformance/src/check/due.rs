@@ -220,7 +220,7 @@ impl Viewed {
 struct Seen {
     view: u64,
     list: ListId,
-    /// The node that installed it first, and the time.
+    /// The node that installed the view first, and the time of that installation.
     first: (Moment, NodeId),
     /// The time at which a second node installed it.
     other: Option<Moment>,

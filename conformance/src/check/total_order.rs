@@ -23,9 +23,9 @@ struct Contradiction {
     group: GroupId,
     first: u32,
     second: u32,
-    /// The log that has them in this order.
+    /// The log that has the two messages in this order.
     log: u32,
-    /// The log that has them in the opposite order.
+    /// The log that has the two messages in the opposite order.
     other: u32,
 }
 

@@ -216,7 +216,7 @@ impl Driver<'_> {
                 } else {
                     "it did not reach its goal at first"
                 };
-                case.notes.push(format!("played {attempt} times: {why}"));
+                case.notes.push(format!("the scenario ran {attempt} times: {why}"));
             }
             return Ok(case);
         }

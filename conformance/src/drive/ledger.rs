@@ -9,7 +9,7 @@ pub(super) type NodeSet = u64;
 /// Limit of nodes in a run.
 pub const NODES_MAX: usize = NodeSet::BITS as usize;
 
-/// Returns the set of one node.
+/// Returns the set that contains only one node.
 pub(super) fn only(node: usize) -> NodeSet {
     u32::try_from(node).ok().and_then(|node| 1_u64.checked_shl(node)).unwrap_or(0)
 }

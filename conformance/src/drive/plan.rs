@@ -136,13 +136,13 @@ pub(super) enum Part {
 /// An action on chosen nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// Kill their processes, all at once.
+    /// Kill the nodes' processes, all at once.
     Kill,
-    /// Start their processes again.
+    /// Restart the nodes' processes.
     Start,
-    /// Suspend their processes.
+    /// Suspend the nodes' processes.
     Stop,
-    /// Resume their processes.
+    /// Resume the nodes' processes.
     Continue,
 }
 
@@ -336,7 +336,7 @@ impl Draft {
         self.scale.min(WINDOW as u64 / 2)
     }
 
-    /// Returns a usual size.
+    /// Returns a random message size, up to the largest usual size.
     pub(super) fn bytes(&mut self) -> u64 {
         self.chance.between(BYTES_MIN, BYTES_USUAL_MAX)
     }

@@ -108,7 +108,7 @@ pub(super) struct Start<'s> {
     pub(super) mark: &'s Mark,
     pub(super) node: usize,
     pub(super) inc: u32,
-    /// The file to which its log is appended.
+    /// The file to which the process's log is appended.
     pub(super) log: &'s Path,
     pub(super) clock: Clock,
     pub(super) received: SyncSender<Received>,

@@ -389,7 +389,10 @@ impl fmt::Display for Reach {
                 write!(out, "n{node} left while messages were in flight")
             }
             Self::JoinedUnderLoad { node } => {
-                write!(out, "others sent while n{node} joined, and it delivered messages")
+                write!(
+                    out,
+                    "other members sent while n{node} joined, and n{node} delivered messages"
+                )
             }
             Self::KilledSending { node } => {
                 write!(
@@ -445,11 +448,11 @@ impl fmt::Display for Reach {
                 write!(out, "all members delivered a message that n{node} sent after its restart")
             }
             Self::SentWhileStopped { node } => {
-                write!(out, "others sent while n{node} was suspended")
+                write!(out, "other members sent while n{node} was suspended")
             }
             Self::BackFromFull { node } => write!(
                 out,
-                "others sent while n{node}'s disk was full, and it delivered after a restart"
+                "other members sent while n{node}'s disk was full, and n{node} delivered after a restart"
             ),
             Self::SentWhileAlone { node } => {
                 write!(out, "n{node} was asked to send while all others were suspended")

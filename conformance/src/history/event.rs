@@ -25,7 +25,7 @@ pub enum Event<'a> {
         /// The scenario that was driven.
         #[serde(skip_serializing_if = "Option::is_none")]
         scenario: Option<Cow<'a, str>>,
-        /// The seed of its plan.
+        /// The seed of the scenario's plan.
         #[serde(skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
         /// The implementation's name and version.
@@ -57,7 +57,7 @@ pub enum Event<'a> {
     View {
         /// The time of the installation.
         t_ns: u64,
-        /// The member that installed it.
+        /// The member that installed the view.
         node: Cow<'a, str>,
         /// The number of the node's incarnation.
         inc: u32,
@@ -126,7 +126,7 @@ pub enum Event<'a> {
         inc: u32,
         /// The group through which the message was delivered.
         group: Cow<'a, str>,
-        /// The view in which it was delivered.
+        /// The view in which the message was delivered.
         #[serde(skip_serializing_if = "Option::is_none")]
         view: Option<u64>,
         /// The message; absent if the application was called with data that is not a message.
@@ -168,7 +168,7 @@ pub enum Event<'a> {
         inc: u32,
         /// The group.
         group: Cow<'a, str>,
-        /// The number of its term, which rises with every new leader of the group.
+        /// The number of the leader's term, which rises with every new leader of the group.
         #[serde(skip_serializing_if = "Option::is_none")]
         term: Option<u64>,
     },

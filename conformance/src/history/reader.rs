@@ -41,7 +41,7 @@ pub enum Trouble {
 pub struct HistoryError {
     /// The line's number, from 1.
     pub line: u64,
-    /// The problem with it.
+    /// The problem with the line.
     pub trouble: Trouble,
 }
 

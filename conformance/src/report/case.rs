@@ -12,7 +12,7 @@ pub struct Run {
     pub adapter: Option<String>,
     /// The implementation's own name and version, once reported.
     pub implementation: Option<String>,
-    /// The features that it claims.
+    /// The features that the implementation claims.
     pub features: Vec<String>,
     /// One case per history, in order.
     pub cases: Vec<Case>,

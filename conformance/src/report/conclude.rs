@@ -36,7 +36,7 @@ pub(super) fn conclude(run: &Run) -> String {
         RunStatus::Inconclusive => {
             let passed = count(|status| *status == CaseStatus::Passed);
             format!(
-                "no required promise is broken, but only {passed} of {} could show that",
+                "no required promise is broken, but only {passed} of {} passed",
                 counted(cases, "case")
             )
         }

@@ -12,7 +12,7 @@
 //! ```compile_fail,E0133
 //! use tramontane_core::memory::{Line, NodeMemory, RowWriter};
 //! static ROW: [Line; 4] = [const { Line::new() }; 4];
-//! let memory = NodeMemory::new(&[], RowWriter::from_lines(&ROW), &[], &[]); // Unsafe to call.
+//! let memory = NodeMemory::new(&[], RowWriter::from_lines(&ROW), &[], &[]); // `new` is unsafe.
 //! ```
 //!
 //! One promise covers one node or one outbox:
@@ -23,21 +23,21 @@
 //! use tramontane_core::smc::Outbox;
 //! fn twice(memory: NodeMemory<'static>, shape: &RingShape) {
 //!     let first = Outbox::new(memory, shape);
-//!     let second = Outbox::new(memory, shape); // Moved already.
+//!     let second = Outbox::new(memory, shape); // `memory` has been moved.
 //! }
 //! ```
 //!
 //! ```compile_fail,E0599
 //! use tramontane_core::memory::NodeMemory;
 //! fn copied(memory: &NodeMemory<'static>) -> NodeMemory<'static> {
-//!     memory.clone() // There is no such method.
+//!     memory.clone() // There is no method `clone`.
 //! }
 //! ```
 //!
 //! Only the node decides which slots may be reserved:
 //!
 //! ```compile_fail,E0432
-//! use tramontane_core::smc::HandOff; // Private to the core.
+//! use tramontane_core::smc::HandOff; // `HandOff` is private.
 //! ```
 //!
 //! Requirement: MEM-1.

@@ -1,7 +1,7 @@
 //! Bodies: payloads that entries refer to instead of carrying them (TRM-9). This is an option of
 //! the overlay.
 //!
-//! A client gives the body of a long message to each replica of each group on the message's path,
+//! A client sends the body of a long message to each replica of each group on the message's path,
 //! over the client's own connections. The body is stored in the replica's copy of the client's row,
 //! under the message's name. Slots, entries and the stream to children then contain only headers.
 //!
@@ -20,7 +20,7 @@
 //! Only references below that index count at this replica, in the leader's log and in its term. So
 //! a reference is decided once a quorum has reported its body, not once a quorum has its header.
 //! The leader itself proposes no reference whose body it lacks. If a follower lacks a body for too
-//! long, or requests it because the client no longer gives it, the leader carries the body into
+//! long, or requests it because the client no longer sends it, the leader carries the body into
 //! that follower's log, under the entry's index and name (see `carry`).
 //!
 //! A count that was published for an earlier leader is meaningless to a later one, so the term is
@@ -194,7 +194,7 @@ impl Common<'_> {
         Some(row)
     }
 
-    /// Returns the location of a message's body in its client's row, if the client has given it.
+    /// Returns the location of a message's body in its client's row, if the client has sent it.
     fn given<'m, M: Memory>(
         &self,
         id: MessageId,
@@ -279,7 +279,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Returns the time that a replica waits for a body that its client may still give.
+    /// Returns the time that a replica waits for a body that its client may still send.
     pub(super) const fn patience_for_bodies_ns(&self) -> u64 {
         self.options.suspect_ns >> 1
     }
@@ -341,15 +341,15 @@ impl Common<'_> {
         self.show_bodies(follower, step.memory)
     }
 
-    /// Returns whether a client may still give a body, or has given it.
+    /// Returns whether a client may still send a body, or has sent it.
     fn comes<M: Memory>(&self, id: MessageId, memory: &M) -> Result<bool, Halt> {
         let Some(row) = self.row_of_client(id, memory) else { return Ok(false) };
         let gives_from = row.cell(feed_row::GIVES_FROM)?.load();
-        // This cell lands after the bodies that were given, so look for them after reading it.
+        // This cell lands after the bodies that were sent, so look for them after reading it.
         Ok(id.number >= gives_from || self.given(id, memory)?.is_some())
     }
 
-    /// Requests from the leader the bodies, starting at a log index, that clients no longer give.
+    /// Requests from the leader the bodies, starting at a log index, that clients no longer send.
     fn ask_for_bodies<F, M: Memory>(
         &mut self,
         follower: &Follower,

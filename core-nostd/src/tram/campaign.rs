@@ -29,10 +29,10 @@
 //! One stamp for the whole log achieves the same with a single cell.
 //!
 //! # Why the control line is read last
-//! An owner can give its log to a later leader while a candidate reads it. That leader may replace
+//! An owner can grant its log to a later leader while a candidate reads it. That leader may replace
 //! a payload whose header the candidate has already read. The owner stores the later timestamp in
-//! the control line before it gives the log away. So if the candidate's last read of the control
-//! line finds its own timestamp, everything that it read before is whole. Otherwise the campaign is
+//! the control line before it grants the log. So if the candidate's last read of the control line
+//! finds its own timestamp, everything that it read before is whole. Otherwise the campaign is
 //! over.
 //!
 //! Source: TRAM, sections 5.4 and 5.5 (Algorithms 3 and 4).

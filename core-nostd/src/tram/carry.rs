@@ -3,7 +3,7 @@
 //! - A follower that requests a body, or reports none for too long, receives it in its log, where
 //!   the payload of an ordinary entry would be. The name follows the payload, at a separate offset,
 //!   so a payload that has its name is whole. When a new leader repairs a log, it sends the
-//!   payloads at once, because the clients gave them only to replicas that were connected at the
+//!   payloads at once, because the clients sent them only to replicas that were connected at the
 //!   time.
 //! - A leader of a child that requests a body receives it in the slot of its position. Bodies are
 //!   carried one at a time, and the control line says which one.

@@ -1,7 +1,7 @@
 //! The last stage of a campaign in an overlay whose entries refer to payloads: a leader must have
 //! the body of each reference in its log.
 //!
-//! A candidate takes the bodies that clients gave it. For the other bodies it asks, in turn, the
+//! A candidate takes the bodies that clients sent to it. For the other bodies it asks, in turn, the
 //! voters whose logs it has read: it reads the name of the voter's body for that log index, then
 //! the body, and then the name once more. An owner removes the name before it replaces a body. Each
 //! read is posted once the previous one has arrived, because reads may overtake each other.

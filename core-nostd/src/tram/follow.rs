@@ -23,7 +23,7 @@ const UNDER_WAY_MAX: usize = 16;
 /// The progress of a leader or a candidate with a peer's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FollowStage {
-    /// The log has not been granted yet, or has been given to another leader.
+    /// The log has not been granted yet, or has been granted to another leader.
     #[default]
     Idle,
     Reading,
@@ -121,7 +121,7 @@ impl Follow {
         }
     }
 
-    /// Resets the state, because the peer has given its log to another replica.
+    /// Resets the state, because the peer has granted its log to another replica.
     pub(super) fn refused(&mut self) {
         self.stage = FollowStage::Idle;
         (self.flying, self.earlier) = (0, 0);

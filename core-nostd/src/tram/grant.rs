@@ -6,10 +6,10 @@
 //! The timestamp is stored in the log before the permission is granted. So a candidate that reads
 //! its own timestamp in the log at the end has read nothing that a later leader wrote.
 //!
-//! A leader that gives its log away first ends its own writes to other logs, because these writes
-//! may read from this log until they land (see `follow`).
+//! A leader that grants its log to another replica first ends its own writes to other logs, because
+//! these writes may read from this log until they land (see `follow`).
 //!
-//! A replica that has lost its memory gives its log too, so that it can be brought up to date.
+//! A replica that has lost its memory also grants its log, so that it can be brought up to date.
 //! Meanwhile it does not count in quorums, and it publishes this (TRM-5).
 //!
 //! Source: TRAM, section 5.4 (Algorithm 3).

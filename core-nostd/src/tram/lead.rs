@@ -1,10 +1,10 @@
-//! A leader's work on messages: it gives each of them a log index, in runs, and decides the entries
-//! that a quorum has.
+//! A leader's work on messages: it assigns a log index to each of them, in runs, and decides the
+//! entries that a quorum has.
 //!
-//! Sources take turns. Each source gives everything that it has, in its own order, as far as the
-//! log has room. A log has room for an entry if the entry that would be replaced has been consumed
-//! by each present replica of the group, and by a quorum of each child that the replaced entry was
-//! for (TRM-6).
+//! Sources take turns. Each source contributes everything that it has, in its own order, as far as
+//! the log has room. A log has room for an entry if the entry that would be replaced has been
+//! consumed by each present replica of the group, and by a quorum of each child that the replaced
+//! entry was for (TRM-6).
 //!
 //! A step's run ends once its payloads, or the bodies of its references, are so long that
 //! transferring or copying them takes noticeable time. Followers and children then receive

@@ -24,7 +24,7 @@
 //! | `replica` | a replica, and its step |
 //! | `oracle`, `grant`, `campaign` | which replica should lead, which one may write, and how a replica becomes leader |
 //! | `follow`, `repair`, `stream` | how a leader keeps its followers' logs |
-//! | `lead` | how a leader gives log indices to messages |
+//! | `lead` | how a leader assigns log indices to messages |
 //! | `deliver`, `pass_on` | handing messages over, and passing them on to children |
 //! | `bodies`, `carry`, `complete` | payloads to which entries refer, if that option is on |
 //! | `confirm` | confirmation of messages that the parent passed on early |

@@ -243,7 +243,7 @@ impl Overlay {
         &self.limits
     }
 
-    /// Sets the length at and above which clients themselves give a message's payload to each
+    /// Sets the length at and above which clients themselves send a message's payload to each
     /// replica, and entries refer to it (TRM-9). If zero, entries carry all bytes.
     #[must_use]
     pub fn with_references(mut self, references_from: u32) -> Self {

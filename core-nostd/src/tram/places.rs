@@ -10,7 +10,7 @@ use crate::ids::GroupId;
 
 /// An index into a list.
 pub(super) trait Indexed {
-    /// Returns the index in the list.
+    /// Returns this index as a number.
     fn index(self) -> usize;
 }
 

@@ -244,7 +244,7 @@ impl<'s> Replica<'s> {
         self.common.is_voter
     }
 
-    /// Returns the timestamp of the leader to which the replica last gave its log.
+    /// Returns the timestamp of the leader to which the replica last granted its log.
     #[must_use]
     pub const fn promised(&self) -> Timestamp {
         self.common.promised

@@ -131,7 +131,7 @@ pub(super) struct Leader {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) ordinal: Ordinal,
-    /// Whether the message's client may still give the body.
+    /// Whether the message's client may still send the body.
     pub(super) comes: bool,
 }
 

@@ -58,7 +58,7 @@ pub(super) mod peer_row {
     /// Set of peers that this replica hears: one bit per rank.
     pub(in crate::tram) const HEARS: usize = 8;
     /// For the leader that has the log: the log index up to which the replica asks for bodies that
-    /// clients no longer give. This is a hint: a body that is carried needlessly does no harm.
+    /// clients no longer send. This is a hint: a body that is carried needlessly does no harm.
     pub(in crate::tram) const ASKS: usize = 16;
     /// Timestamp that the replica has granted to the peer.
     pub(in crate::tram) const GRANTED: usize = 24;
@@ -96,9 +96,9 @@ pub(super) mod peer_row {
 /// Cells of a feeder's row towards a group's replica. The feeder is a client or a replica of the
 /// parent.
 pub(super) mod feed_row {
-    /// Number of messages given.
+    /// Number of messages sent.
     pub(in crate::tram) const WRITTEN: usize = 0;
-    /// For a client: whether it is about to leave.
+    /// For a client: whether the client is about to leave.
     pub(in crate::tram) const LEAVES: usize = 8;
     /// For a parent's leader: the number of decided positions.
     pub(in crate::tram) const CONFIRMED: usize = 8;
@@ -106,7 +106,7 @@ pub(super) mod feed_row {
     /// child's group.
     pub(in crate::tram) const SETTLED: usize = 16;
     /// For a client: bodies of messages below this number will no longer come, unless they have
-    /// already come. This number lands after the bodies that were given.
+    /// already come. This number lands after the bodies that were sent.
     pub(in crate::tram) const GIVES_FROM: usize = 16;
     /// For a parent's leader: the position, plus one, of the message whose slot has its payload
     /// although the message is a reference. It is sent separately from the cells above.

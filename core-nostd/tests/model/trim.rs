@@ -91,7 +91,7 @@ pub struct TrimMember {
     pub crashed: bool,
 }
 
-/// The whole view.
+/// The state of the whole model: all members of one view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub members: Vec<TrimMember>,

@@ -36,7 +36,7 @@ fabric!(Lists);
 /// fill a list. The nulls are posted in the next list, ahead of the control block, which refers to
 /// them.
 #[test]
-fn nulls_begin_the_list_after_a_full_one() {
+fn nulls_begin_the_list_after_a_full_list() {
     let (ids, ranks) = ([NodeId(0), NodeId(1)], [Rank(0), Rank(1)]);
     let subgroups = [Subgroup {
         members: &ranks,

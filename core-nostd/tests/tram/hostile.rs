@@ -94,7 +94,7 @@ fn message_misdirected_by_a_parent_is_not_ordered() {
     }
 }
 
-/// A reference whose client gives its body to no replica waits, without delaying other clients.
+/// A reference whose client sends the body to no replica waits, without delaying other clients.
 #[test]
 fn missing_payload_does_not_delay_other_clients() {
     for seed in 1..6 {

@@ -1,4 +1,4 @@
-//! Long messages by reference, and how their client gives them to the replicas.
+//! Long messages by reference, and how their client sends them to the replicas.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tramontane_core::tram::Destinations;
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
-/// Length in bytes, above the number of bytes that a client's step gives.
+/// Length in bytes, above the number of bytes that a client sends in one step.
 const LENGTH: u32 = 20_000;
 
 /// Opens a group of three that has a leader, and three idle clients.

@@ -9,7 +9,7 @@ use crate::devices::{DataInOrder, DeviceLimits, GidKind, LinkLayer, PartitionKey
 /// The order in which a device places the bytes of one connection's writes into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// In the order in which the writes were posted, each write at once.
+    /// The writes land in the order in which they were posted, each as a whole.
     #[default]
     InOrder,
     /// Each write at once, but the writes of a connection in any order. A write may even land

@@ -18,7 +18,7 @@ use super::blocks::MESSAGES_MAX;
 /// A processor stores whole groups of bytes of this size, so two ranges in one group overlap.
 const GROUP: usize = 8;
 
-/// A range in whole groups.
+/// A range of memory, extended to whole groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     start: usize,

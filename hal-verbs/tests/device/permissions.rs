@@ -92,7 +92,7 @@ fn ensure_denied(a: &mut Member, b: &mut Member, region: Region) {
     });
 }
 
-/// A knows that it may not write to B's region.
+/// Asserts that A knows that it may not write to B's region.
 #[track_caller]
 fn ensure_refused(a: &mut Member, region: Region) {
     let posted = a.fabric.post(VIEW, B, &[write(region, 64, 64)], None);

@@ -166,7 +166,7 @@ fn early_write_waits_until_peer_admits_member() {
 }
 
 #[test]
-fn malformed_card_loses_the_peer() {
+fn peer_with_malformed_card_is_lost() {
     let sites = [site(), site()];
     let mut a = alone(&sites[0], NEW, A);
     assert!(!a.fabric.connect(B, b"no card"));

@@ -29,7 +29,7 @@ pub struct Shape {
     pub limits: Limits,
     /// Regions with their sizes.
     pub regions: Vec<(Region, usize)>,
-    /// The regions of the last member, if they differ.
+    /// The regions of the last member, if they differ from those of the others.
     pub last_regions: Option<Vec<(Region, usize)>>,
     pub blocks: bool,
     pub wanted: Wanted,

@@ -82,7 +82,7 @@ fn two_saturated_members_never_deadlock() {
             pair.b.publish(0, to_a + 1);
             to_a += u64::from(pair.b.post(A, &[guard(0, 8)]).is_ok());
             pair.pass(150);
-            // First one of them rests for a while, then the other.
+            // First one of the two members stops polling for a while, then the other.
             if turn / 64 % 3 != 0 {
                 pair.a.poll();
             }

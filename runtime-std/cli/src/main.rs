@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_tramontane_command_line_gives_one_line_error() {
+    fn invalid_tramontane_command_line_fails_with_one_line() {
         let wrong: [&[&str]; 6] = [
             &[],
             &["nonsense"],

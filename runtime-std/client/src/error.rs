@@ -57,7 +57,7 @@ pub enum OpenError {
     #[error("the subgroup has been closed; reopen it, or follow a different subgroup")]
     Closed,
     /// The application's state exceeds the size that a client accepts.
-    #[error("the application's state is longer than {0} bytes; reduce the application's state")]
+    #[error("the application's state is larger than {0} bytes; make it smaller")]
     StateTooLarge(usize),
     /// The system has no thread or descriptor available.
     #[error("cannot start a client: {0}; raise the limits of this process (ulimit -n, -u)")]

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(lines.take(3, usize::MAX).1.len(), 3);
         lines.reach(&Reached { durable_majority: 1, ..delivered(3) });
         assert_eq!((lines.first, lines.next), (1, 3));
-        // Another member has delivered the first two.
+        // The client attaches to another member, which has delivered the first two lines.
         lines.attach(2).expect("nothing is lost");
         let (first, sent) = lines.take(9, 1);
         assert_eq!((first, sent.len(), &*sent[0]), (2, 1, &b"c"[..]));

@@ -26,7 +26,7 @@ impl Wakeup {
 
     /// Clears all rings so far.
     pub fn take(&self) {
-        // This fails if it has not been rung.
+        // The read fails if there was no ring.
         let _ = rustix::io::read(&*self.0, &mut [0; 8]);
     }
 }

@@ -17,7 +17,7 @@ pub enum DdsError {
     UnsupportedPolicy {
         /// The policy.
         policy: PolicyId,
-        /// The reason and an alternative.
+        /// The reason why the value is not supported, and an alternative.
         why: &'static str,
     },
     /// Policies that contradict each other or the topic: `RETCODE_INCONSISTENT_POLICY`.

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_after_a_too_long_one_are_read() {
+    fn lines_after_a_too_long_line_are_read() {
         for buffer in 1..12 {
             let whole = |number, line: &[u8]| (number, Some(line.to_vec()));
             assert_eq!(

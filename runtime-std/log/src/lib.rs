@@ -21,7 +21,7 @@
 //!     is_large: false,
 //!     bytes: b"buy 3",
 //! })?;
-//! // One write and one sync; what was committed survives a power cut.
+//! // One write and one sync; the committed record survives a power cut.
 //! assert_eq!(log.commit(&mut batch)?, Sequence(1));
 //!
 //! let mut records = log.records(Sequence(0))?;

@@ -34,7 +34,8 @@
 //! either.
 //!
 //! A ring is a store followed by a system call. Between the two, the sleeper may find the store,
-//! continue, and sleep again. The call then ends the wrong sleep. So sleeps may end for no reason.
+//! continue, and sleep again. The system call then ends the second sleep, so a sleep may end
+//! without a cause.
 //!
 //! Only the ring that finds `ASLEEP` makes a system call, so there is one call per sleep, however
 //! many members ring. A faulty process can write anything into the word. At worst, a sleep ends
@@ -74,8 +75,8 @@ pub trait Machine {
     /// available; in that case, nobody may sleep.
     fn sleeper_fence(&self) -> bool;
 
-    /// Sleeps while the word is `value`, until woken, for at most `timeout`. May also return for no
-    /// reason.
+    /// Sleeps until woken or for at most `timeout`, provided that the word is still `value`. The
+    /// sleep may also end early without a cause.
     fn wait(&self, word: &Self::Word, value: u32, timeout: Duration);
 
     /// Wakes the threads that wait on the word.

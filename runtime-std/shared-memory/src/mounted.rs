@@ -7,7 +7,7 @@ use std::process::Command;
 pub(super) struct Mounted(PathBuf);
 
 impl Mounted {
-    /// Mounts it for the test of that name.
+    /// Mounts a file system for the test with this name.
     pub(super) fn new(name: &str) -> Option<Self> {
         let path = PathBuf::from(format!("/dev/shm/tramontane-unit-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).expect("a folder");

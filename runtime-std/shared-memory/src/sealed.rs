@@ -121,7 +121,7 @@ fn failed(action: &'static str, errno: Errno) -> Error {
 /// The defect of a descriptor sent by a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
-    #[error("it is not memory in a memfd")]
+    #[error("it is not a memfd")]
     NotMemory,
     #[error("it is not sealed, so its length or content can change")]
     NotSealed,

@@ -50,7 +50,7 @@ impl BlockNode {
     /// use tramontane_runtime::group::{Description, StartOptions};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// // One node, so that this runs by itself.
+    /// // One node, so that this example runs by itself.
     /// let name = format!("blocks-{}", std::process::id());
     /// let nodes = Description::builder(&name).nodes(1).fixed().build()?;
     /// let node = BlockNode::start(nodes, StartOptions::new(0))?;

@@ -62,7 +62,7 @@ pub struct Running<D: Driven = ByThread> {
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let name = format!("stepped-{}", std::process::id());
-/// // Membership is fixed: all nodes come before anything starts. Here it is one.
+/// // With fixed membership, all nodes must start; this group has only one node.
 /// let group = Description::builder(&name).nodes(1).window(8).message_max(64).fixed().build()?;
 /// let mut delivered = Vec::new();
 /// let replica = |messages: &mut Messages<'_, '_>| {

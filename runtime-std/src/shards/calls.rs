@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn request_for_new_view_gives_up_current_one() {
+    fn request_for_new_view_abandons_current_view() {
         let (called, caller) = two();
         caller.calls.call(NodeId(1));
         let mut views = Vec::new();

@@ -90,7 +90,8 @@ impl Client {
         self.taken.number
     }
 
-    /// Returns the client's incarnation under its number.
+    /// Returns the client's incarnation, which distinguishes it from earlier clients with its
+    /// number.
     #[must_use]
     pub const fn incarnation(&self) -> u32 {
         self.taken.life.incarnation

@@ -55,7 +55,7 @@ pub enum DescriptionError {
     UnknownParent {
         /// The group.
         group: String,
-        /// The parent that it names.
+        /// The parent that the group names.
         parent: String,
     },
     /// A group that is its own ancestor.

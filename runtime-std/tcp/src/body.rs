@@ -76,7 +76,7 @@ impl Body {
         self.view
     }
 
-    /// Returns whether it belongs to a block of this channel.
+    /// Returns whether the body belongs to a block of this channel.
     pub(super) fn is_of(&self, view: ViewId, channel: Channel) -> bool {
         matches!(&self.content, Content::Piece(piece)
             if (piece.view, piece.channel) == (view, channel))

@@ -152,7 +152,8 @@ impl Frame {
         let length = u32::from_le_bytes([d, c, b, a]);
         let region = Region(u16::from_le_bytes([header[2], header[3]]));
         let frame = match header[0] {
-            // Reported before the rest is awaited, because the rest may never arrive.
+            // This error is reported without waiting for the rest of the frame, which may never
+            // arrive.
             OPEN if length != OPEN_REST as u32 => return Decoded::Nonsense,
             OPEN => {
                 let Some(digest) = word(HEADER) else { return Decoded::Short };

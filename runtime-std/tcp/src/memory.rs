@@ -119,7 +119,7 @@ impl Rows {
         self.0.view
     }
 
-    /// Returns the digest of their plan.
+    /// Returns the digest of the rows' plan.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.0.digest

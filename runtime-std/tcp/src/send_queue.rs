@@ -93,7 +93,7 @@ impl List<'_> {
 enum Piece {
     /// This number of staged bytes.
     Staged(usize),
-    /// Content in its place.
+    /// Content that is sent directly from memory, without staging.
     Lent(LentContent),
     /// The unsent content of a view that has ended, copied when it ended.
     Kept { bytes: Box<[u8]>, from: usize },

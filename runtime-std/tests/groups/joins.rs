@@ -88,7 +88,8 @@ fn supplier_that_dies_before_admission_is_replaced() {
             nodes.await_that("node 3 takes over", || {
                 told.restored(ALL) == 1 && told.restored(TWO) == 1
             });
-            // The request for admission is a few messages away.
+            // The group needs only a few more messages to receive the request for admission, and
+            // 300 ms is long enough for them.
             std::thread::sleep(Duration::from_millis(300));
             nodes.kill(2);
             std::thread::sleep(Duration::from_millis(100));

@@ -207,7 +207,8 @@ fn reopened_subgroup_forgets_its_earlier_clients() {
         members.push(crowd.start(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Until there is no room left, because nothing is delivered after the end.
+                // Publishes until there is no room left, because nothing is delivered after the
+                // end.
                 for number in 100_u32.. {
                     let said = old.publish_within(number.to_string().as_bytes(), Duration::ZERO);
                     if said.is_err() {
@@ -247,7 +248,7 @@ fn reopened_subgroup_forgets_its_earlier_clients() {
 /// The follower's member is lost, and the subgroup is closed before the follower finds another
 /// member. The follower still receives the remaining lines.
 #[test]
-fn follower_receives_closed_subgroups_rest_elsewhere() {
+fn follower_receives_last_lines_from_another_member() {
     for carrier in CARRIERS {
         let crowd = Crowd::new(carrier, &[0, 1, 2]);
         let mut members = crowd.start_all(&[0, 1, 2]);

@@ -62,12 +62,12 @@ fn replicas_return_over_rdma() {
 }
 
 #[test]
-fn replicas_return_by_reference_over_shared_memory() {
+fn replicas_with_references_return_over_shared_memory() {
     comes_back(Carrier::SharedMemory, overlay_by_reference);
 }
 
 #[test]
-fn replicas_return_by_reference_over_tcp() {
+fn replicas_with_references_return_over_tcp() {
     comes_back(Carrier::Tcp, overlay_by_reference);
 }
 

@@ -17,12 +17,12 @@
 //! use tramontane::prelude::*;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A group of one, so that this runs by itself: 8 slots a sender, messages of up to 64 bytes.
+//! // One node, so that this runs by itself: 8 slots per sender, messages of up to 64 bytes.
 //! let name = format!("doc-{}", std::process::id());
 //! let group = Description::builder(&name).nodes(1).window(8).message_max(64).build()?;
 //! let delivered = Arc::new(Mutex::new(Vec::new()));
 //! let kept = Arc::clone(&delivered);
-//! // A closure is a replica without a state that others would need.
+//! // A closure is a replica without state.
 //! let replica = move |messages: &mut Messages<'_, '_>| {
 //!     kept.lock().unwrap().extend(messages.map(|message| message.payload.to_vec()));
 //! };

@@ -12,7 +12,7 @@ pub struct Record {
     pub message: String,
     /// The node that was asked to send it.
     pub sender: String,
-    /// The groups that it is addressed to.
+    /// The groups that the message is addressed to.
     pub groups: Vec<String>,
     /// The payload.
     pub payload: String,

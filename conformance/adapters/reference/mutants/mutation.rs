@@ -8,7 +8,7 @@ struct About {
     name: &'static str,
     /// The check that must name it, and a second one if the defect truly breaks both.
     checks: &'static str,
-    /// A scenario in which it shows.
+    /// A scenario in which the defect shows.
     scenario: &'static str,
     /// The node that must be wrong in that scenario: any, the killed one, a survivor, the one that
     /// leaves, a member, or a client.

@@ -10,7 +10,7 @@ use crate::wire::{Entry, Up};
 /// The length to which `truncate-large` cuts longer messages.
 const LARGE_BYTES: usize = 8192;
 
-/// `lose-thousandth` loses one of this many messages.
+/// `lose-thousandth` loses one message in every `THOUSAND` messages.
 const THOUSAND: u64 = 1000;
 
 /// `lose-kibibyte` loses messages of this size.

@@ -24,7 +24,7 @@ clauses! { pub(super) RegionBench
     "region-completed-once", "Fabric::post; Event::Completed" => completed_once;
     /// A full queue refuses a whole list, delays no other peer, and has room again later.
     "region-queue-full", "ErrorKind::QueueFull; DESIGN, The seam" => queue_full;
-    /// A post wakes an owner that sleeps, and has landed when the owner reads.
+    /// A post wakes a sleeping owner, and the bytes have landed by the time the owner reads.
     "region-post-rings", "Fabric::arm; IDL-1" => rings;
 }
 

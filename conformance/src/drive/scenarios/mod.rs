@@ -98,7 +98,7 @@ scenarios! {
         "many messages were in flight at once";
     "long-stream", 1, [], calm::long_stream,
         "Up to three members send more than 5,000 messages each.",
-        "all members delivered more than 5,000 messages of each of them";
+        "all members delivered more than 5,000 messages from each of these members";
     "silent-senders", 3, [], calm::silent_senders,
         "Some senders never send, and one begins late.",
         "the silent senders sent nothing, and the late one first sent after delivering other messages";
@@ -128,37 +128,37 @@ scenarios! {
         "messages for several groups were delivered in all of them";
     "across-groups-kill", 4, [SeveralGroups, OrderAcrossGroups, Crash], groups::across_kill,
         "A node that sends to several groups at once is killed in mid-stream, and the orders must still agree.",
-        "its messages for several groups were not yet delivered everywhere when it was killed";
+        "messages from the killed node to several groups were not yet delivered everywhere";
     "outside-sender", 3, [OutsideSenders], groups::outside_sender,
         "A node that is not a member sends to a group, and members send too.",
         "all members delivered messages of the sender that is not a member";
     "outside-sender-kill", 4, [OutsideSenders, Crash], groups::outside_sender_kill,
         "A sender that is not a member is killed in mid-stream, comes back, and sends again.",
-        "its messages were in flight at the kill, and all members delivered later ones";
+        "the sender's messages were in flight at the kill, and all members delivered later ones";
     "leave", 3, [Leave], membership::leave,
         "A member leaves while all members send.",
-        "it left while messages were in flight";
+        "the member left while messages were in flight";
     "join", 3, [Join], membership::join,
         "A member joins while all others send.",
-        "others sent while it joined, and it delivered messages";
+        "other members sent while the member joined, and the member delivered messages";
     "stop-continue", 2, [Suspension], troubles::stop_continue,
         "A member is suspended for some time in mid-stream, and then resumed.",
-        "others sent while it was suspended";
+        "other members sent while the member was suspended";
     "stop-until-removed", 3, [Suspension], troubles::stop_until_removed { troubles::each_node },
         "Each member in turn is suspended until the others have a view without it, and resumed.",
-        "others sent while it was suspended";
+        "other members sent while the member was suspended";
     "kill-alone", 3, [Crash, Suspension], crashes::kill_alone { troubles::each_node },
         "Each member in turn sends while all others are suspended, and is then killed.",
-        "it was asked to send while all others were suspended";
+        "the member was asked to send while all others were suspended";
     "kill-sender", 3, [Crash], crashes::kill_sender,
         "The busiest sender is killed in mid-stream.",
-        "its own messages were not yet delivered everywhere when it was killed";
+        "the member's own messages were not yet delivered everywhere when it was killed";
     "kill-huge", 3, [Crash, HugeMessages], crashes::kill_huge,
         "While all members send messages of several megabytes, one of them is killed.",
-        "its own messages were not yet delivered everywhere when it was killed";
+        "the member's own messages were not yet delivered everywhere when it was killed";
     "kill-receiver", 3, [Crash], crashes::kill_receiver,
         "A member that only receives is killed in mid-stream.",
-        "messages were not yet delivered everywhere when it was killed";
+        "messages were not yet delivered everywhere when the member was killed";
     "rolling-kills", 5, [Crash], crashes::rolling_kills,
         "Members are killed one after the other, as many as the others can tolerate.",
         "messages were not yet delivered everywhere at each of the kills";
@@ -167,13 +167,13 @@ scenarios! {
         "the second was killed before all others had recovered from the loss of the first";
     "kill-during-leave", 4, [Crash, Leave], membership::kill_during_leave,
         "A member leaves, and another is killed at the same time.",
-        "one was killed before all others had the view without the one that left";
+        "a member was killed before all others had the view without the member that left";
     "kill-during-join", 4, [Crash, Join], membership::kill_during_join,
         "A member joins, and another is killed at the same time.",
-        "one was killed before all others had the view with the one that joined";
+        "a member was killed before all others had the view with the member that joined";
     "restart", 3, [Crash, Restart], crashes::restart,
         "A member is killed, and comes back with its storage folder while the others send.",
-        "it delivered before its kill and after its restart, and others delivered in between";
+        "the member delivered before its kill and after its restart, and others delivered in between";
     "restart-all", 1, [Restart], crashes::restart_all,
         "All members are killed at once in mid-stream, and all come back.",
         "each member delivered before and after, and messages were in flight at the kill";
@@ -185,12 +185,12 @@ scenarios! {
         "each node that lost power delivered before and after, and messages were in flight at the kill";
     "full-disk", 3, [FullDisk, Restart], troubles::full_disk,
         "A member's disk is full for some time in mid-stream; then the member is killed and comes back.",
-        "others sent while the disk was full, and the member delivered after its restart";
+        "other members sent while the disk was full, and the member delivered after its restart";
     "partition", 3, [Network], troubles::partition { troubles::each_minority },
         "Each node in turn is in a minority that is cut off in mid-stream, both sides continue to send, and the partition heals.",
         "both sides were asked to send during the partition";
     "random-faults", 3, [Crash], random::faults,
-        "Random faults of all kinds that the claims allow; played only if it is named.",
+        "Random faults of all kinds that the claims allow; played only if the scenario is named.",
         "all remaining members delivered messages";
     "shards", 7, [OrderAcrossGroups, OutsideSenders], shards::across,
         "Clients send to two or more of several disjoint groups at once.",
@@ -201,14 +201,14 @@ scenarios! {
     "shards-kill-follower", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
         shards::kill_follower,
         "Clients send, and a group's member that is not the leader is killed in mid-stream.",
-        "messages for its group were not yet delivered everywhere when it was killed";
+        "messages to the group were not yet delivered everywhere when the member was killed";
     "shards-kill-leader", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
         shards::kill_leader,
         "Clients send, and the leader of a group is killed in mid-stream.",
-        "its group had messages in flight at the kill, and continued with another leader";
+        "the group had messages in flight at the kill, and continued with another leader";
     "shards-kill-client", 8, [OrderAcrossGroups, OutsideSenders, Crash], shards::kill_client,
         "A client is killed in the middle of its multicasts to several groups.",
-        "its messages for several groups were not yet delivered everywhere when it was killed";
+        "messages from the killed node to several groups were not yet delivered everywhere";
     "shards-kill-leaders", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
         shards::kill_leaders,
         "Clients send, and the leaders of all groups are killed at once in mid-stream.",
@@ -216,10 +216,10 @@ scenarios! {
     "shards-pause-leader", 7, [OrderAcrossGroups, OutsideSenders, Leaders, Suspension],
         shards::pause_leader,
         "The leader of a group is suspended until another leads, and then resumed.",
-        "another led, and messages for the group were sent, before it was resumed";
+        "another member led, and messages to the group were sent, before the leader was resumed";
     "shards-restart", 8, [OrderAcrossGroups, OutsideSenders, Crash, Rejoin], shards::restart,
         "A member of a group and a client are killed, and come back while others send.",
-        "both came back, the member delivered new messages, and all delivered those that the client sent";
+        "both came back, the member delivered new messages, and all members delivered those that the client sent";
     "shards-each-leader", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders, Rejoin],
         shards::each_leader,
         "The leader of each group in turn is killed and comes back, while clients send.",
@@ -229,7 +229,7 @@ scenarios! {
         "clients on both sides sent during the partition, and the groups continued without the members that were cut off";
 }
 
-/// The scenario with random faults, which runs only if it is named.
+/// The scenario with random faults, which runs only if the scenario is named.
 pub(super) const RANDOM: &str = "random-faults";
 
 /// Returns the scenario of this name.

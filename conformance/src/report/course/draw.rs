@@ -46,7 +46,7 @@ const VIEWS: [RGBColor; 6] = [
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// One of the latencies of a slot.
+/// Selects one of the latencies of a slot.
 type Latency = fn(&Figures) -> Option<u64>;
 
 type Failure = Box<dyn std::error::Error>;

@@ -1,13 +1,13 @@
-//! How a client gives the bodies of long messages, if entries refer to payloads (TRM-9): over its
+//! How a client sends the bodies of long messages, if entries refer to payloads (TRM-9): over its
 //! own connections, to each replica of each group that orders them.
 //!
 //! A body is posted before the slot of its message. It replaces an earlier body once the replica
-//! has replied to the earlier body's message. A slow replica is given the body too, as long as the
-//! client has it. Once the client needs the memory for another message, it tells the replica that
-//! the body will no longer come, so that the replica can ask its leader without waiting for the
-//! client.
+//! has replied to the earlier body's message. The client sends the body to a slow replica too, as
+//! long as the client has it. Once the client needs the memory for another message, it tells the
+//! replica that the body will no longer come, so that the replica can ask its leader without
+//! waiting for the client.
 //!
-//! A step gives a bounded number of bytes. The first bodies are therefore in flight while the next
+//! A step sends a bounded number of bytes. The first bodies are therefore in flight while the next
 //! ones are copied into their rows, and answers are read between two such steps.
 
 use super::{Client, ClientLink, MessageState};
@@ -24,7 +24,7 @@ use crate::tram::shape::{Shape, feed_row, modulo};
 /// Size in bytes of a name in a client's row: the message and its owner.
 const NAME_BYTES: usize = 16;
 
-/// Number of body bytes after which a step gives no more: about what a port sends in a few
+/// Number of body bytes after which a step sends no more: about what a port sends in a few
 /// microseconds.
 const STEP_BYTES: u64 = 16 << 10;
 
@@ -78,7 +78,7 @@ impl Client<'_> {
     }
 
     /// Tells a replica which bodies will no longer come. This notice lands after the bodies that
-    /// were given, so a replica that reads it has them.
+    /// were sent, so a replica that reads it has them.
     fn give_up<F: Fabric, M: Memory>(
         &mut self,
         link: LinkId,
@@ -158,7 +158,7 @@ impl Client<'_> {
         if numbers.is_empty() {
             return Ok(false);
         }
-        // A refused list does not count, so that other replicas can be given bodies in the
+        // A refused list does not count, so that bodies can be sent to other replicas in the
         // meantime.
         self.given_bytes = bytes;
         let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
@@ -167,8 +167,8 @@ impl Client<'_> {
         Ok(true)
     }
 
-    /// Returns whether the slot for a body is free: the replica has passed the message whose body
-    /// was there.
+    /// Returns whether the slot for a body is free, because the replica has replied to the message
+    /// whose body was there.
     fn has_place<M: Memory>(
         &self,
         row: RowWriter<'_>,

@@ -11,7 +11,7 @@
 //! # Invariants
 //! - At most a window of messages is unanswered. Each has a slot of lent memory until it is
 //!   answered.
-//! - An ordinal is never given to two messages.
+//! - An ordinal is never assigned to two messages.
 //!
 //! Source: TRAM, section 5.2 (Algorithm 1).
 
@@ -76,7 +76,7 @@ pub struct ClientLink {
     attached: Attached,
     stored: Ordinal,
     posted: Ordinal,
-    /// Number of the first message whose body has not been given yet.
+    /// Number of the first message whose body has not been sent yet.
     given: u64,
     /// Number below which bodies will no longer come; `given_up_told` is the last such number that
     /// the replica was told.
@@ -111,7 +111,7 @@ pub struct Client<'s> {
     answered: u64,
     is_leaving: bool,
     is_closed: bool,
-    /// Number of body bytes given in this step.
+    /// Number of body bytes sent in this step.
     given_bytes: u64,
     progress: Progress,
 }

@@ -143,7 +143,7 @@ impl Client<'_> {
     }
 
     /// Stores one message. A message that has been answered is omitted, because its group has it.
-    /// Returns false if the body of a reference must be given first.
+    /// Returns false if the body of a reference must be sent first.
     fn store_one(
         &mut self,
         group: GroupId,

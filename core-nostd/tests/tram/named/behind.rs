@@ -36,7 +36,7 @@ fn replaced_payload_invalidates_the_old_entry() {
     script.end();
 }
 
-/// A replica returns after the log has wrapped a few times. The leader gives it the entries that
+/// A replica returns after the log has wrapped a few times. The leader sends it the entries that
 /// the log still has, and no earlier ones.
 #[test]
 fn late_replica_receives_entries_still_in_log() {

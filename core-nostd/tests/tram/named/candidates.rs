@@ -130,7 +130,7 @@ fn asks_again() -> (Script, [ReplicaId; 3]) {
 }
 
 /// A write in flight to replica 3 reads the log of replica 0, which therefore waits before it leads
-/// again. It gives up the connection after exactly one heartbeat.
+/// again. It abandons the connection after exactly one heartbeat.
 #[test]
 fn candidate_waits_one_heartbeat_for_writes_in_flight() {
     let (mut script, reached) = asks_again();
@@ -182,7 +182,7 @@ fn candidate_needs_no_payload_that_all_delivered() {
 }
 
 /// Replica 1 fetches a payload from replica 2, and then reads its name again to check that it is
-/// whole. Reads may overtake each other. Meanwhile replica 2 gives its log to replica 0, and keeps
+/// whole. Reads may overtake each other. Meanwhile replica 2 grants its log to replica 0, and keeps
 /// another payload in that slot. Replica 1 must not mistake it for the first.
 #[test]
 fn payload_replaced_during_a_fetch_is_not_delivered() {

@@ -58,8 +58,8 @@ fn returning_replica_receives_payloads_for_known_headers() {
     script.end();
 }
 
-/// Replica 2 lacks the payload of one message, which its client finally gives it, and then that of
-/// the next. It has not lacked the second for long, so the leader carries neither yet.
+/// Replica 2 lacks the payload of one message, which its client finally sends, and then that of the
+/// next. It has not lacked the second for long, so the leader carries neither yet.
 #[test]
 fn leader_waits_separately_before_carrying_each_payload() {
     let mut script = Script::by_reference(&[None]);

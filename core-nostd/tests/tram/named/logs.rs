@@ -159,7 +159,7 @@ fn replica_without_memory_elects_no_leader() {
     script.end();
 }
 
-/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 returns without memory, and gives its
+/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 returns without memory, and grants its
 /// log to replica 0, which does not know that it was deposed. They must decide nothing.
 #[test]
 fn replica_without_memory_decides_nothing() {
@@ -230,7 +230,7 @@ fn replica_publishes_deliveries_in_the_same_step() {
 }
 
 /// Replica 1 has copied the headers of a log granted to it, and its reads of payloads are in flight
-/// when that log is given to replica 0. Replica 0 fills the log once around. Replica 1 must not
+/// when that log is granted to replica 0. Replica 0 fills the log once around. Replica 1 must not
 /// lead with the payloads that it reads then.
 #[test]
 fn candidate_rejects_payloads_of_a_later_leader() {
@@ -304,8 +304,8 @@ fn log_copy_ends_when_its_source_restarts() {
 }
 
 /// Replica 1 has reads of payloads in flight, from a live replica, when a later candidate asks for
-/// its log. It gives its log away only once the reads have landed, because they would replace the
-/// next leader's entries.
+/// its log. It grants its log only once the reads have landed, because they would replace the next
+/// leader's entries.
 #[test]
 fn log_is_granted_after_its_reads_have_landed() {
     let mut script = Script::of(&[None], 5);
@@ -363,7 +363,7 @@ fn candidate_reads_sixteen_payloads_at_a_time() {
     script.end();
 }
 
-/// The payloads arrive so slowly, from a live replica, that the campaign is given up in the
+/// The payloads arrive so slowly, from a live replica, that the campaign is abandoned in the
 /// meantime. No other campaign begins before all of them have landed, because they would land in a
 /// log with other entries.
 #[test]
@@ -393,7 +393,7 @@ fn next_campaign_waits_for_reads_to_land() {
     }
 }
 
-/// The replica that is read falls silent, and the candidate gives up its connection. A read lands
+/// The replica that is read falls silent, and the candidate abandons its connection. A read lands
 /// during that very step. It must not count for a later campaign, whose payloads have not arrived.
 #[test]
 fn read_landing_during_disconnection_does_not_count() {

@@ -1,4 +1,4 @@
-//! TRM-9: histories of entries that refer to payloads, which clients give to each replica. The
+//! TRM-9: histories of entries that refer to payloads, which clients send to each replica. The
 //! messages of these scripts are long enough for that.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
@@ -61,8 +61,8 @@ fn follower_gets_a_missing_payload_before_delivery() {
     script.end();
 }
 
-/// The client lives but gives nothing to the third replica, which therefore requests nothing. The
-/// leader carries the payload once its patience ends, long before the client's lease does.
+/// The client is alive but sends nothing to the third replica, which therefore requests nothing.
+/// The leader carries the payload once its patience ends, long before the client's lease does.
 #[test]
 fn leader_carries_a_withheld_payload_unasked() {
     let mut script = Script::by_reference(&[None]);
@@ -155,7 +155,7 @@ fn child_gets_messages_covered_by_a_snapshot() {
 }
 
 /// The client's posts to a replica are read only when they land. In the meantime all other replicas
-/// answer this message and a further window of messages. The client must not give another body in
+/// answer this message and a further window of messages. The client must not send another body in
 /// its place.
 #[test]
 fn undelivered_payload_is_not_replaced() {
@@ -183,7 +183,7 @@ fn undelivered_payload_is_not_replaced() {
 }
 
 /// A client has reached two of three replicas. The third gets the header before the payload, and
-/// waits: if the leader carried payloads that a client is still giving, each long message would be
+/// waits: if the leader carried payloads that a client is still sending, each long message would be
 /// sent twice.
 #[test]
 fn follower_waits_for_the_client_before_asking() {
@@ -201,8 +201,8 @@ fn follower_waits_for_the_client_before_asking() {
     script.end();
 }
 
-/// A follower lacks payloads that a dead client has not given, and one that another client may be
-/// giving. A list carries as many of the first as it has room for, and not the other.
+/// A follower lacks payloads that a dead client has not sent, and one that another client may still
+/// be sending. A list carries as many of the first as it has room for, and not the other.
 #[test]
 fn list_carries_only_requested_payloads() {
     for lost in [1, 2] {

@@ -38,7 +38,7 @@ fn followers_with_snapshots_can_lead() {
     }
 }
 
-/// A host may give a replica a snapshot that it does not need, or no longer needs.
+/// A host may supply a replica with a snapshot that it does not need, or no longer needs.
 #[test]
 fn unneeded_snapshot_is_refused() {
     let mut script = Script::new(&[None]);
@@ -78,7 +78,7 @@ fn leader_sends_no_entries_below_a_log_gap() {
 
 /// Leader 0 of five has X on its own log and that of replica 2. Leader 1 decides Y in its position
 /// with replicas 3 and 4, and cuts X off the log of replica 0. Replica 2 returns by a snapshot once
-/// the log has wrapped, and then leads. It must not give X to replica 0.
+/// the log has wrapped, and then leads. It must not send X to replica 0.
 #[test]
 fn leader_sends_no_entry_preceding_its_snapshot() {
     let mut script = Script::of(&[None], 5);

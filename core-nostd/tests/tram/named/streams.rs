@@ -66,7 +66,7 @@ fn log_counts_once_its_stamp_has_landed() {
 /// TRM-4: replica 1 was away, and becomes leader with replica 2, which has a snapshot and an empty
 /// log. Replica 1 has not yet delivered the entries that replica 2 lacks. In the step that delivers
 /// them it takes new messages, whose entries replace the first of those. These are no longer
-/// needed, so replica 1 gives replica 2 only the others.
+/// needed, so replica 1 sends only the others to replica 2.
 #[test]
 fn list_omits_unneeded_log_entries() {
     let mut script = Script::of(&[None], 5);

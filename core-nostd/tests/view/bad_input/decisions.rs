@@ -143,7 +143,7 @@ fn leaver_waits_only_for_remaining_live_members() {
 /// VIE-5: a list that all have accepted is committed, and closed to new requests even if it cannot
 /// be sealed yet. A list that each new request extended might never be sealed.
 #[test]
-fn committed_list_takes_no_more_requests() {
+fn committed_list_accepts_no_more_requests() {
     let mut victim = leading();
     victim.host.is_unprepared = true;
     victim.put(2, ViewColumn::Wedged(SubgroupId(0)), 6);

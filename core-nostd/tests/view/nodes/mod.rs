@@ -339,7 +339,7 @@ fn isolated_member_does_not_suspect_others() {
 }
 
 #[test]
-fn member_disconnected_by_several_accuses_no_other() {
+fn member_disconnected_by_several_suspects_no_member() {
     let mut run = Run::new(4, false, 3);
     run.run(5, false);
     // The first report does not name the first in rank order.
@@ -400,7 +400,7 @@ fn old_view_memory_is_freed_despite_absent_joiner() {
 }
 
 #[test]
-fn leaver_under_load_delivers_like_the_others() {
+fn leaver_under_load_delivers_the_same_messages() {
     for shared in [true, false] {
         for seed in 0..30 {
             let mut run = Run::new(3, shared, seed * 104_729 + 5);

@@ -303,7 +303,7 @@ fn irrelevant_node_is_not_asked_or_awaited() {
 /// DUR-7: otherwise a group could never continue although its operator says that the others will
 /// not return.
 #[test]
-fn restart_with_less_gives_up_a_damaged_record() {
+fn restart_with_less_abandons_a_damaged_record() {
     let members = [1, 2, 3];
     let mut one = Disk::of(1, &members, &[Some((1, 8))]);
     one.logs[0].as_mut().expect("a log").damaged = vec![(2, 4)];
@@ -369,7 +369,8 @@ fn lost_log_does_not_count_and_is_unused() {
         let (next, _, logs) = goes_on(&[(1, lost), (2, &whole), (3, &whole)], &[members.to_vec()]);
         assert_eq!((next, logs), (vec![2, 3], vec![Some((2, 6))]), "two of three are as they were");
     }
-    // An operator accepts fewer nodes: the best log is chosen, and a foreign one last.
+    // If an operator lets fewer nodes restart the group, the best log is chosen. A log that is not
+    // the one that its node noted is chosen only if there is no other.
     for (come, best) in [
         ([(1, &emptied), (2, &short), (3, &other)], (2, 4)),
         ([(1, &emptied), (2, &short), (3, &whole)], (3, 6)),

@@ -76,7 +76,7 @@ fn figures(part: &Part) -> String {
         if !drawing.is_empty() {
             let _ = write!(text, "\n![{what}]({drawing})\n");
         }
-        let _ = write!(text, "\n{what}, in {unit}, over {over}:\n\n");
+        let _ = write!(text, "\n{what}, in {unit}, by {over}:\n\n");
         let places = lines.first().map_or(&[][..], |line| &line.cells);
         let places: Vec<&str> = places.iter().map(|(place, _)| place.as_str()).collect();
         let rule = "---|".repeat(places.len());

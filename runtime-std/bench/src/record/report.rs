@@ -180,7 +180,7 @@ impl Record {
             }
             text += &format!("{table}\n");
             for (figure, lines) in tables {
-                text += &format!("{}, in {}, over {}:\n", figure.what, figure.unit, figure.over);
+                text += &format!("{}, in {}, by {}:\n", figure.what, figure.unit, figure.over);
                 for TableLine { name, cells } in lines {
                     let cells = cells.iter().map(|(place, Spread { median, .. })| {
                         format!("{place}: {median:.0$}", figure.digits)

@@ -25,7 +25,7 @@ pub(super) enum Variant {
     Batching,
     /// `Batching` with nulls.
     Nulls,
-    /// `Nulls` with posts outside the lock: all of Spindle.
+    /// All of Spindle: `Nulls`, with posts outside the lock.
     Spindle,
 }
 
@@ -102,7 +102,7 @@ enum Who {
 }
 
 impl Who {
-    /// Returns their number among `nodes` members.
+    /// Returns the number of these members in a group of `nodes` members.
     const fn of(self, nodes: u16) -> u16 {
         match self {
             Self::All => nodes,

@@ -194,7 +194,7 @@ impl Transfer {
     }
 }
 
-/// Returns the same ports, without any other costs.
+/// Returns a profile with the same ports, in which nothing else takes time.
 fn ports_alone(profile: &Profile) -> Profile {
     Profile {
         port_bytes_per_us: profile.port_bytes_per_us,

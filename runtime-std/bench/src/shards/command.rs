@@ -21,7 +21,7 @@ pub enum TramSystem {
 }
 
 impl TramSystem {
-    /// Returns its name in tables.
+    /// Returns the system's name in tables.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tram => "TRAM",

@@ -17,7 +17,7 @@ const VOTES_LIMIT: Duration = Duration::from_secs(30);
 /// Interval between checks for signals.
 const TICK: Duration = Duration::from_millis(5);
 
-/// A replica from its parent's view.
+/// A replica, as its parent process sees it.
 #[derive(Debug)]
 struct Member {
     name: String,

@@ -31,7 +31,7 @@ fn all_end(members: &[u32]) {
 }
 
 #[test]
-fn invalid_demo_arguments_give_one_line_error() {
+fn invalid_demo_arguments_fail_with_one_line() {
     let place = Place::new();
     let wrong: [(&[&str], &str); 15] = [
         (&["--nodes", "0"], "--nodes"),
@@ -207,7 +207,7 @@ fn killed_demo_leaves_no_member_process() {
 }
 
 #[test]
-fn next_demo_removes_files_of_crashed_one() {
+fn next_demo_removes_files_of_crashed_demo() {
     let place = Place::new();
     let (demo, members) = endless(&place);
     // The members are killed at the same time, so that no member can clean up after another.

@@ -67,7 +67,7 @@ fn layout_command_reads_the_group_file() {
 }
 
 #[test]
-fn invalid_layout_options_give_one_line_error() {
+fn invalid_layout_options_fail_with_one_line() {
     let place = Place::new();
     place.run(&["layout", "--nodes", "0"]).failed(2, &["--nodes"]);
     place.run(&["layout", "--nodes", "2", "--senders", "3"]).failed(2, &["3 senders"]);

@@ -102,7 +102,7 @@ const LOSSES: [Loss; 5] = [
 ];
 
 #[test]
-fn lost_log_is_restored_from_others() {
+fn lost_log_is_restored_from_other_members() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
         let (group, all) = killed_group(Carrier::ALL[at % 2], 60);
         lose(&group, at % 3);

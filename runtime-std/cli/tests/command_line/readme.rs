@@ -27,7 +27,7 @@ use rustix::process::Signal;
 /// A block of commands.
 #[derive(Debug)]
 struct Block {
-    /// Line of its page at which the block begins.
+    /// Line of the page at which the block begins.
     line: usize,
     /// The comment before the block.
     how: String,

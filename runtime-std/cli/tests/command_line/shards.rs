@@ -20,22 +20,22 @@ fn killed_leaders_return_over_tcp() {
 const BY_REFERENCE: &str = "references_from = 1\n";
 
 #[test]
-fn killed_leaders_return_by_reference_over_shared_memory() {
+fn killed_leaders_with_references_return_over_shared_memory() {
     leaders_are_killed_and_come_back(&Overlay::with("shm", BY_REFERENCE), || ());
 }
 
 #[test]
-fn killed_leaders_return_by_reference_over_tcp() {
+fn killed_leaders_with_references_return_over_tcp() {
     leaders_are_killed_and_come_back(&Overlay::with("tcp", BY_REFERENCE), || ());
 }
 
 #[test]
-fn shards_survive_kills_by_reference_over_shared_memory() {
+fn shards_with_references_survive_kills_over_shared_memory() {
     a_client_and_replicas_are_killed_under_load(&Overlay::with("shm", BY_REFERENCE));
 }
 
 #[test]
-fn shards_survive_kills_by_reference_over_tcp() {
+fn shards_with_references_survive_kills_over_tcp() {
     a_client_and_replicas_are_killed_under_load(&Overlay::with("tcp", BY_REFERENCE));
 }
 
@@ -67,7 +67,7 @@ fn mismatched_references_from_option_is_refused() {
 }
 
 #[test]
-fn invalid_shard_options_give_one_line_error() {
+fn invalid_shard_options_fail_with_one_line() {
     let overlay = Overlay::new("shm");
     let place = &overlay.place;
     let id =

@@ -180,7 +180,8 @@ fn by_hand(address: &Address) -> TcpStream {
     stream.write_all(PREAMBLES[0]).expect("taken");
     let mut preamble = [0; 16];
     stream.read_exact(&mut preamble).expect("an answer");
-    // Whether its processor has instructions for AES is not known here.
+    // This byte says whether the peer's processor has instructions for AES; the test cannot know
+    // that.
     preamble[11] = 0;
     assert_eq!(&preamble, PREAMBLES[0]);
     // Length, purpose, view, digest, node, incarnation.

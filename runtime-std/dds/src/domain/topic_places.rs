@@ -87,7 +87,7 @@ impl TopicPlaces {
         }
         if self.count == 0 || self.count > PLACES_MAX {
             return Err(DdsError::Domain(format!(
-                "the domain cannot have {} places for topics; give 1 to {PLACES_MAX}",
+                "a domain cannot have {} places for topics; set a number from 1 to {PLACES_MAX}",
                 self.count
             )));
         }

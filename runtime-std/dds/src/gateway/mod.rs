@@ -98,7 +98,7 @@ pub struct Gateway {
 struct Running {
     topic: String,
     tally: Arc<Tally>,
-    /// `None` once its end has been reported.
+    /// `None` once the end of the thread has been reported.
     thread: Option<JoinHandle<Result<(), DdsError>>>,
 }
 

@@ -38,7 +38,7 @@ use crate::writer::DataWriter;
 /// };
 ///
 /// # fn main() -> Result<(), tramontane_dds::DdsError> {
-/// // A domain of one, so that this runs by itself.
+/// // A domain with one node, so that this example runs by itself.
 /// let name = format!("doc-dds-{}", std::process::id());
 /// let topic = TopicDescription::new("Pings", "Octets");
 /// let domain = Domain::new(Description::builder(&name).nodes(1), [topic])?;

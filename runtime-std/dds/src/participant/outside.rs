@@ -58,7 +58,7 @@ const STATE_WAIT: Duration = Duration::from_secs(30);
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// // A domain of one member, so that this runs by itself.
+/// // A domain with one node, so that this example runs by itself.
 /// let name = format!("doc-outside-{}", std::process::id());
 /// let topic = TopicDescription::new("Pings", "Octets").clients(true);
 /// let domain = Domain::new(Description::builder(&name).nodes(1), [topic])?;
@@ -66,7 +66,7 @@ const STATE_WAIT: Duration = Duration::from_secs(30);
 /// let pings = member.topic::<Octets>("Pings")?;
 /// let reader = member.create_datareader(&pings, ReaderQos::default())?;
 ///
-/// // Another program has the addresses of some members, and no file.
+/// // Another program knows the addresses of some members, and needs no domain file.
 /// let endpoints = ControlEndpoints::of(domain.group(), &Root::from_env())?;
 /// let members = Members::at(endpoints.addresses().cloned());
 /// let outside = OutsideParticipant::connect(members)?;
@@ -130,8 +130,8 @@ impl OutsideParticipant {
     /// Returns the topic with this name, declared or created at run time, if it has this type.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`]: there is none, it has another type, or takes no
-    /// participants outside.
+    /// Fails with [`DdsError::PreconditionNotMet`] if there is no such topic, or if the topic has
+    /// another type or is closed to external participants.
     pub fn topic<T: TypeSupport>(&self, name: &str) -> Result<Topic<T>, DdsError> {
         let (index, generation, description) = self.find(name)?;
         check_type::<T>(&description)?;

@@ -104,7 +104,7 @@ pub enum Ownership {
     Exclusive,
 }
 
-/// Who asserts that a writer is alive.
+/// The kinds of liveliness: who asserts that a writer is alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LivelinessKind {
     /// The group: a writer is alive as long as its participant is a member of the view.

@@ -150,16 +150,16 @@ fn numbers(taken: &[tramontane_dds::Sample<Track>]) -> BTreeMap<u32, Vec<u64>> {
 
 #[test]
 fn late_readers_and_participants_receive_kept_samples() {
-    late_ones_are_given_what_is_kept(Level::Volatile);
+    assert_late_readers_receive_kept_samples(Level::Volatile);
 }
 
 /// This also holds at the level logged, where an acknowledgement means that a sample is on disk.
 #[test]
 fn late_readers_and_participants_receive_logged_samples() {
-    late_ones_are_given_what_is_kept(Level::Logged);
+    assert_late_readers_receive_kept_samples(Level::Logged);
 }
 
-fn late_ones_are_given_what_is_kept(level: Level) {
+fn assert_late_readers_receive_kept_samples(level: Level) {
     let place = Place::formed_by(3, vec![0, 1], [keeping(level, 3)]);
     let mut participants = place.join_all(0..2);
     let tracks = participants[0].topic::<Track>(TOPIC).expect("a topic");

@@ -65,7 +65,7 @@ impl TypeSupport for Plot {
 /// The topic is deleted while members and external participants write: all readers receive the same
 /// samples up to the deletion. Another topic may then use the same name and place.
 #[test]
-fn deleted_topic_ends_identically_for_external_readers() {
+fn external_readers_receive_same_samples_until_topic_deletion() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 2, [places(1, true)]);
         let members = place.join_all(0..2);

@@ -192,7 +192,7 @@ fn joiner_finds_created_topics_and_their_samples() {
 }
 
 #[test]
-fn topic_deleted_under_load_ends_identically_everywhere() {
+fn readers_receive_same_samples_until_topic_deletion() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 3, [places(Level::Atomic, 1)]);
         let participants = place.join_all(0..3);

@@ -142,7 +142,8 @@ fn memory_of_earlier_incarnation_is_never_read() {
     assert_untouched(&mut first);
     send_again(200);
     assert_untouched(&mut first);
-    // Even if it were sent in its successor's name, no process would accept it.
+    // Even if the message were sent in the name of the sender's successor, no process would accept
+    // it.
     let mut second = Resident::new(&place.root(), 2, 201);
     for incarnation in [200, 201] {
         send_again(incarnation);

@@ -55,7 +55,7 @@ pub enum Waiting {
     Member {
         /// The nodes that may form the group.
         initial: Vec<u32>,
-        /// The reason why they do not form it, as far as this node knows.
+        /// The reason why these nodes do not form the group, as far as this node knows.
         but: Option<NotFormed>,
     },
     /// The group cannot continue from its logs, because required nodes are missing.
@@ -83,7 +83,7 @@ pub struct RestartWaiting {
     /// The missing nodes, some of which are needed. Empty if all are present but cannot continue
     /// yet.
     pub missing: Vec<u32>,
-    /// The reason why they are needed, or the last error.
+    /// The reason why the missing nodes are needed, or the last error.
     pub why: String,
 }
 
@@ -206,7 +206,7 @@ pub enum NotFormed {
         view: u64,
         /// Its members.
         members: Vec<u32>,
-        /// How its membership ended.
+        /// How the node's membership ended.
         how: &'static str,
     },
     /// A node has a log of the group, but has lost its membership record.

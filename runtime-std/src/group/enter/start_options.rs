@@ -125,7 +125,7 @@ pub enum StartError {
     NotLetIn {
         /// This node.
         node: u32,
-        /// The reason that was given last.
+        /// The last reason that a member gave.
         why: String,
     },
     /// No member is running, and this node is not an initial node.

@@ -39,7 +39,7 @@ pub enum OperatorError {
     Forming {
         /// Their ids.
         missing: Vec<u32>,
-        /// The reason why it would not form the group even if they were present.
+        /// The reason why the node would not form the group even if the missing nodes were present.
         but: Option<String>,
     },
     /// The node's process is waiting for something else. The text is the reason.

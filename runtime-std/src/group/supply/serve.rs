@@ -161,7 +161,7 @@ enum News {
     Choose(View),
 }
 
-/// A joiner that is supplied.
+/// Supplies one joining node with state and messages.
 struct Supplier<'s> {
     node: NodeId,
     session: &'s mut Session,

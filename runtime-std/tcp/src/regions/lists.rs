@@ -100,7 +100,7 @@ pub(crate) struct ComingList {
     pub(crate) region: Region,
     /// The number of writes that have not begun to arrive.
     pub(crate) left: u32,
-    /// Whether its writes are stored.
+    /// Whether the list's writes are stored.
     pub(crate) is_taken: bool,
 }
 

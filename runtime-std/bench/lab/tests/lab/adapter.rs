@@ -217,15 +217,15 @@ fn init_of_shards(place: &Place, own: usize) -> Value {
 
 #[test]
 fn shards_deliver_everywhere_and_report_leaders() {
-    shards_deliver(&["adapter", "--shards"]);
+    assert_shards_deliver(&["adapter", "--shards"]);
 }
 
 #[test]
 fn shards_by_reference_deliver_to_all_destinations() {
-    shards_deliver(&["adapter", "--shards", "base", "--references-from", "60"]);
+    assert_shards_deliver(&["adapter", "--shards", "base", "--references-from", "60"]);
 }
 
-fn shards_deliver(arguments: &[&str]) {
+fn assert_shards_deliver(arguments: &[&str]) {
     let place = Place::new();
     let start = |own| Member::start_with(&place, arguments, &init_of_shards(&place, own));
     let (mut below, mut root, mut client) = (start(0), start(1), start(2));

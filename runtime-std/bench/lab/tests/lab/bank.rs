@@ -12,15 +12,15 @@ fn seconds() -> String {
 
 #[test]
 fn bank_conserves_money() {
-    the_bank_keeps_its_money(&[]);
+    assert_bank_conserves_money(&[]);
 }
 
 #[test]
 fn bank_conserves_money_with_payloads_by_reference() {
-    the_bank_keeps_its_money(&["--references-from", "1"]);
+    assert_bank_conserves_money(&["--references-from", "1"]);
 }
 
-fn the_bank_keeps_its_money(options: &[&str]) {
+fn assert_bank_conserves_money(options: &[&str]) {
     let place = Place::new();
     let seconds = seconds();
     let words = ["bank", "--json", "--clients", "2", "--rate", "300", "--duration"];

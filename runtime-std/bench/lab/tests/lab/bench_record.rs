@@ -95,7 +95,7 @@ lines = [["core", "gb_per_s(core, nodes=sizes)"]]
 "#;
 
 #[test]
-fn file_rows_become_a_page_with_drawings() {
+fn rows_of_file_become_page_with_drawings() {
     let place = Place::new();
     let file = place.file("own.toml", OWN.as_bytes());
     let page = place.path().join("page.md");

@@ -152,7 +152,7 @@ fn plan_summary_counts_blocks_per_link() {
 }
 
 #[test]
-fn invalid_plan_gives_one_line_error() {
+fn invalid_plan_fails_with_one_line() {
     let place = Place::new();
     for (arguments, told) in [
         (&["--members", "0", "--blocks", "1"][..], "0"),

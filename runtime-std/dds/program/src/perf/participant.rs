@@ -27,7 +27,7 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
 fn take_part(task: &Task, worker: &Worker<PerfParticipant>) -> Result<(), Failure> {
     let (group, options) = task.place.start(task.group.clone(), task.node)?;
     let domain = Domain::of(group, task.topics.clone())?;
-    // Its folder is new, and the group exists only for this run.
+    // The participant's folder is new, and the group exists only for this run.
     let forming = Forming { new_group: true, ..options.forming };
     let options = StartOptions { data: task.data.clone(), forming, ..options };
     let participant = DomainParticipant::join(&domain, options)?;

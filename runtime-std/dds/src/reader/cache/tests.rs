@@ -59,7 +59,7 @@ struct Model {
 
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// 0 for alive, 1 for disposed, 2 for without writers.
+    /// 0 if the instance is alive, 1 if it is disposed, 2 if it has no writers.
     state: u8,
     writers: Vec<u32>,
     revivals: u32,

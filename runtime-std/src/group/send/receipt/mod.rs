@@ -64,7 +64,7 @@ pub struct NotLogged(pub SubgroupId);
 /// ```
 /// # use std::time::Duration;
 /// # use tramontane_runtime::group::{DurableMajority, Logged, Reached, Sender};
-/// /// Only what survives the loss of a minority of disks is worth a reply.
+/// /// Replies only to an order that survives the loss of a minority of the disks.
 /// fn reply(_: Reached<DurableMajority>) {}
 ///
 /// async fn take_order(mut sender: Sender<Logged>) -> Result<(), Box<dyn std::error::Error>> {
