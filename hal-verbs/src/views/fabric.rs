@@ -321,7 +321,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     /// Logs why a peer cannot be reached, with the state of the port.
     fn explain(&mut self, view: ViewId, peer: Rank) {
         let (news, _) = self.check_device();
-        let has_lost_link = news.has_lost_link() || self.site.is_link_down();
+        let has_lost_link =
+            news.has_lost_link() || self.site.is_link_down() || self.site.lacks_link();
         let choice = self.site.choice().clone();
         let Some(open) = self.view_mut(view) else { return };
         if has_lost_link {
