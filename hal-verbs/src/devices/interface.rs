@@ -1,6 +1,7 @@
 //! Network interfaces: those that have an address, and those that belong to a port.
 
 use std::fs::{read_dir, read_to_string};
+use std::io::ErrorKind;
 use std::net::IpAddr;
 
 use serde::Serialize;
@@ -15,6 +16,17 @@ pub struct Interface {
     pub name: String,
     /// The indices of the interface's entries in the port's address table.
     pub gids: Vec<u8>,
+}
+
+impl Interface {
+    /// Returns whether the interface has no link, according to the kernel.
+    pub(crate) fn lacks_link(&self) -> bool {
+        match read_to_string(format!("/sys/class/net/{}/carrier", self.name)) {
+            Ok(carrier) => carrier.trim() == "0",
+            // The carrier of an interface that is down cannot be read.
+            Err(error) => error.kind() == ErrorKind::InvalidInput,
+        }
+    }
 }
 
 /// A bound above the size of any practical stack of bonds, bridges and VLANs.
@@ -68,4 +80,17 @@ pub(crate) fn on_port(device: &str, port: u8, gids: &[Gid]) -> Vec<Interface> {
 fn names_in(folder: &str) -> Vec<String> {
     let Ok(entries) = read_dir(folder) else { return Vec::new() };
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interface_has_link_unless_kernel_denies_it() {
+        for name in ["lo", "none"] {
+            let interface = Interface { name: name.to_owned(), gids: Vec::new() };
+            assert!(!interface.lacks_link(), "{name}");
+        }
+    }
 }

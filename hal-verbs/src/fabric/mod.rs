@@ -234,6 +234,11 @@ impl Verbs {
         self.peers.get(peer.index())?.loss.as_ref()
     }
 
+    /// Returns whether a peer counts as lost, and `poll` has yet to report this.
+    pub(crate) fn has_untold_loss(&self, peer: Rank) -> bool {
+        self.peers.get(peer.index()).is_some_and(|peer| peer.loss_untold)
+    }
+
     /// Returns the number of requests that are not known to be complete. Unsignalled requests may
     /// be complete without being known to be.
     #[must_use]

@@ -170,8 +170,8 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
             port,
             ?loss_time,
             "the port lost its link; peers are lost if it is not back within the loss time, and at \
-             once on a software device whose network interface was taken down; check the cable, \
-             the switch and the network interface (ip link)"
+             once on a software device; check the cable, the switch and the network interface (ip \
+             link)"
         ),
         AsyncEvent::PortActive(port) if port == choice.port => {
             tracing::info!(device, port, "the port's link is up again");

@@ -165,6 +165,15 @@ impl Site {
         self.events.is_link_down()
     }
 
+    /// Returns whether the network interface in use has no link, according to the kernel. A
+    /// software device ends its connections before it reports this.
+    pub(crate) fn lacks_link(&self) -> bool {
+        let Choice { port, gid, .. } = &self.choice;
+        let ports = self.device.ports.iter().filter(|there| there.number == *port);
+        let mut interfaces = ports.flat_map(|port| &port.interfaces);
+        interfaces.any(|there| there.gids.contains(&gid.index) && there.lacks_link())
+    }
+
     /// Returns the number of times that the port in use has lost its link.
     pub(crate) const fn link_losses(&self) -> u64 {
         self.events.link_losses()

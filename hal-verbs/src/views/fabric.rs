@@ -321,7 +321,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     /// Logs why a peer cannot be reached, with the state of the port.
     fn explain(&mut self, view: ViewId, peer: Rank) {
         let (news, _) = self.check_device();
-        let has_lost_link = news.has_lost_link() || self.site.is_link_down();
+        let has_lost_link =
+            news.has_lost_link() || self.site.is_link_down() || self.site.lacks_link();
         let choice = self.site.choice().clone();
         let Some(open) = self.view_mut(view) else { return };
         if has_lost_link {
@@ -416,6 +417,10 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     /// The cut applies to all views and the side channel: a member that is cut off in one view is
     /// not a member of any later one.
     fn cut(&mut self, view: ViewId, peer: Rank) {
+        // A post has found the loss before the poll that would have explained it.
+        if self.view(view).is_some_and(|open| open.verbs.has_untold_loss(peer)) {
+            self.explain(view, peer);
+        }
         let rows = self.view(view).map(|open| open.verbs.rows());
         let Some(node) = rows.and_then(|rows| rows.members().get(peer.index()).copied()) else {
             return;

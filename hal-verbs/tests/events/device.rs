@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::members::{LONG_NS, LOSS_TIME, MILLISECOND_NS, Members};
 use tramontane_core::fabric::{
-    BlockEvent, BlockStore as _, BlockUse, Blocks as _, Channel, Fabric as _, HostBlocks as _,
-    HostFabric as _, LossCause, Token, ViewRows as _, Way,
+    BlockEvent, BlockStore as _, BlockUse, Blocks as _, Channel, ErrorKind, Fabric as _,
+    HostBlocks as _, HostFabric as _, LossCause, Token, ViewRows as _, Way,
 };
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_verbs::Figures;
@@ -232,6 +232,23 @@ fn loss_reason_names_first_status_after_flushes() {
     assert_eq!(members.losses(), [(0, FIRST, B, UNREACHABLE)]);
     let told = told(&mut members, 0);
     assert!(told.contains("status 12") && !told.contains("link"), "{told}");
+}
+
+/// The core then cuts the peer, and the event that would explain the loss is never polled.
+#[test]
+fn loss_found_by_post_is_counted_once() {
+    let mut members = members(2);
+    members.network.inject(Fault::PortDown(members.devices[0].clone(), 1));
+    members.post(FIRST, 0, 77);
+    members.run_until(members.network.now_ns() + LONG_NS);
+    members.member(0).fabric.carry();
+    assert_eq!(members.post(FIRST, 0, 78), [Err(ErrorKind::PeerLost)]);
+    members.member(0).fabric.cut(FIRST, B);
+    members.pass(MILLISECOND_NS);
+    assert!(members.losses().iter().all(|(process, ..)| *process == 1));
+    assert_eq!(figures(&mut members, 0).losses, [("retries-exceeded", 1)]);
+    let told = told(&mut members, 0);
+    assert!(told.contains("port lost its link"), "{told}");
 }
 
 /// Returns a device with room in its address table.

@@ -88,13 +88,13 @@ fn unusable_key_file_is_refused_over_rdma() {
         &place,
         &addresses_of_two,
         0,
-        &["--key-file", &one, "--allow-clear", "--join-timeout", "4"],
+        &["--key-file", &one, "--allow-clear", "--join-timeout", "15"],
     );
     let mut second = cast(
         &place,
         &addresses_of_two,
         1,
-        &["--key-file", &other, "--allow-clear", "--join-timeout", "4"],
+        &["--key-file", &other, "--allow-clear", "--join-timeout", "15"],
     );
     // Another program may be listening at the address of member 0, so the second keeps trying.
     second.wait_with_input().failed_at_last(5, &["member 0", "a different key"]);
