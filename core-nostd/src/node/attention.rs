@@ -4,10 +4,12 @@
 //! Subgroups that had work lately are looked at in every step, the others in turns. A step that
 //! finds no work looks at all of them before it ends, so a node never sleeps while one of them has
 //! work.
+//!
+//! Requirement: BAT-5.
 
 use crate::ids::index_from_u32;
 
-/// Number of subgroups up to which every step looks at all of them: fewer cost less than the choice.
+/// Number of subgroups up to which every step looks at all: fewer cost less than the choice.
 const ALWAYS: usize = 4;
 
 /// Number of steps in which every subgroup has its turn. More would delay a message of a subgroup

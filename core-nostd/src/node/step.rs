@@ -1,6 +1,6 @@
 //! One member of a group: its state, its step, and the getters for its progress.
 //!
-//! Requirements: BAT-3, COR-2, EXT-2, HAL-5, ORD-3.
+//! Requirements: BAT-3, BAT-5, COR-2, EXT-2, HAL-5, ORD-3.
 
 use super::attention::{Attention, Chosen};
 use super::{Options, Progress, StepError};
