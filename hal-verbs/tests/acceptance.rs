@@ -92,7 +92,7 @@ fn conforming_nic_passes_every_check() {
 fn reordered_writes_fail_if_order_is_promised() {
     let profile = Profile {
         placement: Placement::WritesReordered,
-        // This is longer than a thread waits for a processor.
+        // The delay is longer than a thread waits for a processor.
         placement_delay_ns: 60_000_000,
         ..Profile::strict()
     };

@@ -57,8 +57,8 @@ pub trait Bench {
     /// nothing more happens by itself.
     fn settle(&mut self);
 
-    /// Has a member that has armed and then checked sleep, as members of this fabric sleep, for far
-    /// longer than a wakeup takes to arrive.
+    /// Lets a member sleep, as members of this fabric do, for far longer than a wakeup takes to
+    /// arrive. The member has armed, and has checked afterwards.
     fn sleep(&mut self, member: Rank) -> Wake;
 
     /// Ends a member without notice. The member is not used afterwards.

@@ -1,5 +1,5 @@
-//! BAT-5: groups with many subgroups, of which few have messages. The choice of the subgroups that a
-//! step looks at must not show in what is delivered.
+//! BAT-5: groups with many subgroups, of which few have messages. The choice of subgroups in a step
+//! must not show in what is delivered.
 
 use crate::common::{OneMemory, send, with_layout};
 use proptest::prelude::*;

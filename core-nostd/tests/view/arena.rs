@@ -166,7 +166,7 @@ impl Cells<'_> {
         self.copies.borrow()[owner][cell]
     }
 
-    /// Lets the writes arrive that are scheduled before this read.
+    /// Makes all writes visible that are scheduled before this read.
     fn arrive(&self) {
         let Arrivals { looks, waiting, arrived, schedule } = &mut *self.arrivals.borrow_mut();
         let Some(schedule) = schedule else { return };

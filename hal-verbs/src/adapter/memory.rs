@@ -47,7 +47,7 @@ impl ProtectionDomain {
 /// A registered range of memory, which starts at the first of its pages.
 #[derive(Debug)]
 pub struct MemoryRegion {
-    // This is the first field, so that the registration ends before the pages are released.
+    // This field is the first, so that the registration ends before the pages are released.
     registration: Registration,
     pages: Arc<Pages>,
     bytes: usize,

@@ -50,7 +50,7 @@ impl CheckedHalf {
 
 /// One end of a connection.
 pub(super) struct CheckConnection {
-    // This is the first field, so that no queue pair outlives the memory to which it writes.
+    // This field is the first, so that no queue pair outlives the memory to which it writes.
     pair: QueuePair,
     completions: CompletionQueue,
     buffers: SendBuffers,

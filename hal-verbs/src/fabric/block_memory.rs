@@ -158,7 +158,7 @@ impl BlockStore {
                 let registered = self.registered();
                 (registered.domain.clone(), registered.generation)
             };
-            // This is done without holding the lock, because registration touches every page.
+            // The lock is not held meanwhile, because registration touches every page.
             let made = MemoryRegion::new(&domain, &pages, pages.bytes(), access).map(Arc::new);
             let mut registered = self.registered();
             if registered.generation != generation {

@@ -88,7 +88,7 @@ const TOKENS_MAX: usize = 1024;
 ///
 /// [`Site::view`]: crate::Site::view
 pub struct Verbs {
-    // This is the first field, so that no queue pair outlives the memory to which it writes.
+    // This field is the first, so that no queue pair outlives the memory to which it writes.
     links: Vec<Link>,
     /// The index of the connection to each peer's copy of the local row, by rank; `None` for this
     /// member's rank.

@@ -51,7 +51,7 @@ pub(crate) struct Registration {
     _pages: Arc<Pages>,
 }
 
-// SAFETY: after registration, this holds plain numbers; it is released once.
+// SAFETY: after registration, the struct contains plain numbers; the memory is released once.
 unsafe impl Send for Registration {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Registration {}

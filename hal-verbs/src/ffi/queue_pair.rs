@@ -141,7 +141,7 @@ impl QueuePair {
         self.change(ibv_qp_state::IBV_QPS_RTS, mask, |attributes| {
             attributes.timeout = times.timeout_exponent;
             attributes.retry_cnt = times.retries;
-            // This is less than 7, which means "forever".
+            // The value must be less than 7, which means "forever".
             attributes.rnr_retry = 6;
             attributes.sq_psn = times.first_packet;
             attributes.max_rd_atomic = times.reads_max;

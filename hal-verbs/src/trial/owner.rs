@@ -12,7 +12,7 @@ use crate::status::WorkStatus;
 
 /// The owner of some memory, and the only peer that may ever write there.
 pub(super) struct Owner {
-    // This is the first field, so that no queue pair outlives the memory to which it writes.
+    // This field is the first, so that no queue pair outlives the memory to which it writes.
     pair: Pair,
     domain: ProtectionDomain,
     pages: Arc<Pages>,

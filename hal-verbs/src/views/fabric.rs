@@ -90,7 +90,7 @@ impl<R: ViewRows> OpenView<R> {
 /// notice that a member is gone.
 #[derive(Debug)]
 pub struct RdmaViews<S: HostFabric> {
-    // This is the first field, so that queue pairs are destroyed before the device is closed.
+    // This field is the first, so that queue pairs are destroyed before the device is closed.
     /// Oldest first.
     pub(super) views: Vec<OpenView<S::Rows>>,
     /// Views that have been created but not opened yet.

@@ -54,7 +54,7 @@ fn view_reports_its_cost() {
     let cost = fabric.cost();
     println!("{cost}");
     assert_eq!(cost.queue_pairs, 2 * 63);
-    // These are queue pairs, registrations, and one completion queue.
+    // The objects are queue pairs, registrations, and one completion queue.
     let made = usize::try_from(cost.queue_pairs + cost.registrations).expect("few") + 1;
     assert_eq!(network.objects() - before, made);
     assert!(cost.send_ring_bytes < 4 << 20, "{cost}");

@@ -86,7 +86,7 @@ type Attack = (&'static str, &'static [&'static str], Vec<Vec<u8>>);
 fn hostile_archives_change_no_existing_file() {
     let long = "x".repeat(5000);
     let mut wrong_size = header(EntryType::Regular, "file", 0o644, "", 0);
-    // This is a 64-bit size in binary form.
+    // The size is a 64-bit number in binary form.
     wrong_size[124..136]
         .copy_from_slice(&[0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
     let mut sparse = header(EntryType::GNUSparse, "file", 0o644, "", 512);

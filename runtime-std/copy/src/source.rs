@@ -103,8 +103,7 @@ fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::ConnectionAborted {
-        // This is the copy's error, not the file's. The member that ended the copy reports the
-        // reason.
+        // The copy has failed, not the file. The member that ended the copy reports the reason.
         return Failure::with_text(Status::PeerLost, error);
     }
     if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>) {

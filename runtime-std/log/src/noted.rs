@@ -24,7 +24,7 @@ pub enum Fit {
     /// The log has everything that was noted, or there is no note.
     #[default]
     Whole,
-    /// This is the same log, but it ends earlier or is an older copy.
+    /// The same log, but it ends earlier or is an older copy.
     Short,
     /// Another log.
     Another,

@@ -1,6 +1,6 @@
 //! Finds batches and records in the bytes of one segment, whatever the damage.
 //!
-//! These are pure functions over bytes, which access no files.
+//! The functions are pure: they work on bytes and access no files.
 //!
 //! # Invariants
 //! - Bytes whose checksum does not match are never returned as a record.

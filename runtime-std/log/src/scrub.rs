@@ -32,7 +32,8 @@ impl<L: FileLayer> Log<L> {
         let mut damage = self.metadata_damage();
         let is_metadata_damaged = !damage.is_empty();
         damage.append(&mut found.damage);
-        // This is durable data that now looks as if it had never been written.
+        // The missing records were durable, but now the file looks as if they had never been
+        // written.
         let (end, lost) = (self.end(), found.index.end());
         if lost < end {
             let tail = found.tail.as_ref().map_or((0, 0), |tail| (tail.number, tail.used));

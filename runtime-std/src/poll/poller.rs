@@ -174,7 +174,7 @@ impl<S: Steps> Common<S> {
                 Some(Ok(false)) | None => {}
                 Some(Err(Ended)) => break,
             }
-            // This is done without the turn, because the pause takes as long as the operating
+            // The thread pauses without the turn, because the pause takes as long as the operating
             // system lets other threads run.
             if idle.pause() {
                 let Some(mut steps) = self.steps.take() else { continue };

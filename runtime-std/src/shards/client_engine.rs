@@ -163,7 +163,7 @@ impl<F: PeerFabric> ClientEngine<F> {
         match meeting {
             Meeting::Met(met) => self.meet(met),
             Meeting::Outdated(node) => Err(ClientError::Outdated(name(node))),
-            // This is never sent to a client, because a client calls again by itself.
+            // A client never learns of this, because it calls again by itself.
             Meeting::GivenUp(..) => Ok(()),
             Meeting::Refused(node, error) => Err(ClientError::Refused {
                 replica: name(node),

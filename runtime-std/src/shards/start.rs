@@ -212,8 +212,8 @@ impl Starting<'_> {
         let until = Instant::now() + options.time_limit;
         let Self { place, description, own, identity, mut application } = self;
         let StartingProcess { places, endpoints, lease, .. } = place;
-        // This is done before others wait for this process, so that anything that this machine
-        // lacks is reported at once.
+        // The resources are taken before others wait for this process, so that anything that this
+        // machine lacks is reported at once.
         let overlay = places.overlay().clone();
         let shape = Shape::of(&overlay, own.group);
         let links = ReplicaLinks::of(&overlay, own.group).len();

@@ -50,7 +50,7 @@ fn built(folder: &Path) -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--offline"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
-    // The example gets its own flags, and none of the test's.
+    // The flags of this test must not apply to the example.
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
         command.env_remove(name);
     }

@@ -1,7 +1,7 @@
 //! Measurement of stack use: paint the free stack, run, and see how much of the paint has been
 //! overwritten.
 //!
-//! This is a measurement of one run, not a bound.
+//! The result is measured in one run, and is not a bound.
 
 use core::hint::black_box;
 

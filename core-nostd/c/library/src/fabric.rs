@@ -49,7 +49,7 @@ pub struct tramontane_fabric {
     pub write_bytes_max: usize,
 }
 
-/// The same fabric for the core.
+/// Passes the core's calls to the fabric of the C program.
 pub(crate) struct Carried<'f>(pub(crate) &'f tramontane_fabric);
 
 impl Fabric for Carried<'_> {

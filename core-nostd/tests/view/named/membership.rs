@@ -252,7 +252,7 @@ fn denied_member_halts_without_suspecting_others() {
     assert_eq!(arena.suspected(0), (vec![1], Status::Installed));
 }
 
-/// This may be a mistake by the host, or a late event.
+/// The host may report such a member by mistake, or because an event is late.
 #[test]
 fn report_about_a_nonexistent_member_changes_nothing() {
     let mut arena = group(3);

@@ -324,7 +324,7 @@ fn view_requires_enough_memory_state_and_fabric() {
     for few in
         [Capabilities { writes_max: 3, ..limits }, Capabilities { guard_bytes_max: 16, ..limits }]
     {
-        // This holds whether or not the node itself needs that limit.
+        // The fabric is refused whether or not the node itself needs that limit.
         assert_eq!(small(few), Some(ViewError::Node(OpenError::FabricTooSmall)));
         let outside = Lent { in_subgroup: false, capabilities: few, ..right };
         assert_eq!(opened(outside), Some(ViewError::FabricTooSmall));

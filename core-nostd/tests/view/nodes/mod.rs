@@ -315,7 +315,7 @@ fn two_members_lost_together_are_both_dropped() {
     assert_eq!(run.ids, [NodeId(1), NodeId(2), NodeId(3)]);
 }
 
-/// This is a mistake by the host: no member has that rank.
+/// The host makes a mistake: no member has that rank.
 #[test]
 fn report_about_a_nonexistent_member_ends_no_view() {
     let mut run = Run::new(3, false, 5);

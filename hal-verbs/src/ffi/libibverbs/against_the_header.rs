@@ -91,7 +91,7 @@ fn structures_match_the_header() {
             comparison.field(&kind, field.trim_start_matches("r#"), *place, *bytes);
         }
     }
-    // These are unions in C, or have no name in C.
+    // The following types are unions in C, or have no name in C.
     let gid = "union ibv_gid";
     comparison.number("gid", size_of::<ibv_gid>(), &format!("sizeof({gid})"));
     comparison.number("gid aligned to", align_of::<ibv_gid>(), &format!("_Alignof({gid})"));
@@ -136,7 +136,7 @@ fn c_type(rust: &str) -> String {
         "u32" => "uint32_t",
         "usize" => "size_t",
         "ibv_gid" => "union ibv_gid",
-        // This is the structure that the library exports: it fills the fields up to `flags`.
+        // The library exports this structure: it fills the fields up to `flags`.
         "ibv_port_attr" => "struct _compat_ibv_port_attr",
         structure => return format!("struct {structure}"),
     }

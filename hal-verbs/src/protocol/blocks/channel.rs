@@ -303,7 +303,7 @@ impl<M> ChannelState<M> {
         if self.over == Over::NotYet {
             self.over = Over::Due;
         }
-        // These are not used again, so their memory is released too.
+        // The queues are not used again, so their memory is released too.
         (self.offers, self.landed) = (VecDeque::new(), VecDeque::new());
         (self.asks, self.refuses) = (false, false);
     }

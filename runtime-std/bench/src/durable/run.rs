@@ -53,7 +53,7 @@ fn case(
 ) -> Result<Case, BenchError> {
     let (memory, disk) = (folder_in(Path::new("/dev/shm"))?, folder_in(disk)?);
     let parts = arguments.rounds * u64::from(nodes) * u64::from(bytes);
-    // This is the number per member and round.
+    // The number of messages per member and round.
     let messages = (arguments.mib << 20).div_ceil(parts);
     let round_messages = messages * u64::from(nodes);
     let round_bytes = round_messages * u64::from(bytes);

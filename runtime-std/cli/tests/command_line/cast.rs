@@ -269,7 +269,7 @@ fn member_with_unread_output_can_be_interrupted() {
     let mut input = member.stdin.take().expect("an input");
     let feeder = std::thread::spawn(move || {
         let block = vec![b'x'; 10_000];
-        // This is far more than all buffers hold. The write fails when the member exits.
+        // The lines are far more than all buffers hold. The write fails when the member exits.
         for _ in 0..10_000 {
             if std::io::Write::write_all(&mut input, &block)
                 .and_then(|()| std::io::Write::write_all(&mut input, b"\n"))

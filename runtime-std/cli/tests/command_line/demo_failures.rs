@@ -195,7 +195,7 @@ fn interrupt_from_terminal_ends_demo_and_members() {
 fn killed_demo_leaves_no_member_process() {
     let place = Place::new();
     let (demo, members) = endless(&place);
-    // This holds even for a stopped process.
+    // Even a stopped process must end.
     send(members[0], Signal::STOP);
     demo.signal(Signal::KILL);
     drop(demo);

@@ -137,7 +137,7 @@ fn logged_in(group: &Group, folder: &str) -> usize {
 #[test]
 fn node_exits_on_full_disk_and_keeps_lines() {
     let group = logged_group(Carrier::SharedMemory, 3);
-    // This is enough for one 64 MiB segment, but not quite for two.
+    // The disk has room for one segment of 64 MiB, but not quite for two.
     let Some(disk) = Disk::mount(&group, "100m") else { return };
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     let folder = disk.folder();

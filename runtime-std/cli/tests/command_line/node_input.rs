@@ -130,7 +130,7 @@ fn node_with_unread_output_can_leave() {
     nodes[0].await_errors("view 1: 0 1 2");
     let line = format!("{}\n", "x".repeat(5_000));
     let mut input = nodes[0].take_input();
-    // This is more than a pipe and all buffers hold.
+    // The lines are more than a pipe and all buffers hold.
     let feeder = std::thread::spawn(move || {
         for _ in 0..2_000 {
             std::io::Write::write_all(&mut input, line.as_bytes()).expect("it reads");
@@ -151,7 +151,7 @@ fn node_with_unread_output_ends_on_sigterm() {
     let child = unread(&group, "1");
     let mut node = group.node(0, &[]);
     node.await_errors("view 1: 0 1");
-    // This is more than a pipe holds, and less than all buffers hold.
+    // The lines are more than a pipe holds, and less than all buffers hold.
     for _ in 0..200 {
         node.write(&format!("{}\n", "x".repeat(5_000)));
     }

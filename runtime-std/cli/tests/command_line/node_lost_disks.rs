@@ -111,8 +111,8 @@ fn lost_log_is_restored_from_other_members() {
     }
 }
 
-/// This was reported with 6,000 lines: the first two logs began empty, and the third was truncated
-/// to nothing.
+/// The report was about 6,000 lines: the first two logs began empty, and the third was truncated to
+/// nothing.
 #[test]
 fn group_waits_for_logs_lost_at_majority() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
@@ -168,8 +168,8 @@ fn single_damaged_state_copy_is_repaired() {
     assert_whole(&group, nodes, &all, "the state is lost");
 }
 
-/// This was reported with one flipped bit in a file without a checksum: the log of a removed node
-/// was chosen.
+/// The report was about one flipped bit in a file without a checksum: the log of a removed node was
+/// chosen.
 #[test]
 fn log_of_removed_node_is_not_chosen() {
     let group = logged_group(Carrier::TcpWithKey, 3);

@@ -86,7 +86,7 @@ fn missing_device_is_reported_with_remedy() {
     }
     let place = Place::new();
     let ended = place.run(&["verbs", "devices"]);
-    // This holds whether or not libibverbs is installed.
+    // The command fails in the same way whether or not libibverbs is installed.
     let is_missing = ended.errors.contains("libibverbs.so.1 is not installed");
     let advice = if is_missing { "ibverbs-providers" } else { "rdma link add" };
     ended.failed(8, &["no RDMA", advice]);

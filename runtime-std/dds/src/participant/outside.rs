@@ -404,7 +404,7 @@ impl Host for OutsideParticipant {
     ) -> Result<LogSource, DdsError> {
         // Logged topics are always declared.
         let members = self.members_of((index, 0), described);
-        // This is the form in which the topic receives messages.
+        // The topic's own subscriber also receives messages as soon as they are delivered.
         let subscriber = Subscriber::open_at(members, Some(before), Reach::Delivered)?;
         Ok(LogSource::OfMember(subscriber))
     }

@@ -171,7 +171,7 @@ fn view_can_be_prepared_with_changed_members() {
     one.await_ready(2, 1);
     two.await_ready(2, 0);
     store(&given_up, 8, 1);
-    // This is a different list, for which the peer is not ready.
+    // The new view has a different list of members, for which the peer is not ready.
     assert!(one.fabric.retire(ViewId(2)));
     let other = one.open(2, &[1, 2, 3]).expect("it was never installed");
     assert!(!one.fabric.ready(ViewId(2), Rank(1)));

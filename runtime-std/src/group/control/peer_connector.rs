@@ -61,7 +61,7 @@ pub(crate) enum PeerRequest {
 /// The answer to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PeerReply {
-    /// This is the process that the caller means.
+    /// The answering process is the one that the caller means.
     Member,
     /// The node is now a different process.
     Other,

@@ -182,7 +182,7 @@ fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, Att
         transfer.be_let_in(&mut lead, &view)?
     };
     transfer.complete(&admission)?;
-    // This must happen before the node counts in any majority.
+    // The state must be durable before the node counts in any majority.
     transfer.restoring.commit()?;
     Ok(LetIn { admission, lead: lead.session })
 }

@@ -122,7 +122,7 @@ fn full_reader_and_read_condition_miss_no_sample() {
     });
 }
 
-/// The application takes samples while an instance ends whose sample has expired.
+/// An instance ends, and its sample has expired; meanwhile the application takes samples.
 #[test]
 fn instance_end_is_reported_once() {
     explore(20, || {

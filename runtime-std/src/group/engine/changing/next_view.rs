@@ -123,7 +123,7 @@ impl<R: Replica> Engine<R> {
     /// application.
     pub(crate) fn begin(&mut self, joined: &[NodeId], gone: &[NodeId]) -> Result<(), Stopped> {
         self.has_cares = true;
-        // This must come before anything else happens in the view.
+        // The logs must know of the view before anything else happens in it.
         self.parts.logs.view_begins();
         self.record.begins(&self.view, self.parts.logs.notes())?;
         let is_free = logged_subgroups(&self.parts.participant.description).next().is_none();
