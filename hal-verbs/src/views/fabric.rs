@@ -318,11 +318,15 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         Some(Event::PeerLost { view, peer, cause: loss.map_or(cause, |loss| loss.cause) })
     }
 
+    /// Returns whether this member's own port has no link.
+    fn has_no_link(&self) -> bool {
+        self.site.is_link_down() || self.site.lacks_link()
+    }
+
     /// Logs why a peer cannot be reached, with the state of the port.
     fn explain(&mut self, view: ViewId, peer: Rank) {
         let (news, _) = self.check_device();
-        let has_lost_link =
-            news.has_lost_link() || self.site.is_link_down() || self.site.lacks_link();
+        let has_lost_link = news.has_lost_link() || self.has_no_link();
         let choice = self.site.choice().clone();
         let Some(open) = self.view_mut(view) else { return };
         if has_lost_link {
@@ -435,9 +439,12 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
                 }
             }
         }
-        // A member whose own device has failed loses all others at once, although they are healthy:
-        // if it reported to them that they are cut off, they would halt.
-        if !self.site.has_failed() {
+        // A member whose own device or link has failed loses all others at once, although they are
+        // healthy: if it reported to them that they are cut off, they would halt.
+        let reason = self.loss_of(view, peer).and_then(|loss| loss.reason);
+        let is_own_failure =
+            self.site.has_failed() || reason == Some(LossReason::NoLink) || self.has_no_link();
+        if !is_own_failure {
             self.side_channel.cut(view, peer);
         }
     }
