@@ -192,7 +192,7 @@ pub fn prematurely_ended_adapter_output_is_reported() {
 
 pub fn silent_adapter_is_awaited_only_until_deadline() {
     let began = Instant::now();
-    assert_broken("nothing", &["did not answer `init` within 2 s"]);
+    assert_broken("nothing", &["did not answer `init` within"]);
     // The run must end, and the deadline must be what ends it.
     assert!(began.elapsed() >= Duration::from_secs(2));
 }
