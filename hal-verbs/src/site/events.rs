@@ -169,9 +169,9 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
             device,
             port,
             ?loss_time,
-            "the port lost its link; peers are lost if it is not back within the loss time, and at \
-             once on a software device; check the cable, the switch and the network interface (ip \
-             link)"
+            "the port lost its link; peers are lost if it is not back within the loss time, and \
+             perhaps at once on a software device; check the cable, the switch and the network \
+             interface (ip link)"
         ),
         AsyncEvent::PortActive(port) if port == choice.port => {
             tracing::info!(device, port, "the port's link is up again");
