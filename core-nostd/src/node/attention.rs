@@ -70,7 +70,7 @@ impl Attention {
             return Chosen::ALL;
         }
         self.step = self.step.wrapping_add(1);
-        if self.step % GENERATION == 0 {
+        if self.step.is_multiple_of(GENERATION) {
             self.earlier = self.recent;
             self.recent = 0;
         }

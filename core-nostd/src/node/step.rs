@@ -2,7 +2,7 @@
 //!
 //! Requirements: BAT-3, BAT-5, COR-2, EXT-2, HAL-5, ORD-3.
 
-use super::attention::{Attention, Chosen};
+use super::attention::Attention;
 use super::{Options, Progress, StepError};
 use crate::check::Checks;
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
@@ -79,11 +79,28 @@ impl<'m> Node<'m> {
     ) -> Result<Progress, StepError> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
-        let chosen = self.attention.choose(self.subgroups.len());
-        self.step_chosen(chosen, now, fabric, application, &mut progress, &mut between)?;
-        let others = chosen.others();
-        if progress.is_idle() && !others.is_empty() {
-            self.step_chosen(others, now, fabric, application, &mut progress, &mut between)?;
+        let first = self.attention.choose(self.subgroups.len());
+        // bound: the two parts of the subgroups
+        for chosen in [first, first.others()] {
+            if chosen.is_empty() || chosen != first && !progress.is_idle() {
+                break;
+            }
+            let mut index = chosen.next(0);
+            // bound: the subgroups
+            while index < self.subgroups.len() {
+                let before = progress.delivered;
+                let misbehaved =
+                    self.step_subgroup(index, now, fabric, application, &mut progress)?;
+                if progress.delivered != before {
+                    between(self, fabric, application, &mut progress);
+                }
+                if let Some(Misbehaved(peer)) = misbehaved {
+                    self.report_refused(index, &mut progress);
+                    fabric.cut(self.view, peer);
+                    self.lose(peer, LossCause::Misbehaved, &mut progress);
+                }
+                index = chosen.next(index.saturating_add(1));
+            }
         }
         if self.lagging {
             let (subgroups, senders, rows) = (&*self.subgroups, &*self.senders, self.rows);
@@ -96,34 +113,6 @@ impl<'m> Node<'m> {
             self.account(report, &mut progress);
         }
         Ok(progress)
-    }
-
-    /// Runs the stages of the chosen subgroups.
-    fn step_chosen<F: Fabric, A: Application>(
-        &mut self,
-        chosen: Chosen,
-        now: Time,
-        fabric: &mut F,
-        application: &mut A,
-        progress: &mut Progress,
-        between: &mut impl FnMut(&mut Self, &mut F, &mut A, &mut Progress),
-    ) -> Result<(), StepError> {
-        let mut index = chosen.next(0);
-        // bound: the subgroups
-        while index < self.subgroups.len() {
-            let before = progress.delivered;
-            let misbehaved = self.step_subgroup(index, now, fabric, application, progress)?;
-            if progress.delivered != before {
-                between(self, fabric, application, progress);
-            }
-            if let Some(Misbehaved(peer)) = misbehaved {
-                self.report_refused(index, progress);
-                fabric.cut(self.view, peer);
-                self.lose(peer, LossCause::Misbehaved, progress);
-            }
-            index = chosen.next(index.saturating_add(1));
-        }
-        Ok(())
     }
 
     /// Returns the outbox through which this node sends in a subgroup, or `None` if it does not

@@ -115,11 +115,11 @@ proptest! {
                 }
             }
             assert_eq!(delivered[0], delivered[1]);
-            for subgroup in 0..count {
-                for sender in 0..2 {
+            for (sender, sent) in sent.iter().enumerate() {
+                for (sent, delivered) in sent.iter().zip(&delivered[0]) {
                     let of_sender = |payload: &&Vec<u8>| payload[0] == sender as u8;
-                    let got: Vec<_> = delivered[0][subgroup].iter().filter(of_sender).collect();
-                    assert_eq!(got, sent[sender][subgroup].iter().collect::<Vec<_>>());
+                    let got: Vec<_> = delivered.iter().filter(of_sender).collect();
+                    assert_eq!(got, sent.iter().collect::<Vec<_>>());
                 }
             }
         });

@@ -7,6 +7,36 @@
 //! no publishers and subscribers: the order across writers, which would be one of their policies,
 //! is a policy of writers and readers here ([`Presentation`]).
 //!
+//! # Example
+//! A participant alone in its domain writes a sample, and reads it:
+//!
+//! ```
+//! # use std::time::Duration;
+//! use tramontane::{Description, StartOptions};
+//! use tramontane_dds::{
+//!     Domain, DomainParticipant, Level, Octets, ReaderQos, Selection, TopicDescription, WaitSet,
+//!     WriterQos,
+//! };
+//!
+//! let name = format!("page-dds-{}", std::process::id());
+//! let alarms = TopicDescription::new("Alarms", "Octets").level(Level::Volatile);
+//! let domain = Domain::new(Description::builder(&name).nodes(1), [alarms])?;
+//! let participant = DomainParticipant::join(&domain, StartOptions::new(0))?;
+//! let alarms = participant.topic::<Octets>("Alarms")?;
+//! let reader = participant.create_datareader(&alarms, ReaderQos::default())?;
+//! let mut writer = participant.create_datawriter(&alarms, WriterQos::of(Level::Volatile))?;
+//! writer.write(&Octets(vec![7]))?;
+//!
+//! let mut set = WaitSet::new();
+//! set.attach(reader.read_condition(Selection::unread()));
+//! set.wait(Duration::from_secs(10)).first().expect("a sample comes");
+//! let samples = reader.take(&Selection::default());
+//! assert_eq!(samples[0].data()?, Octets(vec![7]));
+//! drop((reader, writer));
+//! participant.leave(Duration::from_secs(10))?;
+//! # Ok::<(), tramontane_dds::DdsError>(())
+//! ```
+//!
 //! # The path of a sample
 //! 1. A [`DataWriter`] reserves a slot of the group's ring and builds the sample's CDR there: from
 //!    a value by serde, or in place ([`DataWriter::loan`]).

@@ -19,6 +19,42 @@
 //! owner lists the blocks that it offers and those that it has taken. A block's receiver copies the
 //! block once, from the sender's memory into its own.
 //!
+//! # Example
+//! Two members of one process store a number in their rows, and each reads the other's:
+//!
+//! ```
+//! # use std::{sync::{Arc, atomic::AtomicBool}, time::Duration};
+//! use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
+//! use tramontane_core::ids::{NodeId, Rank, ViewId};
+//! use tramontane_shared_memory::{GroupName, Residence, Root, SharedMemory};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let (root, group) = (Root::under(folder.path()), GroupName::new("pages")?);
+//! let (view, members, digest) = (ViewId(1), [NodeId(1), NodeId(2)], 42);
+//! let mut opened = Vec::new();
+//! for (rank, node) in [(Rank(0), members[0]), (Rank(1), members[1])] {
+//!     let (incarnation, patience) = (1, Duration::from_secs(5));
+//!     let place = Residence::claim(
+//!         &root, &group, node, digest, incarnation, patience, &AtomicBool::new(false),
+//!     )?;
+//!     let mut fabric = SharedMemory::for_residence(&Arc::new(place));
+//!     let rows = fabric.rows(&ViewPlan::with_sizes(view, rank, &members, &[4096; 2], digest))?;
+//!     fabric.open(view, &rows.memory())?;
+//!     opened.push((fabric, rows));
+//! }
+//! let [(first, of_first), (second, of_second)] = &mut opened[..] else { unreachable!() };
+//! // Rows arrive through the members' sockets.
+//! while !first.ready(view, Rank(1)) || !second.ready(view, Rank(0)) {
+//!     first.check_peers();
+//!     second.check_peers();
+//! }
+//! of_first.row().cell(0).expect("in the row").publish(7);
+//! of_second.row().cell(0).expect("in the row").publish(8);
+//! assert_eq!(of_second.rows()[0].cell(0).expect("in the row").load(), 7);
+//! assert_eq!(of_first.rows()[1].cell(0).expect("in the row").load(), 8);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Invariants
 //! - **A lock shows that a member is alive.** The owner holds an exclusive `flock` on its member
 //!   file from before the file has its name until the owner leaves. The kernel releases the lock

@@ -26,6 +26,76 @@
 //! | `fabric`, `posting` | the [`Fabric`](tramontane_core::fabric::Fabric); its posts |
 //! | `host` | the [`HostFabric`](tramontane_core::fabric::HostFabric) |
 //!
+//! # Example
+//! Two members connect over loopback, each in a thread of its own. The first posts a number that it
+//! has stored in its row, and the second waits for the number in its copy of that row:
+//!
+//! ```
+//! # use std::{net::{SocketAddr, TcpListener}, sync::atomic::AtomicBool, time::Duration};
+//! use tramontane_control::{Mesh, MeshOptions};
+//! use tramontane_core::fabric::{
+//!     Fabric as _, HostFabric as _, Kind, ViewPlan, ViewRows as _, Write,
+//! };
+//! use tramontane_core::ids::{NodeId, Rank, ViewId};
+//! use tramontane_tcp::{Settings, Tcp};
+//!
+//! # type Failure = Box<dyn std::error::Error + Send + Sync>;
+//! fn member(own: Rank, listener: TcpListener, addresses: &[SocketAddr]) -> Result<(), Failure> {
+//!     let (view, members, digest) = (ViewId(1), [NodeId(1), NodeId(2)], 42);
+//!     let addresses: Vec<_> = addresses.iter().copied().map(Into::into).collect();
+//!     let never = AtomicBool::new(false);
+//!     let mesh = Mesh::join(MeshOptions {
+//!         own,
+//!         members: &members,
+//!         addresses: &addresses,
+//!         listener: Some(listener.try_into()?),
+//!         incarnation: None,
+//!         view,
+//!         digest,
+//!         key: None,
+//!         allow_clear: false,
+//!         time_limit: Duration::from_secs(30),
+//!         cancel: &never,
+//!     })?;
+//!     let mut fabric = Tcp::new(members[own.index()], Settings::default())?;
+//!     for (peer, connection) in members.iter().zip(mesh.into_connections()) {
+//!         if let Some(connection) = connection {
+//!             fabric.add_peer(*peer, connection)?;
+//!         }
+//!     }
+//!     let rows = fabric.rows(&ViewPlan::with_sizes(view, own, &members, &[4096; 2], digest))?;
+//!     fabric.open(view, &rows.memory())?;
+//!     let peer = Rank(1 - own.get());
+//!     while !fabric.ready(view, peer) {
+//!         fabric.poll();
+//!     }
+//!     if own == Rank(0) {
+//!         rows.row().cell(0).expect("in the row").publish(7);
+//!         fabric.post(view, peer, &[Write::of_row(0, 8, Kind::Guard)], None)?;
+//!     }
+//!     while rows.rows()[0].cell(0).expect("in the row").load() != 7 {
+//!         fabric.poll();
+//!     }
+//!     // What is still queued is sent before the connection is closed.
+//!     while !fabric.is_quiet() {
+//!         fabric.poll();
+//!     }
+//!     Ok(())
+//! }
+//!
+//! let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+//! let addresses = [listeners[0].local_addr()?, listeners[1].local_addr()?];
+//! std::thread::scope(|scope| {
+//!     let started: Vec<_> = [Rank(0), Rank(1)]
+//!         .into_iter()
+//!         .zip(listeners)
+//!         .map(|(own, listener)| scope.spawn(move || member(own, listener, &addresses)))
+//!         .collect();
+//!     started.into_iter().try_for_each(|member| member.join().expect("no panic"))
+//! })?;
+//! # Ok::<(), Failure>(())
+//! ```
+//!
 //! # Guarantees
 //! - **Order.** TCP keeps data in order, and the receiver stores it in that order, so both ordering
 //!   promises hold.
