@@ -1,11 +1,14 @@
-# Hosts as network namespaces that are connected by a bridge. Source this file; `name` distinguishes this run's namespaces.
+# Hosts as network namespaces that are connected by a bridge. Source this file; `name` distinguishes
+# this run's namespaces.
 #
-# A host's link has an end at the host, eth0, and an end at the bridge, port<host>. The traffic that leaves each can be shaped.
+# A host's link has an end at the host, eth0, and an end at the bridge, port<host>. The traffic that
+# leaves each can be shaped.
 
 hub() { ip netns exec "$name-hub" "$@"; }
 at() { ip netns exec "$name-$1" "${@:2}"; }
 
-# make_network SHAPE HOST...: calls SHAPE for each host once the host's link exists. Hosts are one-digit numbers.
+# make_network SHAPE HOST...: calls SHAPE for each host once the host's link exists. Hosts are
+# one-digit numbers.
 make_network() {
     local shape=$1 host
     hub ip link add bridge0 type bridge
