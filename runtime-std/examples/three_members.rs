@@ -16,10 +16,10 @@ const MEMBERS: u32 = 3;
 const MESSAGES: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type MemberError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs one member: starts it, sends, and returns what it delivered, in order.
-fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failure> {
+fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, MemberError> {
     // All members must describe the group identically: nodes, senders, slots per sender, largest
     // message.
     let group =
@@ -61,7 +61,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     Ok(sequence)
 }
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), MemberError> {
     let name = format!("example-{}", std::process::id());
     let through = Arc::new(Barrier::new(MEMBERS as usize));
     let members: Vec<_> = (0..MEMBERS)

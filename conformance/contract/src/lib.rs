@@ -105,7 +105,7 @@ pub use regions::{
     PROCESSES, Process, RegionBench, RegionTestbed, Turns, interleave, race_in_threads,
     region_clauses, run_regions, run_regions_chosen,
 };
-pub use report::{Breach, Clause, Entry, Finding, Outcome, Report, Verdict};
+pub use report::{Breach, Clause, ClauseResult, Finding, Report, ReportEntry, Verdict};
 pub use testbed::{Actor, Bench, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake};
 
 /// Returns all clauses of the contract, in the order in which they are run.

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::{
-    Access, CompletionQueue, MemoryRegion, ProtectionDomain, QueuePairLimits, Route, SendList,
-    SendTimes, State, completion, memory, send_list,
+    Access, CompletionQueue, MemoryRegion, ProtectionDomain, QueuePairLimits, QueuePairState,
+    Route, SendList, SendTimes, completion, memory, send_list,
 };
 use crate::devices::DataInOrder;
 #[cfg(feature = "fake")]
@@ -14,11 +14,11 @@ use crate::ffi;
 /// A reliable connection to one peer.
 #[derive(Debug)]
 pub(crate) struct QueuePair {
-    inner: Inner,
+    inner: AnyQueuePair,
 }
 
 #[derive(Debug)]
-enum Inner {
+enum AnyQueuePair {
     Library(ffi::QueuePair),
     #[cfg(feature = "fake")]
     Fake(fake::QueuePair),
@@ -32,13 +32,15 @@ impl QueuePair {
         limits: QueuePairLimits,
     ) -> io::Result<Self> {
         let inner = match (domain.inner(), completions.inner()) {
-            (memory::Inner::Library(domain), completion::Inner::Library(completions)) => {
-                Inner::Library(ffi::QueuePair::new(domain, completions, limits)?)
-            }
+            (
+                memory::AnyProtectionDomain::Library(domain),
+                completion::AnyCompletionQueue::Library(completions),
+            ) => AnyQueuePair::Library(ffi::QueuePair::new(domain, completions, limits)?),
             #[cfg(feature = "fake")]
-            (memory::Inner::Fake(domain), completion::Inner::Fake(completions)) => {
-                Inner::Fake(fake::QueuePair::new(domain, completions, limits)?)
-            }
+            (
+                memory::AnyProtectionDomain::Fake(domain),
+                completion::AnyCompletionQueue::Fake(completions),
+            ) => AnyQueuePair::Fake(fake::QueuePair::new(domain, completions, limits)?),
             #[cfg(feature = "fake")]
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
@@ -108,7 +110,7 @@ impl QueuePair {
     }
 
     /// Queries the state from the device.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> QueuePairState {
         either!(&self.inner, pair => pair.state())
     }
 
@@ -126,9 +128,9 @@ impl QueuePair {
     #[inline]
     pub(crate) fn post(&mut self, list: SendList<'_>) -> io::Result<()> {
         match (&mut self.inner, list.into_inner()) {
-            (Inner::Library(pair), send_list::ListInner::Library(list)) => pair.post(list),
+            (AnyQueuePair::Library(pair), send_list::ListInner::Library(list)) => pair.post(list),
             #[cfg(feature = "fake")]
-            (Inner::Fake(pair), send_list::ListInner::Fake(list)) => pair.post(list),
+            (AnyQueuePair::Fake(pair), send_list::ListInner::Fake(list)) => pair.post(list),
             #[cfg(feature = "fake")]
             _ => Err(io::ErrorKind::InvalidInput.into()),
         }

@@ -25,7 +25,7 @@ use crate::group::send::subgroup_sending::Unsent;
 use crate::group::status::group_status::{GroupStatus, SharedStatus};
 use crate::member::Stopped;
 use crate::poll::Steps as _;
-use crate::poll::{Drive, Idle, Poller, Slept, sleep, step};
+use crate::poll::{DriveOrRing, Idle, Poller, Slept, sleep, step};
 
 /// The interval between checks during a wait.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
@@ -111,14 +111,14 @@ mod driven {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crate::poll::Drive;
+    use crate::poll::DriveOrRing;
 
     /// A way of driving a member: by its own thread, or by its caller.
     pub trait Driven {
         /// Returns the driver with which senders may step the member, or `None` if they may not.
         #[doc(hidden)]
         #[allow(private_interfaces)]
-        fn driver(&self) -> Option<Arc<dyn Drive>>;
+        fn driver(&self) -> Option<Arc<dyn DriveOrRing>>;
 
         /// Lets the member run for about `pause`.
         #[doc(hidden)]
@@ -136,7 +136,7 @@ mod driven {
 
 impl Driven for ByThread {
     #[allow(private_interfaces)]
-    fn driver(&self) -> Option<Arc<dyn Drive>> {
+    fn driver(&self) -> Option<Arc<dyn DriveOrRing>> {
         Some(Arc::clone(self.0.driver()))
     }
 
@@ -157,7 +157,7 @@ impl Driven for ByThread {
 
 impl<A: Application> Driven for ByCaller<A> {
     #[allow(private_interfaces)]
-    fn driver(&self) -> Option<Arc<dyn Drive>> {
+    fn driver(&self) -> Option<Arc<dyn DriveOrRing>> {
         None
     }
 

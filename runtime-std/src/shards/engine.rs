@@ -22,7 +22,7 @@ use super::lent::ReplicaCell;
 use super::links::{Agreed, Links, row_bytes};
 use super::request::Request;
 use super::service::Service;
-use super::snapshot::{Snapshot, Source, Taken};
+use super::snapshot::{Snapshot, SnapshotSources, TakenSnapshot};
 use super::status::{ReplicaState, ReplicaStatus};
 use crate::fabric::peers::PeerFabric;
 use crate::member::Stopped;
@@ -52,7 +52,7 @@ pub(super) struct Parts<F: PeerFabric, A> {
     pub(super) calls: Arc<Calls<Request>>,
     pub(super) service: Arc<Service>,
     pub(super) requests: Receiver<Request>,
-    pub(super) source: Arc<Source>,
+    pub(super) source: Arc<SnapshotSources>,
     pub(super) ending: Arc<Ending>,
     pub(super) heartbeat: Duration,
 }
@@ -64,14 +64,14 @@ pub(super) struct Engine<F: PeerFabric, A> {
     is_fetching: bool,
     lost_since: Option<Time>,
     led: Option<Timestamp>,
-    counts: Counts,
+    counts: ReplicaCounters,
     shown_at: Option<Time>,
     has_left: bool,
 }
 
 /// The counters of a replica.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct ReplicaCounters {
     delivered: u64,
     delivered_before: u64,
     delivered_per_second: u64,
@@ -110,7 +110,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
             is_fetching: false,
             lost_since: None,
             led: None,
-            counts: Counts::default(),
+            counts: ReplicaCounters::default(),
             shown_at: None,
             has_left: false,
         };
@@ -236,7 +236,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
     }
 
     /// Returns this replica's state, if the replica is a voter that has everything.
-    fn take_snapshot(&mut self) -> Option<Taken> {
+    fn take_snapshot(&mut self) -> Option<TakenSnapshot> {
         let Parts { cell, application, .. } = &mut self.parts;
         cell.with_dependent(|_, replica| {
             if !replica.is_voter() || replica.needs_snapshot() {
@@ -244,7 +244,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
             }
             let mut cells = vec![0; replica.snapshot_cells()];
             replica.snapshot(&mut cells)?;
-            Some(Taken { cells, state: application.snapshot() })
+            Some(TakenSnapshot { cells, state: application.snapshot() })
         })
     }
 
@@ -327,7 +327,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
     }
 
     fn count(&mut self, progress: &Progress) {
-        let Counts { delivered, writes, granted, campaigns, .. } = &mut self.counts;
+        let ReplicaCounters { delivered, writes, granted, campaigns, .. } = &mut self.counts;
         *delivered += u64::from(progress.delivered);
         *writes += u64::from(progress.writes);
         *granted += u64::from(progress.granted);

@@ -22,7 +22,7 @@ use super::links::Links;
 use super::lives::Lives;
 use super::places::Places;
 use super::service::Service;
-use super::snapshot::{Snapshot, Source};
+use super::snapshot::{Snapshot, SnapshotSources};
 use super::start_error::StartError;
 use super::status::ReplicaStatus;
 use crate::carrier::Carrier;
@@ -241,7 +241,7 @@ impl Starting<'_> {
         };
         let FoundingPart { incarnation, is_founder } = founding.run()?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let source = Source {
+        let source = SnapshotSources {
             own,
             identity,
             endpoints: endpoints.clone(),
@@ -323,7 +323,11 @@ fn listen(
 }
 
 /// Restores a voter's state as soon as there is a voter.
-fn take_over(source: &Source, until: Instant, cancel: &AtomicBool) -> Result<Snapshot, StartError> {
+fn take_over(
+    source: &SnapshotSources,
+    until: Instant,
+    cancel: &AtomicBool,
+) -> Result<Snapshot, StartError> {
     loop {
         if let Some(snapshot) = source.take() {
             return Ok(snapshot);

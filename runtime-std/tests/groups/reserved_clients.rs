@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tramontane_client::{
-    ClientId, Event, Members, OpenError, PublishError, Publisher, PublisherOptions, Subscriber,
+    ClientId, ConnectError, Event, Members, PublishError, Publisher, PublisherOptions, Subscriber,
 };
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
@@ -193,7 +193,7 @@ fn reopened_subgroup_forgets_its_earlier_clients() {
         let mut members = crowd.start_all(&[0, 1]);
         let soon = crowd.members(0).time_limit(Duration::from_millis(200));
         let closed = Subscriber::follow(soon).expect_err("it has no members");
-        assert!(matches!(closed, OpenError::NoMember { .. }), "{closed}");
+        assert!(matches!(closed, ConnectError::NoMember { .. }), "{closed}");
 
         open(&members[0].0, true);
         let mut follower = Subscriber::follow(crowd.members(1)).expect("it is open soon");

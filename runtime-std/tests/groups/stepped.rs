@@ -14,9 +14,9 @@ use crate::group_support::carriers;
 
 /// Keeps the messages that it receives.
 #[derive(Default)]
-struct Kept(Vec<Vec<u8>>);
+struct KeptMessages(Vec<Vec<u8>>);
 
-impl Application for Kept {
+impl Application for KeptMessages {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self.0.extend(messages.map(|message| message.payload.to_vec()));
     }
@@ -24,7 +24,7 @@ impl Application for Kept {
 
 /// Steps a member until it has delivered `count` messages, and then until it has been idle for a
 /// while.
-fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
+fn drive(member: &mut Stepped<KeptMessages>, count: usize) -> Vec<Vec<u8>> {
     let start = Instant::now();
     let mut rest = 0;
     while member.application().0.len() < count || rest < 2_000 {
@@ -48,7 +48,7 @@ fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
 }
 
 /// Runs two members, each in its own thread, in both kinds of group and over each fabric.
-fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<Vec<R>> {
+fn with_members<R: Send>(body: impl Fn(u32, Stepped<KeptMessages>) -> R + Sync) -> Vec<Vec<R>> {
     let mut all = Vec::new();
     for fabric in carriers() {
         for membership in [Membership::Fixed, Membership::Changing] {
@@ -57,7 +57,7 @@ fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<V
             all.push(meeting.run(shape, 2, |node, mut description, mut options| {
                 description.membership = membership;
                 options.forming = Forming { new_group: true, ..Forming::default() };
-                let member = start_stepped(description, options, Kept::default());
+                let member = start_stepped(description, options, KeptMessages::default());
                 body(node, member.expect("it starts"))
             }));
         }

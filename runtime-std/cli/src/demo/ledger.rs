@@ -73,7 +73,7 @@ impl SequenceDigest {
 }
 
 /// Number of occurrences of each latency.
-pub(super) type Counts = BTreeMap<u64, u64>;
+pub(super) type LatencyCounts = BTreeMap<u64, u64>;
 
 /// Clears the low bits of a latency in nanoseconds.
 fn cut(latency_ns: u64) -> u64 {
@@ -88,7 +88,7 @@ struct Latencies {
     /// Commit time and number of messages in flight.
     under_way: VecDeque<(u64, u64)>,
     /// Number of occurrences of each latency, rounded down to its leading bits.
-    seen: Counts,
+    seen: LatencyCounts,
     max_ns: u64,
 }
 
@@ -97,7 +97,7 @@ impl Latencies {
         Self {
             // At most one window of messages is in flight.
             under_way: VecDeque::with_capacity(window),
-            seen: Counts::new(),
+            seen: LatencyCounts::new(),
             max_ns: 0,
         }
     }
@@ -228,8 +228,8 @@ impl Application for Ledger<'_> {
 }
 
 /// Merges the latencies of all members.
-pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Deliveries>) -> Counts {
-    let mut all = Counts::new();
+pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Deliveries>) -> LatencyCounts {
+    let mut all = LatencyCounts::new();
     for LatencyCount { latency_ns, count } in reports.flat_map(|report| &report.latencies) {
         *all.entry(*latency_ns).or_default() += count;
     }

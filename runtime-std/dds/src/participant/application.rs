@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tramontane::{Application, ClientId, Messages, NodeId, SubgroupId, ViewChanged};
 
 use super::handles::ParticipantId;
-use super::shared::Shared;
+use super::shared::ParticipantState;
 use super::upcall::upcall;
 use crate::domain::Domain;
 use crate::error::DdsError;
@@ -15,14 +15,14 @@ use crate::time::Now;
 
 /// The application that passes messages to their topics.
 pub(super) struct TopicApplication {
-    shared: Arc<Shared>,
+    shared: Arc<ParticipantState>,
     /// Whether the application has seen a view. The members of the first view that it sees did not
     /// join in that view: they were members before this participant.
     is_member: bool,
 }
 
 impl TopicApplication {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+    pub(super) fn new(shared: &Arc<ParticipantState>) -> Self {
         Self { shared: Arc::clone(shared), is_member: false }
     }
 }

@@ -152,7 +152,7 @@ impl Discovery {
 }
 
 /// The content of a snapshot.
-type State = (Vec<KnownReader>, DirectoryState, DomainFacts);
+type SnapshotContent = (Vec<KnownReader>, DirectoryState, DomainFacts);
 
 /// Returns the domain's facts in a snapshot.
 pub(super) fn facts_of(snapshot: &[u8]) -> Result<DomainFacts, DdsError> {

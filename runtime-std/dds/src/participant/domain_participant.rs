@@ -15,7 +15,7 @@ use super::facts::DomainFacts;
 use super::handles::ParticipantId;
 use super::history::LogSource;
 use super::host::Host;
-use super::shared::{ANNOUNCE, Shared};
+use super::shared::{ANNOUNCE, ParticipantState};
 use super::timers;
 use super::voice::Voice;
 use crate::cdr::TypeSupport;
@@ -61,7 +61,7 @@ pub struct DomainParticipant {
     pub(super) running: Option<Running>,
     domain: Domain,
     node: u32,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ParticipantState>,
     timers: Option<JoinHandle<()>>,
     pub(super) discovery: Sender,
 }
@@ -84,7 +84,7 @@ impl DomainParticipant {
         let node = options.node;
         let own = ParticipantId::Node(node);
         let facts = DomainFacts::of(domain);
-        let shared = Arc::new(Shared::new(facts, own));
+        let shared = Arc::new(ParticipantState::new(facts, own));
         let options = StartOptions { terms: options.terms ^ domain.terms(), ..options };
         let running = start(domain.group().clone(), options, TopicApplication::new(&shared))?;
         let discovery = running
@@ -260,7 +260,7 @@ pub(super) fn check_type<T: TypeSupport>(described: &TopicDescription) -> Result
 }
 
 impl Host for DomainParticipant {
-    fn shared(&self) -> &Arc<Shared> {
+    fn shared(&self) -> &Arc<ParticipantState> {
         &self.shared
     }
 

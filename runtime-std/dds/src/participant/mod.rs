@@ -49,4 +49,4 @@ pub use handles::{
 pub use outside::OutsideParticipant;
 pub(crate) use shared::{Attachment, WriterAttachment};
 pub(crate) use upcall::{check_not_in_listener, is_in_listener};
-pub(crate) use voice::{Committed, Place, Voice};
+pub(crate) use voice::{Committed, MessageMemory, Voice};

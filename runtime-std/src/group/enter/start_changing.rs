@@ -23,7 +23,7 @@ use crate::group::engine::parts::Parts;
 use crate::group::join::joining::LetIn;
 use crate::group::large::Large;
 use crate::group::running::{Handle, Running, Stepped};
-use crate::group::state::membership_record::Record;
+use crate::group::state::membership_record::MembershipRecord;
 use crate::group::state::noting::NotedFolder;
 use crate::group::status::statistics::Statistics;
 use crate::member::Settings;
@@ -47,7 +47,7 @@ impl StartingMember {
         let Reception { service, server, requests, receiver, connector } = reception;
         let has_logs = !self.data.logs.is_empty();
         let folder = self.state.map(|folder| NotedFolder::new(folder, has_logs)).transpose()?;
-        let record = Record {
+        let record = MembershipRecord {
             folder,
             group: description.name.clone(),
             digest: self.identity.digest,

@@ -21,7 +21,7 @@ use crate::group::description::subgroup_change::SubgroupChange;
 use crate::group::description::terms::Description;
 use crate::group::description::view::View;
 use crate::group::durable::Logs;
-use crate::group::durable::delivered::Shared;
+use crate::group::durable::delivered::SharedMessage;
 use crate::group::engine::open_view::OpenView;
 use crate::group::join::admission::{Admission, SentCount};
 
@@ -159,7 +159,7 @@ impl Joiners {
                 joiner.subgroups.iter_mut().find(|(subgroup, _)| *subgroup == message.subgroup);
             let Some((_, messages)) = of else { return true };
             *messages += 1;
-            joiner.sink.put_message(shared.get_or_insert_with(|| Shared::of(message)))
+            joiner.sink.put_message(shared.get_or_insert_with(|| SharedMessage::of(message)))
         });
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::node::DurableCounts;
 
-use super::delivery::{Delivery, Names, write_line};
+use super::delivery::{DriverReporter, Names, write_line};
 use super::protocol::Answer;
 use tramontane_runtime::group::{Application, Messages, SendLargeError, Sender, ViewChanged};
 
@@ -28,7 +28,7 @@ pub(super) fn send_with(
 
 /// The application of the member.
 pub(super) struct MemberUnderTest {
-    delivery: Delivery,
+    delivery: DriverReporter,
     names: Arc<Names>,
     /// The nodes that may be members of each subgroup, in the group's own order.
     members: Vec<Vec<u32>>,
@@ -46,7 +46,7 @@ struct Reported {
 
 impl MemberUnderTest {
     pub(super) fn new(
-        delivery: Delivery,
+        delivery: DriverReporter,
         names: Arc<Names>,
         members: Vec<Vec<u32>>,
         is_logged: bool,

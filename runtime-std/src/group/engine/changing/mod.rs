@@ -52,7 +52,7 @@ use crate::group::durable::Logs;
 use crate::group::join::admission::Admission;
 use crate::group::large::Large;
 use crate::group::send::subgroup_sending::SubgroupSending;
-use crate::group::state::membership_record::Record;
+use crate::group::state::membership_record::MembershipRecord;
 use crate::group::status::group_status::MemberState;
 use crate::group::status::slow_members::{Slow, SlowMembers};
 use crate::group::status::statistics::{Seen, Statistics};
@@ -67,7 +67,7 @@ const CARE_PAUSE: Duration = Duration::from_micros(200);
 pub(crate) struct ChangingParts {
     pub(crate) large: Large,
     pub(crate) connector: Arc<PeerConnector>,
-    pub(crate) record: Record,
+    pub(crate) record: MembershipRecord,
 }
 
 /// A member of a group whose membership can change.
@@ -102,7 +102,7 @@ pub(crate) struct Engine<A: Application> {
     pub(crate) parts: Parts<A>,
     pub(crate) large: Large,
     pub(crate) connector: Arc<PeerConnector>,
-    record: Record,
+    record: MembershipRecord,
     pub(crate) clock: Clock,
     has_ended: bool,
     has_left: bool,

@@ -14,15 +14,15 @@ use tramontane_runtime::shards::{Delivered, MessageId, ShardApplication};
 
 /// The state shared by all replicas of a group.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+struct ReplicatedState {
     /// The node of each client incarnation, by the client's number and incarnation.
     nodes: BTreeMap<String, String>,
-    delivered: Vec<Told>,
+    delivered: Vec<ReportedMessage>,
 }
 
 /// A message as reported to the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Told {
+struct ReportedMessage {
     message: Option<String>,
     sender: String,
     bytes: usize,
@@ -32,21 +32,21 @@ struct Told {
 /// The application of a replica under test, which reports deliveries to the driver.
 pub(super) struct DeliveryReporter {
     group: String,
-    state: State,
+    state: ReplicatedState,
     /// Whether the replica is new: it has delivered nothing, and restored no state.
     is_new: bool,
 }
 
 impl DeliveryReporter {
     pub(super) fn new(group: String) -> Self {
-        Self { group, state: State::default(), is_new: true }
+        Self { group, state: ReplicatedState::default(), is_new: true }
     }
 
     /// Reports all deliveries after a position to the driver. Each line is written before the
     /// upcall returns. The group keeps deliveries while a majority of it runs.
     fn tell(&self, from: usize, replayed: bool) -> io::Result<()> {
         for (sequence, told) in self.state.delivered.iter().enumerate().skip(from) {
-            let Told { message, sender, bytes, digest } = told;
+            let ReportedMessage { message, sender, bytes, digest } = told;
             write_line(&Answer::Deliver {
                 message: message.as_deref().map(Cow::from),
                 sender,
@@ -80,7 +80,7 @@ impl ShardApplication for DeliveryReporter {
             self.state.nodes.insert(client(id), node);
             return 0;
         }
-        let told = Told {
+        let told = ReportedMessage {
             message: payload::name(payload).map(Cow::into_owned),
             // If a client has not sent its name, its node is unknown, and the driver will report
             // that.
