@@ -14,7 +14,7 @@ use tramontane_local::table::Table;
 
 /// The JSON output.
 #[derive(Debug, Serialize)]
-pub(super) struct BankReport {
+pub(super) struct BankResult {
     /// Number of transfers that clients multicast.
     transfers: u64,
     /// Number of those transfers that were delivered by one replica of each of their groups,
@@ -64,7 +64,7 @@ struct Gap {
     to_ns: u64,
 }
 
-impl BankReport {
+impl BankResult {
     /// Evaluates the results of a run.
     pub(super) fn of(
         plan: &BankPlan,
