@@ -13,7 +13,7 @@ use tramontane_conformance::check::{Outcome, judge};
 
 const EVENTS: u64 = 100_000;
 
-const CALM: Shape = HistoryShape {
+const CALM: HistoryShape = HistoryShape {
     events: EVENTS,
     nodes: 8,
     groups: 1,

@@ -111,7 +111,7 @@ fn devices_are_listed() {
 
 #[test]
 fn join_report_names_the_chosen_settings() {
-    let joined = group::join_all(&GroupShape { members: 2, ..Shape::default() });
+    let joined = group::join_all(&GroupShape { members: 2, ..GroupShape::default() });
     println!("{:?}", joined[0].report);
     let report = &joined[0].report;
     assert!(report.loss_times.least() >= Duration::from_secs(1));

@@ -146,7 +146,7 @@ impl Groups {
     pub(super) fn named(&mut self, name: &str) -> GroupId {
         match self.ids.get(name) {
             Some(known) => *known,
-            None => self.add(name, KnownGroup { name: name.into(), ..Group::default() }),
+            None => self.add(name, KnownGroup { name: name.into(), ..KnownGroup::default() }),
         }
     }
 

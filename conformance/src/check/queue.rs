@@ -50,7 +50,7 @@ impl Queues {
         let next = QueueId(u32::try_from(self.queues.len()).unwrap_or(u32::MAX));
         let id = *self.ids.entry((start, lane)).or_insert(next);
         if id == next {
-            self.queues.push(OrderQueue { start, ..Queue::default() });
+            self.queues.push(OrderQueue { start, ..OrderQueue::default() });
         }
         id
     }

@@ -166,7 +166,7 @@ impl Roster {
         }
         let new = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.ids.insert(name.into(), new);
-        self.nodes.push(KnownNode { name: name.into(), ..Node::default() });
+        self.nodes.push(KnownNode { name: name.into(), ..KnownNode::default() });
         new
     }
 

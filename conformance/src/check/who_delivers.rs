@@ -137,7 +137,7 @@ impl Judging<'_> {
         parts: &[DuePart],
         delivered: &ClassDeliverers,
     ) -> PromiseViolations {
-        let mut standing: Standing = [None; 4];
+        let mut standing: PromiseViolations = [None; 4];
         let has = |goer: &&Goer| delivered.has(self.roster, goer);
         let due_has = parts.iter().find_map(|part| part.due.iter().find(has));
         let silent = delivered.killed.is_none()

@@ -315,7 +315,7 @@ impl Driver<'_> {
                 Step::Await(Condition::Ready(everyone)),
                 Step::StopAll,
             ],
-            ..Plan::default()
+            ..RunPlan::default()
         };
         let folder = self.scenario_folder(ASKING)?;
         let mut stage = Stage::set(self.setting, ASKING, None, &plan, &folder, (None, None))?;

@@ -379,7 +379,7 @@ fn core_matches_trim_model_after_one_crash() {
 #[test]
 fn core_matches_trim_model_if_one_member_leaves() {
     let scope = Scope { wish: true, ..Scope::of(3, 8) };
-    must_refine("a leave", &TrimRun { leaver: Some(1), ..Run::of(scope) });
+    must_refine("a leave", &TrimRun { leaver: Some(1), ..TrimRun::of(scope) });
 }
 
 #[test]
@@ -394,6 +394,6 @@ fn core_matches_trim_model_with_broken_link() {
 #[ignore = "a whole search, which takes a minute: .ci/full"]
 fn core_matches_trim_model_if_leader_crashes() {
     let scope = Scope { wish: true, crashes: 1, ..Scope::of(3, 8) };
-    let run = TrimRun { leaver: Some(1), victims: vec![0], ..Run::of(scope) };
+    let run = TrimRun { leaver: Some(1), victims: vec![0], ..TrimRun::of(scope) };
     must_refine("a leave and a crash", &run);
 }

@@ -351,7 +351,7 @@ impl Model for Scope {
 
     fn start(&self) -> TrimState {
         let member = TrimMember {
-            rows: self.received.map(|received| TrimRow { received, ..Row::default() }),
+            rows: self.received.map(|received| TrimRow { received, ..TrimRow::default() }),
             landing: [const { Vec::new() }; MEMBERS_MAX],
             delivered: 0,
             crashed: false,

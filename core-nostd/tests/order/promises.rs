@@ -206,7 +206,7 @@ fn delivered(way: Stepping) -> SubgroupDeliveries {
             senders.push((subgroup, *rank, outbox, 0_u8));
         }
     }
-    let mut delivered: Delivered = SUBGROUPS.iter().map(|_| Default::default()).collect();
+    let mut delivered: SubgroupDeliveries = SUBGROUPS.iter().map(|_| Default::default()).collect();
     for turn in 0..90_000_u64 {
         let is_all = senders.iter().all(|(.., sent)| *sent == MESSAGES);
         for (subgroup, rank, outbox, sent) in &mut senders {

@@ -224,7 +224,7 @@ impl Arena {
             let part = SubgroupContents {
                 sent_seen: vec![0; count],
                 received_seen: vec![0; count],
-                ..Membership::default()
+                ..SubgroupContents::default()
             };
             ArenaMember {
                 state,

@@ -102,7 +102,7 @@ pub fn explore_each(
         arena.leave(*leaver);
     }
     let start = SearchState { arena, crashes: 0, reported: 0, mistakes: 0, wishes: 0 };
-    let mut found = ExhaustiveCounts { complete: true, ..Found::default() };
+    let mut found = ExhaustiveCounts { complete: true, ..ExhaustiveCounts::default() };
     let mut known = HashSet::from([start.key()]);
     let mut stack = vec![start];
     while let Some(node) = stack.pop() {
@@ -254,20 +254,20 @@ fn must_hold(name: &str, scope: &SearchScope) -> ExhaustiveCounts {
 
 #[test]
 fn every_single_crash_point_preserves_agreement() {
-    let found = must_hold("one crash", &SearchScope { crashes: 1, ..Scope::of(3) });
+    let found = must_hold("one crash", &SearchScope { crashes: 1, ..SearchScope::of(3) });
     assert!(found.crashes > 1000 && found.decisions.len() > 3);
 }
 
 #[test]
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
 fn every_pair_of_crash_points_preserves_agreement() {
-    let found = must_hold("two crashes", &SearchScope { crashes: 2, ..Scope::of(3) });
+    let found = must_hold("two crashes", &SearchScope { crashes: 2, ..SearchScope::of(3) });
     assert!(found.crashes > 10_000 && found.decisions.len() > 3);
 }
 
 #[test]
 fn three_members_agree_when_one_leaves() {
-    must_hold("leave", &SearchScope { leavers: vec![1], senders: vec![0], ..Scope::of(3) });
+    must_hold("leave", &SearchScope { leavers: vec![1], senders: vec![0], ..SearchScope::of(3) });
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn members_agree_if_two_leave_during_join() {
 /// Returns a scope of two members that leave at any time; one requests a node's join.
 pub fn both_leave() -> SearchScope {
     let wishes = vec![(0, None), (1, None), (0, Some(NodeId(20)))];
-    SearchScope { wishes, senders: vec![0], ..Scope::of(2) }
+    SearchScope { wishes, senders: vec![0], ..SearchScope::of(2) }
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn members_agree_if_leavers_crash() {
 
 /// Returns a scope of three members that leave, one of which crashes.
 pub fn all_leave() -> SearchScope {
-    SearchScope { leavers: vec![0, 1, 2], senders: vec![0], crashes: 1, ..Scope::of(3) }
+    SearchScope { leavers: vec![0, 1, 2], senders: vec![0], crashes: 1, ..SearchScope::of(3) }
 }
 
 #[test]
@@ -303,17 +303,17 @@ pub fn all_leave() -> SearchScope {
 fn members_agree_after_one_leave_and_one_crash() {
     must_hold(
         "leave and crash",
-        &SearchScope { leavers: vec![1], senders: vec![0], crashes: 1, ..Scope::of(3) },
+        &SearchScope { leavers: vec![1], senders: vec![0], crashes: 1, ..SearchScope::of(3) },
     );
 }
 
 #[test]
 fn members_agree_despite_unfounded_loss_reports() {
     let mistaken =
-        must_hold("a mistaken report", &SearchScope { mistakes: vec![(1, 0)], ..Scope::of(3) });
+        must_hold("a mistaken report", &SearchScope { mistakes: vec![(1, 0)], ..SearchScope::of(3) });
     let link = must_hold(
         "a link that fails",
-        &SearchScope { mistakes: vec![(0, 1), (1, 0)], ..Scope::of(3) },
+        &SearchScope { mistakes: vec![(0, 1), (1, 0)], ..SearchScope::of(3) },
     );
     assert!(mistaken.decided > 0 && link.decided > 0);
 }
@@ -322,6 +322,6 @@ fn members_agree_despite_unfounded_loss_reports() {
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
 fn members_agree_despite_unfounded_report_and_crash() {
     let scope =
-        SearchScope { mistakes: vec![(2, 0)], crashes: 1, victims: vec![1], ..Scope::of(3) };
+        SearchScope { mistakes: vec![(2, 0)], crashes: 1, victims: vec![1], ..SearchScope::of(3) };
     must_hold("a mistaken report and a crash", &scope);
 }

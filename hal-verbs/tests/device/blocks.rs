@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 fn shape() -> GroupShape {
     let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
-    GroupShape { blocks: true, limits, ..Shape::default() }
+    GroupShape { blocks: true, limits, ..GroupShape::default() }
 }
 
 fn way(peer: Rank) -> Way {

@@ -11,7 +11,7 @@ use super::{A, B, content, drain, guard, pair, seen, settle, store, wait_for};
 /// Posts a list repeatedly. Returns the counters of these posts, excluding the request for the last
 /// completions.
 fn run(lists: u64, list: &[tramontane_core::fabric::Write], limits: Limits) -> Counters {
-    let shape = GroupShape { limits, ..Shape::default() };
+    let shape = GroupShape { limits, ..GroupShape::default() };
     let (mut a, mut b) = pair(&shape);
     for _ in 0..lists {
         wait_for("room", Duration::from_secs(20), || match a.fabric.post(VIEW, B, list, None) {
@@ -95,7 +95,7 @@ fn full_queue_refuses_posts_and_later_reports_room() {
 #[test]
 fn waiting_for_full_queue_uses_no_processor_time() {
     let limits = Limits { loss_time: Duration::from_secs(1), ..Limits::default() };
-    let (mut a, mut b) = pair(&GroupShape { limits, ..Shape::default() });
+    let (mut a, mut b) = pair(&GroupShape { limits, ..GroupShape::default() });
     // From now on, nothing is acknowledged, and no room becomes free.
     b.fabric.cut(VIEW, A);
     while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {}

@@ -34,7 +34,7 @@ fn silent_peer_is_detected_within_loss_time() {
     let loss_time = Duration::from_millis(400);
     let times = LossTimes::at_least(loss_time, DeviceKind::SoftRoce, None);
     let limits = Limits { loss_time, ..Limits::default() };
-    let (mut a, mut b) = pair(&GroupShape { limits, ..Shape::default() });
+    let (mut a, mut b) = pair(&GroupShape { limits, ..GroupShape::default() });
     // B's queue pair is reset: it answers nothing, but its process continues.
     a.fabric.cut(VIEW, B);
     b.fabric.post(VIEW, A, &[guard(64, 8)], None).expect("it is not known yet");
@@ -271,7 +271,7 @@ fn killed_peer_is_reported_lost_immediately() {
 fn views_retire_quickly_at_both_ends() {
     const LOSS_TIME: Duration = Duration::from_secs(8);
     let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
-    let (mut a, mut b) = pair(&GroupShape { limits, ..Shape::default() });
+    let (mut a, mut b) = pair(&GroupShape { limits, ..GroupShape::default() });
     for member in [&mut a, &mut b] {
         let to = if member.rows.own() == A { B } else { A };
         member.fabric.post(VIEW, to, &[content(0, 8192), guard(64, 8)], None).expect("room");
@@ -336,7 +336,7 @@ fn killed_host_is_detected_within_five_seconds() {
 #[ignore = "takes the network away"]
 fn loss_of_network_is_reported_for_all_peers() {
     let limits = Limits { loss_time: Duration::from_millis(400), ..Limits::default() };
-    let mut all = members(&GroupShape { limits, ..Shape::default() });
+    let mut all = members(&GroupShape { limits, ..GroupShape::default() });
     let status =
         Command::new("ip").args(["link", "set", "dummy0", "down"]).status().expect("the ip tool");
     assert!(status.success());

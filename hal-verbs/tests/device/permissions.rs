@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 fn shape() -> GroupShape {
     let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
-    GroupShape { regions: vec![(LOG, BYTES), (OTHER, BYTES)], limits, ..Shape::default() }
+    GroupShape { regions: vec![(LOG, BYTES), (OTHER, BYTES)], limits, ..GroupShape::default() }
 }
 
 fn write(region: Region, offset: usize, length: usize) -> Write {

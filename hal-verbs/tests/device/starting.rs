@@ -18,7 +18,7 @@ fn error(shape: &GroupShape) -> JoinError {
 
 #[test]
 fn startup_error_names_missing_device_or_address() {
-    let ask = |wanted| error(&GroupShape { wanted, ..Shape::default() });
+    let ask = |wanted| error(&GroupShape { wanted, ..GroupShape::default() });
     let unknown = ask(Wanted { device: Some("mlx5_7".into()), ..device::wanted() });
     // A fake device is never listed, so without a real one there may be no device and no library at
     // all.
@@ -48,7 +48,7 @@ fn unreachable_path_is_reported_before_first_message() {
         wanted: at(1),
         last_wanted: Some(at(0)),
         limits,
-        ..Shape::default()
+        ..GroupShape::default()
     };
     let errors: Vec<JoinError> = try_join_all(&shape)
         .into_iter()
@@ -72,7 +72,7 @@ fn unopenable_device_error_names_remedy() {
 fn regions_require_distinct_numbers() {
     let memory = |id| (Region(id), 4096);
     for regions in [vec![memory(0)], vec![memory(3), memory(3)]] {
-        let error = error(&GroupShape { regions, ..Shape::default() });
+        let error = error(&GroupShape { regions, ..GroupShape::default() });
         assert!(matches!(error, JoinError::BadOptions(_)));
     }
 }
@@ -83,7 +83,7 @@ fn regions_require_distinct_numbers() {
 #[test]
 #[ignore = "needs a process that may lock little"]
 fn unlockable_memory_error_names_remedy() {
-    let error = error(&GroupShape { row_bytes: 16 << 20, ..Shape::default() });
+    let error = error(&GroupShape { row_bytes: 16 << 20, ..GroupShape::default() });
     let JoinError::LockedMemory { needed, limit: Some(_), .. } = &error else { panic!("{error}") };
     assert!(*needed >= Some(16 << 20), "the row, and what lies behind it: {error}");
     assert!(error.to_string().contains("ulimit -l"));

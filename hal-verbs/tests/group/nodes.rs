@@ -75,7 +75,7 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [NodeSeat
     }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
     let sizes = ranks.iter().map(|rank| layout.row_bytes(*rank)).collect();
-    let shape = GroupShape { members, row_sizes: Some(sizes), limits, ..Shape::default() };
+    let shape = GroupShape { members, row_sizes: Some(sizes), limits, ..GroupShape::default() };
     let mut joined = join_all(&shape);
     let memory: Vec<Rows> = joined.iter().map(|joined| joined.fabric.rows().clone()).collect();
     let tables: Vec<&[Row<'_>]> = memory.iter().map(|rows| rows.rows()).collect();

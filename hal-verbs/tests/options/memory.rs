@@ -26,7 +26,7 @@ fn queue_sizes_match_the_requirements() {
         ..Profile::strict()
     };
     let profiles = [profile.clone(), profile];
-    let mut two = Two::new(&PairShape { profiles, blocks: true, ..Shape::default() });
+    let mut two = Two::new(&PairShape { profiles, blocks: true, ..PairShape::default() });
     two.admit();
     let told = two.network.connections(&two.devices[0]);
     assert_eq!(told.len(), 2);
@@ -74,7 +74,7 @@ fn writes_arrive_with_any_granted_inline_size() {
             };
             let profile = Profile { inline, limits, ..Profile::strict() };
             let profiles = [profile.clone(), profile];
-            let mut two = Two::new(&PairShape { profiles, ..Shape::default() });
+            let mut two = Two::new(&PairShape { profiles, ..PairShape::default() });
             two.admit();
             two.run_for(SECOND_NS);
             assert_eq!(two.ready(), [true, true], "{inline:?} of {most}");

@@ -32,7 +32,7 @@ fn smaller_packets_reach_the_same_peer() {
     let wanted = Wanted { mtu_bytes: Some(1024), ..Wanted::default() };
     // One of the two is enough, because both use the smaller size.
     for wanted in [[wanted.clone(), Wanted::default()], [Wanted::default(), wanted]] {
-        let mut two = Two::new(&PairShape { wanted, ..Shape::default() });
+        let mut two = Two::new(&PairShape { wanted, ..PairShape::default() });
         two.link(BLACK_HOLE);
         two.admit();
         two.run_for(SECOND_NS);
@@ -52,7 +52,7 @@ fn unreachable_peers_error_omits_packet_size() {
 #[test]
 fn occasional_packet_loss_loses_no_peer() {
     for seed in 0..20 {
-        let mut two = Two::new(&PairShape { seed, ..Shape::default() });
+        let mut two = Two::new(&PairShape { seed, ..PairShape::default() });
         two.link(Link { loss_per_million: 250_000, ..Link::default() });
         two.admit();
         two.run_for(LONG_NS);
@@ -71,7 +71,7 @@ fn probes_leave_rows_untouched() {
             ..Profile::strict()
         };
         let profiles = [late.clone(), late];
-        let mut two = Two::new(&PairShape { seed, profiles, ..Shape::default() });
+        let mut two = Two::new(&PairShape { seed, profiles, ..PairShape::default() });
         for fabric in &two.fabrics {
             fabric.rows().row().apply(0, &[7; ROW_BYTES]).expect("in the row");
         }

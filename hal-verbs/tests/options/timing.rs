@@ -11,7 +11,7 @@ use super::{PairShape, SECOND_NS, Two};
 fn nics_use_seven_retries_and_soft_roce_fewer() {
     for (profile, is_adapter) in [(Profile::strict(), true), (Profile::soft_roce(), false)] {
         let profiles = [profile.clone(), profile];
-        let mut two = Two::new(&PairShape { profiles, ..Shape::default() });
+        let mut two = Two::new(&PairShape { profiles, ..PairShape::default() });
         two.admit();
         let told = two.network.connections(&two.devices[0]);
         assert!(!told.is_empty());
@@ -44,7 +44,7 @@ fn silent_peer_is_abandoned_within_reported_times() {
             let limits =
                 Limits { loss_time: Duration::from_millis(milliseconds), ..Limits::default() };
             let shape =
-                PairShape { profiles: [profile.clone(), profile], limits, ..Shape::default() };
+                PairShape { profiles: [profile.clone(), profile], limits, ..PairShape::default() };
             let mut two = Two::new(&shape);
             two.link(Link { is_cut: true, ..Link::default() });
             two.admit();
@@ -66,7 +66,7 @@ fn known_firmware_floor_shortens_longest_loss_time() {
     let longest = |timeout_exponent_floor| {
         let loss_time = Duration::from_millis(10);
         let limits = Limits { timeout_exponent_floor, loss_time, ..Limits::default() };
-        Two::new(&PairShape { limits, ..Shape::default() }).report.loss_times.longest()
+        Two::new(&PairShape { limits, ..PairShape::default() }).report.loss_times.longest()
     };
     assert!(longest(Some(12)) * 10 < longest(None), "{:?}", longest(Some(12)));
     assert_eq!(longest(Some(16)), longest(None));

@@ -226,7 +226,7 @@ impl Sending {
             running.stopped().map_or_else(|| BenchError::Setup(late()), BenchError::from)
         })?;
         let messages_per_s = total.saturating_sub(1) as f64 / elapsed.as_secs_f64();
-        Ok((SendFigures { messages_per_s, checksum, ..Sent::default() }, running))
+        Ok((SendFigures { messages_per_s, checksum, ..SendFigures::default() }, running))
     }
 
     fn send(&self, mut sender: Sender) -> Result<(), BenchError> {

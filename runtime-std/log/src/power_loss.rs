@@ -191,7 +191,7 @@ impl PowerLossFolder {
     /// Creates an empty folder.
     #[must_use]
     pub fn new(faults: Faults) -> Self {
-        Self::of(VolatileDisk { faults, ..Disk::default() })
+        Self::of(VolatileDisk { faults, ..VolatileDisk::default() })
     }
 
     fn of(disk: VolatileDisk) -> Self {
@@ -222,7 +222,7 @@ impl PowerLossFolder {
             durable_names: names.clone(),
             names,
             faults,
-            ..Disk::default()
+            ..VolatileDisk::default()
         })
     }
 
@@ -237,7 +237,7 @@ impl PowerLossFolder {
             durable_names: disk.durable_names.clone(),
             steps: disk.steps.clone(),
             faults,
-            ..Disk::default()
+            ..VolatileDisk::default()
         })
     }
 

@@ -17,13 +17,13 @@ use super::regions::RegionMemory;
 use super::stream_end::StreamEnd;
 
 /// The connection's end if a peer's write is outside its row.
-const OUTSIDE_ROW: End = StreamEnd::Malformed("a write outside its row");
+const OUTSIDE_ROW: StreamEnd = StreamEnd::Malformed("a write outside its row");
 
 /// The connection's end if a peer's write is outside its region.
-const OUTSIDE_REGION: End = StreamEnd::Malformed("a write outside its region");
+const OUTSIDE_REGION: StreamEnd = StreamEnd::Malformed("a write outside its region");
 
 /// The connection's end if a peer's block is outside its receive.
-const OUTSIDE_RECEIVE: End = StreamEnd::Malformed("a block outside its receive");
+const OUTSIDE_RECEIVE: StreamEnd = StreamEnd::Malformed("a block outside its receive");
 
 /// The destination of bytes.
 #[derive(Debug)]

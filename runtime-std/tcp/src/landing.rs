@@ -25,13 +25,13 @@ use super::stream_end::StreamEnd;
 const AHEAD_MAX: usize = 512;
 
 /// The connection's end if one end opens a view anew after the view was used.
-const ANEW: End = StreamEnd::Malformed("a view reopened after use");
+const ANEW: StreamEnd = StreamEnd::Malformed("a view reopened after use");
 
 /// The connection's end if its peer writes out of range.
-const OUTSIDE: End = StreamEnd::Malformed("a write outside its row");
+const OUTSIDE: StreamEnd = StreamEnd::Malformed("a write outside its row");
 
 /// The connection's end if its peer answers without a question.
-const NOT_ENDED: End = StreamEnd::Malformed("an answer about a view that has not ended here");
+const NOT_ENDED: StreamEnd = StreamEnd::Malformed("an answer about a view that has not ended here");
 
 /// The peer's announcement of its memory for a view.
 #[derive(Clone, Copy, Debug)]

@@ -233,7 +233,7 @@ fn unrelated_frames_and_noise_are_ignored() {
 #[test]
 fn failing_port_stops_the_partition() {
     let (mut a, mut ports) =
-        (life(WhichPartition::A, 1), ScriptedPorts { fails: true, ..Told::default() });
+        (life(WhichPartition::A, 1), ScriptedPorts { fails: true, ..ScriptedPorts::default() });
     assert_eq!(a.step(Time(0), &mut ports), Phase::Stopped(Why::Port));
     assert_eq!(ports.reports, [HealthReport::Stopped(Why::Port)]);
     assert_eq!(a.step(Time(1), &mut ports), Phase::Stopped(Why::Port));

@@ -262,7 +262,7 @@ impl Nodes<'_> {
         let mut image = group::GroupRow {
             received: cell(control + ControlCell::Received.offset()),
             delivered: cell(control + ControlCell::Delivered.offset()),
-            ..group::Row::default()
+            ..group::GroupRow::default()
         };
         if let Some(ring) = self.layout.ring(of, ALL) {
             for (slot, image) in image.slots.iter_mut().take(ring.slots as usize).enumerate() {

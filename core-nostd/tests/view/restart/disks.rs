@@ -119,7 +119,7 @@ fn options_of(arena: &Arena, rank: usize, fault: OmittedSync) -> PossibleDisks {
     // The log is on disk up to the trims; later deliveries may be on disk too.
     let least = if fault == OmittedSync::LogNotSynced { 0 } else { kept.len() };
     let all = if kept.len() > delivered.len() { &kept } else { &delivered };
-    let mut options: Options = (least..=all.len())
+    let mut options: PossibleDisks = (least..=all.len())
         .map(|end| (store(&all[..end], &around.kept), end.min(delivered.len())))
         .collect();
     if let Some(keeping) = &around.keeping {

@@ -32,13 +32,13 @@ fn must_hold(name: &str, scope: &SearchScope, deaths: u32) -> RestartCounts {
 }
 
 fn one_crash() -> SearchScope {
-    SearchScope { crashes: 1, ..Scope::of(3) }
+    SearchScope { crashes: 1, ..SearchScope::of(3) }
 }
 
 /// Returns a scope of two members, one of which leaves; each requests a node's join.
 fn joins() -> SearchScope {
     let wishes = vec![(0, Some(NodeId(20))), (1, Some(NodeId(21))), (1, None)];
-    SearchScope { wishes, senders: vec![0], ..Scope::of(2) }
+    SearchScope { wishes, senders: vec![0], ..SearchScope::of(2) }
 }
 
 #[test]

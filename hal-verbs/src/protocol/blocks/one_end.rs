@@ -7,7 +7,7 @@ use super::exchange::WRITES_MAX;
 use super::message::{ChannelMessage, OfferedAddress};
 use super::{Block, CHANNELS, Envelope, EventQueue, Exchange, RECEIVES_MAX, Receive};
 
-const PLACE: Place = OfferedAddress { address: 64, key: 7, length: 100 };
+const PLACE: OfferedAddress = OfferedAddress { address: 64, key: 7, length: 100 };
 
 fn receive() -> Receive<()> {
     Receive { _memory: (), address: 64, key: 7, length: 100, token: Token(1) }

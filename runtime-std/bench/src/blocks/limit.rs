@@ -149,7 +149,7 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<CopyFigures, BenchE
         row.cell(CACHE_LINE)?.publish(now_ns());
         row.cell(0)?.publish(message + 1);
     }
-    Ok(CopyFigures { latency_ns, ..Copied::default() })
+    Ok(CopyFigures { latency_ns, ..CopyFigures::default() })
 }
 
 /// A process that receives the sender's messages.
@@ -196,7 +196,7 @@ impl<'r> Receiver<'r> {
             }
             row.cell(0)?.publish(message + 2);
         }
-        Ok(CopyFigures { checksum, copying_ns, ..Copied::default() })
+        Ok(CopyFigures { checksum, copying_ns, ..CopyFigures::default() })
     }
 }
 

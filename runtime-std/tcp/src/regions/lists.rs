@@ -49,7 +49,7 @@ impl Unconfirmed {
         lists: u64,
         mut completed: impl FnMut(Token),
     ) -> Result<(), StreamEnd> {
-        const UNKNOWN: End = StreamEnd::Malformed("a list confirmed that was not sent");
+        const UNKNOWN: StreamEnd = StreamEnd::Malformed("a list confirmed that was not sent");
         let more = lists.checked_sub(self.confirmed).ok_or(UNKNOWN)?;
         let count = usize::try_from(more).map_err(|_| UNKNOWN)?;
         if count > self.lists.len() {

@@ -19,10 +19,10 @@ use crate::notice::Notice;
 use crate::stream_end::StreamEnd;
 
 /// The connection's end if its peer writes or reads out of range.
-const OUTSIDE: End = StreamEnd::Malformed("a range outside its region");
+const OUTSIDE: StreamEnd = StreamEnd::Malformed("a range outside its region");
 
 /// The connection's end if a peer's list is for an unknown region.
-const NO_REGION: End = StreamEnd::Malformed("a region that does not exist");
+const NO_REGION: StreamEnd = StreamEnd::Malformed("a region that does not exist");
 
 /// The regions of this member and of one peer.
 #[derive(Debug, Default)]

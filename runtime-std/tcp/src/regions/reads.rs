@@ -51,7 +51,7 @@ impl PostedReads {
         region: Region,
         (length, left): (usize, u64),
     ) -> Result<Option<(RegionMemory, usize)>, StreamEnd> {
-        const UNASKED: End = StreamEnd::Malformed("an answer without a read");
+        const UNASKED: StreamEnd = StreamEnd::Malformed("an answer without a read");
         let read = self.0.front_mut().ok_or(UNASKED)?;
         let is_it = (read.view, read.region) == (view, region)
             && u64::try_from(read.left) == Ok(left)

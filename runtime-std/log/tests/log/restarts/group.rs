@@ -37,7 +37,7 @@ impl LoggedGroup {
     /// Creates a group of `count` members, in its first view.
     pub fn new(count: u32, seed: u64) -> Self {
         let mut members: Vec<LoggedMember> = (0..count).map(|_| LoggedMember::new()).collect();
-        let view: View = (1, (0..count).collect());
+        let view: ViewMembers = (1, (0..count).collect());
         for member in &mut members {
             member.open().expect("power is on");
             values::keep(member.log(), Some(&view), None).expect("power is on");

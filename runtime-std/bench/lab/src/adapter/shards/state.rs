@@ -100,7 +100,7 @@ impl ShardApplication for DeliveryReporter {
     }
 
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
-        let state: State = serde_json::from_reader(state)?;
+        let state: ReplicatedState = serde_json::from_reader(state)?;
         let before = std::mem::replace(&mut self.state, state).delivered;
         if !self.state.delivered.starts_with(&before) {
             return Err(io::Error::other("it does not begin with what was delivered here"));
