@@ -83,7 +83,8 @@ fn post(fabric: &mut Verbs, to: Rank, token: Option<Token>, completed: &mut u64)
 #[test]
 fn nothing_is_allocated_per_message() {
     for limits in [Limits::default(), Limits { inline_bytes_max: Some(0), ..Limits::default() }] {
-        let mut joined = group::join_all(&GroupShape { members: 3, limits, ..GroupShape::default() });
+        let mut joined =
+            group::join_all(&GroupShape { members: 3, limits, ..GroupShape::default() });
         let [a, b, c] = &mut joined[..] else { panic!("three members") };
         let (a, others) = (&mut a.fabric, [&mut b.fabric, &mut c.fabric]);
         let mut completed = 0;
@@ -116,8 +117,12 @@ fn nothing_is_allocated_per_message() {
 fn nothing_is_allocated_per_block() {
     const BYTES: usize = 5000;
     for limits in [Limits::default(), Limits { inline_bytes_max: Some(0), ..Limits::default() }] {
-        let mut joined =
-            group::join_all(&GroupShape { members: 2, limits, blocks: true, ..GroupShape::default() });
+        let mut joined = group::join_all(&GroupShape {
+            members: 2,
+            limits,
+            blocks: true,
+            ..GroupShape::default()
+        });
         let [a, b] = &mut joined[..] else { panic!("two members") };
         let mut fabrics = [&mut a.fabric, &mut b.fabric];
         let memories = fabrics

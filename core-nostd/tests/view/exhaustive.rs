@@ -309,8 +309,10 @@ fn members_agree_after_one_leave_and_one_crash() {
 
 #[test]
 fn members_agree_despite_unfounded_loss_reports() {
-    let mistaken =
-        must_hold("a mistaken report", &SearchScope { mistakes: vec![(1, 0)], ..SearchScope::of(3) });
+    let mistaken = must_hold(
+        "a mistaken report",
+        &SearchScope { mistakes: vec![(1, 0)], ..SearchScope::of(3) },
+    );
     let link = must_hold(
         "a link that fails",
         &SearchScope { mistakes: vec![(0, 1), (1, 0)], ..SearchScope::of(3) },
