@@ -16,11 +16,11 @@ use crate::ffi;
 /// clone refers to the same queue.
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionQueue {
-    inner: AnyCompletionQueue,
+    inner: Inner,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum AnyCompletionQueue {
+pub(super) enum Inner {
     Library(Arc<ffi::CompletionQueue>),
     #[cfg(feature = "fake")]
     Fake(fake::CompletionQueue),
@@ -36,18 +36,18 @@ impl CompletionQueue {
     /// device, counted from zero.
     pub(crate) fn on_vector(context: &Context, entries: u32, vector: u32) -> io::Result<Self> {
         let inner = match context.inner() {
-            context::AnyContext::Library(context) => AnyCompletionQueue::Library(Arc::new(
-                ffi::CompletionQueue::new(context, entries, vector)?,
-            )),
+            context::AnyContext::Library(context) => {
+                Inner::Library(Arc::new(ffi::CompletionQueue::new(context, entries, vector)?))
+            }
             #[cfg(feature = "fake")]
-            context::AnyContext::Fake(context) => AnyCompletionQueue::Fake(
-                fake::CompletionQueue::on_vector(context, entries, vector)?,
-            ),
+            context::AnyContext::Fake(context) => {
+                Inner::Fake(fake::CompletionQueue::on_vector(context, entries, vector)?)
+            }
         };
         Ok(Self { inner })
     }
 
-    pub(super) const fn inner(&self) -> &AnyCompletionQueue {
+    pub(super) const fn inner(&self) -> &Inner {
         &self.inner
     }
 
@@ -74,7 +74,7 @@ impl CompletionQueue {
     /// This is for callers that have nothing else to do.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         #[cfg(feature = "fake")]
-        if let AnyCompletionQueue::Fake(queue) = &self.inner
+        if let Inner::Fake(queue) = &self.inner
             && let Some(is_moved) = queue.move_time()
         {
             return is_moved;

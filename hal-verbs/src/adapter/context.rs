@@ -32,29 +32,29 @@ pub(crate) fn is_fake(name: &str) -> bool {
 pub(crate) fn open(name: &str) -> io::Result<Context> {
     #[cfg(feature = "fake")]
     if let Some(context) = fake::open(name)? {
-        return Ok(Context { inner: AnyContext::Fake(context) });
+        return Ok(Context { inner: Inner::Fake(context) });
     }
     let list = ffi::DeviceList::new()?;
     let index = (0..list.count()).find(|index| list.name(*index).as_deref() == Some(name));
     let context = list.open(index.ok_or(io::ErrorKind::NotFound)?)?;
-    Ok(Context { inner: AnyContext::Library(Arc::new(context)) })
+    Ok(Context { inner: Inner::Library(Arc::new(context)) })
 }
 
 /// An opened device. A clone refers to the same device.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
-    inner: AnyContext,
+    inner: Inner,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum AnyContext {
+pub(super) enum Inner {
     Library(Arc<ffi::Context>),
     #[cfg(feature = "fake")]
     Fake(fake::Context),
 }
 
 impl Context {
-    pub(super) const fn inner(&self) -> &AnyContext {
+    pub(super) const fn inner(&self) -> &Inner {
         &self.inner
     }
 
@@ -87,18 +87,18 @@ impl Context {
     pub(crate) fn gid_kind(&self, device: &str, port: u8, index: u8, is_ethernet: bool) -> GidKind {
         let _ = device;
         match &self.inner {
-            AnyContext::Library(_) => ffi::gid_kind(device, port, index, is_ethernet),
+            Inner::Library(_) => ffi::gid_kind(device, port, index, is_ethernet),
             #[cfg(feature = "fake")]
-            AnyContext::Fake(context) => context.gid_kind(port, index, is_ethernet),
+            Inner::Fake(context) => context.gid_kind(port, index, is_ethernet),
         }
     }
 
     /// Returns the network interfaces on a port. `device` is the device's name.
     pub(crate) fn interfaces(&self, device: &str, port: u8, gids: &[Gid]) -> Vec<Interface> {
         match &self.inner {
-            AnyContext::Library(_) => on_port(device, port, gids),
+            Inner::Library(_) => on_port(device, port, gids),
             #[cfg(feature = "fake")]
-            AnyContext::Fake(context) => context.interfaces(port, gids),
+            Inner::Fake(context) => context.interfaces(port, gids),
         }
     }
 
@@ -106,8 +106,8 @@ impl Context {
     #[cfg(feature = "fake")]
     pub(crate) fn virtual_time(&self) -> Option<fake::WorkTime> {
         match &self.inner {
-            AnyContext::Library(_) => None,
-            AnyContext::Fake(context) => context.work_time(),
+            Inner::Library(_) => None,
+            Inner::Fake(context) => context.work_time(),
         }
     }
 

@@ -14,11 +14,11 @@ use crate::ffi;
 /// A reliable connection to one peer.
 #[derive(Debug)]
 pub(crate) struct QueuePair {
-    inner: AnyQueuePair,
+    inner: Inner,
 }
 
 #[derive(Debug)]
-enum AnyQueuePair {
+enum Inner {
     Library(ffi::QueuePair),
     #[cfg(feature = "fake")]
     Fake(fake::QueuePair),
@@ -35,12 +35,12 @@ impl QueuePair {
             (
                 memory::AnyProtectionDomain::Library(domain),
                 completion::AnyCompletionQueue::Library(completions),
-            ) => AnyQueuePair::Library(ffi::QueuePair::new(domain, completions, limits)?),
+            ) => Inner::Library(ffi::QueuePair::new(domain, completions, limits)?),
             #[cfg(feature = "fake")]
             (
                 memory::AnyProtectionDomain::Fake(domain),
                 completion::AnyCompletionQueue::Fake(completions),
-            ) => AnyQueuePair::Fake(fake::QueuePair::new(domain, completions, limits)?),
+            ) => Inner::Fake(fake::QueuePair::new(domain, completions, limits)?),
             #[cfg(feature = "fake")]
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
@@ -128,9 +128,9 @@ impl QueuePair {
     #[inline]
     pub(crate) fn post(&mut self, list: SendList<'_>) -> io::Result<()> {
         match (&mut self.inner, list.into_inner()) {
-            (AnyQueuePair::Library(pair), send_list::ListInner::Library(list)) => pair.post(list),
+            (Inner::Library(pair), send_list::ListInner::Library(list)) => pair.post(list),
             #[cfg(feature = "fake")]
-            (AnyQueuePair::Fake(pair), send_list::ListInner::Fake(list)) => pair.post(list),
+            (Inner::Fake(pair), send_list::ListInner::Fake(list)) => pair.post(list),
             #[cfg(feature = "fake")]
             _ => Err(io::ErrorKind::InvalidInput.into()),
         }
