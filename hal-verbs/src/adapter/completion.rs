@@ -36,11 +36,11 @@ impl CompletionQueue {
     /// device, counted from zero.
     pub(crate) fn on_vector(context: &Context, entries: u32, vector: u32) -> io::Result<Self> {
         let inner = match context.inner() {
-            context::AnyContext::Library(context) => {
+            context::Inner::Library(context) => {
                 Inner::Library(Arc::new(ffi::CompletionQueue::new(context, entries, vector)?))
             }
             #[cfg(feature = "fake")]
-            context::AnyContext::Fake(context) => {
+            context::Inner::Fake(context) => {
                 Inner::Fake(fake::CompletionQueue::on_vector(context, entries, vector)?)
             }
         };

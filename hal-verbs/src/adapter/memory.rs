@@ -30,11 +30,11 @@ impl ProtectionDomain {
     /// Allocates a protection domain.
     pub(crate) fn new(context: &Context) -> io::Result<Self> {
         let inner = match context.inner() {
-            context::AnyContext::Library(context) => {
+            context::Inner::Library(context) => {
                 AnyProtectionDomain::Library(Arc::new(ffi::ProtectionDomain::new(context)?))
             }
             #[cfg(feature = "fake")]
-            context::AnyContext::Fake(context) => {
+            context::Inner::Fake(context) => {
                 AnyProtectionDomain::Fake(fake::ProtectionDomain::new(context)?)
             }
         };

@@ -34,13 +34,12 @@ impl QueuePair {
         let inner = match (domain.inner(), completions.inner()) {
             (
                 memory::AnyProtectionDomain::Library(domain),
-                completion::AnyCompletionQueue::Library(completions),
+                completion::Inner::Library(completions),
             ) => Inner::Library(ffi::QueuePair::new(domain, completions, limits)?),
             #[cfg(feature = "fake")]
-            (
-                memory::AnyProtectionDomain::Fake(domain),
-                completion::AnyCompletionQueue::Fake(completions),
-            ) => Inner::Fake(fake::QueuePair::new(domain, completions, limits)?),
+            (memory::AnyProtectionDomain::Fake(domain), completion::Inner::Fake(completions)) => {
+                Inner::Fake(fake::QueuePair::new(domain, completions, limits)?)
+            }
             #[cfg(feature = "fake")]
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };

@@ -20,9 +20,9 @@ impl SendBuffers {
     /// Creates buffers for the queue pairs of a context.
     pub(crate) fn new(context: &Context) -> Self {
         let inner = match context.inner() {
-            context::AnyContext::Library(_) => BuffersInner::Library(ffi::SendBuffers::new()),
+            context::Inner::Library(_) => BuffersInner::Library(ffi::SendBuffers::new()),
             #[cfg(feature = "fake")]
-            context::AnyContext::Fake(_) => BuffersInner::Fake(fake::SendBuffers::new()),
+            context::Inner::Fake(_) => BuffersInner::Fake(fake::SendBuffers::new()),
         };
         Self { inner }
     }
