@@ -40,9 +40,9 @@ pub struct Init {
     pub protocol: u32,
     pub node: String,
     pub inc: u32,
-    pub nodes: Vec<Node>,
-    pub groups: Vec<Group>,
-    pub limits: Limits,
+    pub nodes: Vec<RunNode>,
+    pub groups: Vec<RunGroup>,
+    pub limits: RunLimits,
     /// Whether the groups already run.
     #[serde(default)]
     pub join: bool,
@@ -52,14 +52,14 @@ pub struct Init {
 
 /// A node of the run.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Node {
+pub struct RunNode {
     pub node: String,
     pub address: String,
 }
 
 /// A group of the run.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Group {
+pub struct RunGroup {
     pub group: String,
     pub members: Vec<String>,
     pub senders: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Group {
 
 /// The limits that the driver observes.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Limits {
+pub struct RunLimits {
     pub deadline_ms: u64,
 }
 

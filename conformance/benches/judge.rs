@@ -8,12 +8,12 @@ mod good_history;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use good_history::shards::{self, Shards};
-use good_history::{Shape, write};
+use good_history::{HistoryShape, write};
 use tramontane_conformance::check::{Outcome, judge};
 
 const EVENTS: u64 = 100_000;
 
-const CALM: Shape = Shape {
+const CALM: HistoryShape = HistoryShape {
     events: EVENTS,
     nodes: 8,
     groups: 1,
@@ -36,13 +36,13 @@ const SHARDS: Shards = Shards {
 fn histories(criterion: &mut Criterion) {
     let shapes = [
         ("8 nodes", CALM),
-        ("64 nodes", Shape { nodes: 64, ..CALM }),
-        ("8 nodes with views", Shape { views: true, ..CALM }),
-        ("8 nodes, one after the other", Shape { grouped_by_node: true, ..CALM }),
-        ("8 nodes, one of them killed", Shape { kill: true, ..CALM }),
+        ("64 nodes", HistoryShape { nodes: 64, ..CALM }),
+        ("8 nodes with views", HistoryShape { views: true, ..CALM }),
+        ("8 nodes, one after the other", HistoryShape { grouped_by_node: true, ..CALM }),
+        ("8 nodes, one of them killed", HistoryShape { kill: true, ..CALM }),
         (
             "8 nodes, one of them restarted",
-            Shape { kill: true, restart: true, durable: true, ..CALM },
+            HistoryShape { kill: true, restart: true, durable: true, ..CALM },
         ),
     ];
     let written = shapes.into_iter().map(|(name, shape)| {

@@ -40,7 +40,7 @@ const STARVED: &str = "passed while the machine granted the run only";
 
 /// Plays planted defects, and makes the table of the checks that detect them
 #[derive(Parser)]
-struct Arguments {
+struct DefectsArguments {
     /// The defects to play; all those without shards if none is named
     defects: Vec<String>,
     /// The folder of the programs
@@ -85,14 +85,14 @@ struct Shown {
 }
 
 /// One run: a defect, the number of nodes, the seed.
-type Job<'d> = (&'d Defect, usize, u64);
+type DefectRun<'d> = (&'d Defect, usize, u64);
 
 fn main() {
-    let arguments = Arguments::parse();
+    let arguments = DefectsArguments::parse();
     std::fs::create_dir_all(&arguments.results).expect("a folder for what is seen");
     let all = defects(&arguments.programs);
     let wanted: BTreeSet<&String> = arguments.defects.iter().collect();
-    let jobs: Vec<Job<'_>> = all
+    let jobs: Vec<DefectRun<'_>> = all
         .iter()
         .filter(|defect| wanted.is_empty() || wanted.contains(&defect.name))
         .flat_map(|defect| arguments.nodes.iter().map(move |nodes| (defect, *nodes)))
@@ -146,11 +146,11 @@ fn defects(programs: &Path) -> Vec<Defect> {
 }
 
 /// Returns the file for the result of a run.
-fn place(results: &Path, (defect, nodes, seed): &Job<'_>) -> PathBuf {
+fn place(results: &Path, (defect, nodes, seed): &DefectRun<'_>) -> PathBuf {
     results.join(format!("{}-{nodes}-{seed}.json", defect.name))
 }
 
-fn kept(results: &Path, job: &Job<'_>) -> Option<Shown> {
+fn kept(results: &Path, job: &DefectRun<'_>) -> Option<Shown> {
     let text = std::fs::read(place(results, job)).ok()?;
     serde_json::from_slice(&text).ok()
 }
@@ -158,7 +158,7 @@ fn kept(results: &Path, job: &Job<'_>) -> Option<Shown> {
 /// Runs all scenarios. If the defect only shows at a node that is killed or leaves, all nodes have
 /// it, because which node that is differs between scenarios. If the defect would disappear when all
 /// nodes have it, only one node has it.
-fn run(programs: &Path, job: &Job<'_>) -> Shown {
+fn run(programs: &Path, job: &DefectRun<'_>) -> Shown {
     let (defect, nodes, seed) = job;
     let folder = tempfile::tempdir().expect("a folder");
     let mutant = match (defect.name.as_str(), defect.at.as_str()) {
@@ -202,7 +202,7 @@ fn suite(programs: &Path, output: &Path, (nodes, seed): (usize, u64), mutant: &s
 /// Returns the node with the defect: a member of the group or a node that lives to the end, in the
 /// scenario meant for the defect. The seed decides which node that is. Returns `None` if that
 /// scenario needs more nodes.
-fn meant_node(programs: &Path, (defect, nodes, seed): &Job<'_>) -> Option<String> {
+fn meant_node(programs: &Path, (defect, nodes, seed): &DefectRun<'_>) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = suite(programs, folder.path(), (*nodes, *seed), "");
     command.args(["--scenario", &defect.scenario]).status().expect("the suite is built");

@@ -15,11 +15,11 @@ use clap::Parser;
 mod good_history;
 
 use good_history::shards::{self, Shards};
-use good_history::{Shape, write};
+use good_history::{HistoryShape, write};
 
 /// Writes a valid history
 #[derive(Parser)]
-struct Arguments {
+struct HistoryArguments {
     /// Approximate number of records
     #[arg(long, default_value_t = 1_000_000)]
     events: u64,
@@ -58,14 +58,14 @@ struct Arguments {
 const REPLICAS: u32 = 3;
 
 fn main() -> io::Result<()> {
-    let arguments = Arguments::parse();
+    let arguments = HistoryArguments::parse();
     match &arguments.output {
         Some(path) => make(&arguments, &mut BufWriter::new(File::create(path)?)),
         None => make(&arguments, &mut BufWriter::new(io::stdout().lock())),
     }
 }
 
-fn make(arguments: &Arguments, output: &mut impl Write) -> io::Result<()> {
+fn make(arguments: &HistoryArguments, output: &mut impl Write) -> io::Result<()> {
     if arguments.clients > 0 {
         let shards = Shards {
             deliveries: arguments.events,
@@ -78,7 +78,7 @@ fn make(arguments: &Arguments, output: &mut impl Write) -> io::Result<()> {
         shards::write(&shards, output)?;
         return output.flush();
     }
-    let shape = Shape {
+    let shape = HistoryShape {
         events: arguments.events,
         nodes: arguments.nodes.max(1),
         groups: arguments.groups.max(1),

@@ -59,9 +59,9 @@ fn exits(expression: &Expr) -> Exits {
 
 /// Line numbers of decisions in which a condition is reached from several others.
 #[derive(Default)]
-struct Found(Vec<usize>);
+struct DecisionLines(Vec<usize>);
 
-impl<'a> Visit<'a> for Found {
+impl<'a> Visit<'a> for DecisionLines {
     fn visit_expr_binary(&mut self, binary: &'a ExprBinary) {
         let left = exits(&binary.left);
         let ways = match binary.op {
@@ -93,7 +93,7 @@ impl<'a> Visit<'a> for Found {
 }
 
 fn found(source: &str) -> Vec<usize> {
-    let mut found = Found::default();
+    let mut found = DecisionLines::default();
     found.visit_file(&syn::parse_file(source).expect("Rust"));
     found.0
 }

@@ -92,14 +92,14 @@ enum Bug {
 }
 
 /// A copy of the core's hand-off, except for the bug.
-struct Copied {
+struct CopiedHandOff {
     bug: Bug,
     reserved: AtomicU64,
     limit: AtomicU64,
     ready: Vec<AtomicU64>,
 }
 
-impl Copied {
+impl CopiedHandOff {
     fn new(window: usize, bug: Bug) -> Self {
         let ready = (0..window).map(|_| AtomicU64::new(0)).collect();
         Self { bug, reserved: AtomicU64::new(0), limit: AtomicU64::new(0), ready }
@@ -115,7 +115,7 @@ impl Copied {
     }
 }
 
-impl HandsOff for Copied {
+impl HandsOff for CopiedHandOff {
     fn reserve(&self, most: u32) -> Option<(u64, u32)> {
         let mut position = self.reserved.load(Ordering::Relaxed);
         loop {
@@ -158,18 +158,18 @@ impl HandsOff for Copied {
 }
 
 /// The ring of one member, shared by two application threads and the step.
-struct Ring<H> {
+struct LoomRing<H> {
     handoff: H,
     slots: Vec<UnsafeCell<u64>>,
 }
 
 // SAFETY: the model checks accesses to the slots: loom itself reports any access that is not
 // ordered.
-unsafe impl<H: Sync> Sync for Ring<H> {}
+unsafe impl<H: Sync> Sync for LoomRing<H> {}
 // SAFETY: as above.
-unsafe impl<H: Send> Send for Ring<H> {}
+unsafe impl<H: Send> Send for LoomRing<H> {}
 
-impl<H: HandsOff> Ring<H> {
+impl<H: HandsOff> LoomRing<H> {
     fn new(handoff: H, window: usize) -> Arc<Self> {
         let ring = Self { handoff, slots: (0..window).map(|_| UnsafeCell::new(0)).collect() };
         ring.handoff.set_limit(ring.window());
@@ -227,7 +227,7 @@ impl<H: HandsOff> Ring<H> {
 
 /// The messages that two threads send, and how they send them.
 #[derive(Clone, Copy)]
-struct Load {
+struct ThreadLoad {
     window: usize,
     /// Number of messages of each thread.
     counts: [u64; 2],
@@ -238,13 +238,16 @@ struct Load {
 }
 
 /// Returns a load with one message per thread, in a ring of `window` slots.
-const fn one_each(window: usize) -> Load {
-    Load { window, counts: [1, 1], most: 1, preemptions: None }
+const fn one_each(window: usize) -> ThreadLoad {
+    ThreadLoad { window, counts: [1, 1], most: 1, preemptions: None }
 }
 
 /// Runs two sending threads and a step that takes all messages. Returns the number of
 /// interleavings.
-fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 'static) -> usize {
+fn explore<H: HandsOff>(
+    load: ThreadLoad,
+    make: impl Fn(usize) -> H + Send + Sync + 'static,
+) -> usize {
     let explored = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&explored);
     let mut model = loom::model::Builder::new();
@@ -253,7 +256,7 @@ fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 's
     model.max_branches = 10_000;
     model.check(move || {
         counter.fetch_add(1, StdOrdering::Relaxed);
-        let ring = Ring::new(make(load.window), load.window);
+        let ring = LoomRing::new(make(load.window), load.window);
         let spawn = |count: u64, name: u64, outcome: Outcome| {
             let ring = Arc::clone(&ring);
             thread::spawn(move || ring.send(name..name + count, load.most, outcome))
@@ -308,7 +311,7 @@ fn two_threads_send_through_one_shared_slot() {
 /// The ring wraps while both threads send. There are too many interleavings to explore them all.
 #[test]
 fn two_threads_send_beyond_the_rings_end() {
-    let load = Load { window: 2, counts: [2, 1], most: 1, preemptions: Some(3) };
+    let load = ThreadLoad { window: 2, counts: [2, 1], most: 1, preemptions: Some(3) };
     let explored = explore(load, Real::new);
     println!("two threads go round a ring: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
@@ -317,7 +320,7 @@ fn two_threads_send_beyond_the_rings_end() {
 /// One sender takes two slots at once if both are free, or otherwise one.
 #[test]
 fn one_thread_reserves_several_slots_at_once() {
-    let load = Load { window: 2, counts: [2, 1], most: 2, preemptions: Some(3) };
+    let load = ThreadLoad { window: 2, counts: [2, 1], most: 2, preemptions: Some(3) };
     let explored = explore(load, Real::new);
     println!("several slots at once: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
@@ -326,32 +329,32 @@ fn one_thread_reserves_several_slots_at_once() {
 /// The copy without a bug is correct, so the failures below come from the planted bugs.
 #[test]
 fn handoff_copy_without_a_bug_passes() {
-    let explored = explore(one_each(1), |window| Copied::new(window, Bug::None));
+    let explored = explore(one_each(1), |window| CopiedHandOff::new(window, Bug::None));
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn relaxed_ready_flag_is_detected() {
-    explore(one_each(2), |window| Copied::new(window, Bug::RelaxedFlag));
+    explore(one_each(2), |window| CopiedHandOff::new(window, Bug::RelaxedFlag));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn relaxed_limit_store_is_detected() {
-    explore(one_each(1), |window| Copied::new(window, Bug::RelaxedLimit));
+    explore(one_each(1), |window| CopiedHandOff::new(window, Bug::RelaxedLimit));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn limit_raised_too_early_is_detected() {
-    explore(one_each(1), |window| Copied::new(window, Bug::EarlyLimit));
+    explore(one_each(1), |window| CopiedHandOff::new(window, Bug::EarlyLimit));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn position_reserved_twice_is_detected() {
-    explore(one_each(2), |window| Copied::new(window, Bug::LoadThenStore));
+    explore(one_each(2), |window| CopiedHandOff::new(window, Bug::LoadThenStore));
 }
 
 /// A reservation races with the end of its view: either its position is below the count that the

@@ -1,5 +1,44 @@
 //! Tramontane's fabric over RDMA verbs: one reliable connection per peer, using Linux's libibverbs.
 //!
+//! Start with [`RdmaViews`], the fabric of one member over a [`Site`], which is an open device.
+//! Here two members use simulated devices (feature `fake`) and a simulated network as the side
+//! channel. The first writes a number into its row, and the second sees it in its copy:
+//!
+//! ```
+//! use tramontane_core::fabric::{Fabric as _, HostFabric as _};
+//! use tramontane_core::fabric::{Kind, ViewPlan, ViewRows as _, Write};
+//! use tramontane_core::ids::{NodeId, Rank, ViewId};
+//! use tramontane_fixtures::network::{Network as SideNetwork, SimFabric};
+//! use tramontane_fixtures::profile::Profile as SideProfile;
+//! use tramontane_verbs::fake::{Clock, Network, Profile};
+//! use tramontane_verbs::{Limits, RdmaViews, Site};
+//!
+//! let (view, members, digest) = (ViewId(1), [NodeId(1), NodeId(2)], 42);
+//! let network = Network::new(1, Clock::Real);
+//! let side = SideNetwork::new(SideProfile::default(), &members, 1).shared();
+//! let mut opened = Vec::new();
+//! for own in [Rank(0), Rank(1)] {
+//!     let device = network.add_device(Profile::soft_roce());
+//!     let site = Site::open(&device.wanted(), &Limits::default(), None)?;
+//!     let mut fabric = RdmaViews::new(site, SimFabric::start(&side, own.index()))?;
+//!     let rows = fabric.rows(&ViewPlan::with_sizes(view, own, &members, &[64; 2], digest))?;
+//!     fabric.open(view, &rows.memory())?;
+//!     opened.push((fabric, rows));
+//! }
+//! let [(first, of_first), (second, of_second)] = &mut opened[..] else { unreachable!() };
+//! while !first.ready(view, Rank(1)) || !second.ready(view, Rank(0)) {
+//!     side.borrow_mut().advance(100_000);
+//!     first.carry();
+//!     second.carry();
+//! }
+//! of_first.row().cell(0).expect("in the row").publish(7);
+//! first.post(view, Rank(1), &[Write::of_row(0, 8, Kind::Guard)], None)?;
+//! while of_second.rows()[0].cell(0).expect("in the row").load() != 7 {
+//!     second.carry();
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | module | subject | needs libibverbs |
 //! |---|---|---|
 //! | [`devices`] | devices as data, and the choice of port, address and packet size | to discover devices |

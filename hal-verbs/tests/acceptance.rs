@@ -5,7 +5,9 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use tramontane_verbs::Limits;
-use tramontane_verbs::check::{Check, CheckError, End, Finding, Options, TcpTalk, Verdict, run};
+use tramontane_verbs::check::{
+    Check, CheckError, End, Finding, FindingVerdict, Options, TcpTalk, run,
+};
 use tramontane_verbs::devices::{GidKind, Wanted};
 use tramontane_verbs::fake::{
     Clock, Fault, GidEntry, Link, Network, Placement, PortProfile, Profile, ResetMeans,
@@ -74,7 +76,7 @@ fn quick() -> Limits {
 }
 
 #[track_caller]
-fn assert_verdicts(findings: &[Finding], check: Check, verdict: Verdict) -> &str {
+fn assert_verdicts(findings: &[Finding], check: Check, verdict: FindingVerdict) -> &str {
     let found = || findings.iter().filter(|finding| finding.check == check);
     assert!(found().all(|finding| finding.verdict == verdict), "{check:?}: {findings:#?}");
     found().next().map_or("", |finding| &finding.text)
@@ -84,7 +86,7 @@ fn assert_verdicts(findings: &[Finding], check: Check, verdict: Verdict) -> &str
 fn conforming_nic_passes_every_check() {
     let findings = check(&Profile::strict(), &quick(), |_, _| {});
     for check in Check::ALL {
-        assert_verdicts(&findings, check, Verdict::Passed);
+        assert_verdicts(&findings, check, FindingVerdict::Passed);
     }
 }
 
@@ -100,10 +102,10 @@ fn reordered_writes_fail_if_order_is_promised() {
     let loss_time = Duration::from_millis(300);
     let limits = |promised| Limits { write_order: Some(promised), loss_time, ..Limits::default() };
     let findings = check_in(SLOW_ROUNDS, &profile, &limits(true), |_, _| {});
-    let text = assert_verdicts(&findings, Check::WriteOrder, Verdict::Failed);
+    let text = assert_verdicts(&findings, Check::WriteOrder, FindingVerdict::Failed);
     assert!(text.contains("overtook"), "{text}");
     let findings = check_in(SLOW_ROUNDS, &profile, &limits(false), |_, _| {});
-    assert_verdicts(&findings, Check::WriteOrder, Verdict::Note);
+    assert_verdicts(&findings, Check::WriteOrder, FindingVerdict::Note);
 }
 
 #[test]
@@ -114,10 +116,10 @@ fn reordered_bytes_are_only_noted_unless_promised() {
         ..Profile::strict()
     };
     let findings = check_in(SLOW_ROUNDS, &profile, &quick(), |_, _| {});
-    assert_verdicts(&findings, Check::ByteOrder, Verdict::Note);
+    assert_verdicts(&findings, Check::ByteOrder, FindingVerdict::Note);
     let promised = Limits { address_order: Some(true), ..quick() };
     let findings = check_in(SLOW_ROUNDS, &profile, &promised, |_, _| {});
-    assert_verdicts(&findings, Check::ByteOrder, Verdict::Failed);
+    assert_verdicts(&findings, Check::ByteOrder, FindingVerdict::Failed);
 }
 
 #[test]
@@ -129,9 +131,9 @@ fn early_completion_is_only_noted_unless_promised() {
     };
     let limits = |promised| Limits { completion_visible: Some(promised), ..quick() };
     let findings = check_in(SLOW_ROUNDS, &profile, &limits(false), |_, _| {});
-    assert_verdicts(&findings, Check::Visibility, Verdict::Note);
+    assert_verdicts(&findings, Check::Visibility, FindingVerdict::Note);
     let findings = check_in(SLOW_ROUNDS, &profile, &limits(true), |_, _| {});
-    assert_verdicts(&findings, Check::Visibility, Verdict::Failed);
+    assert_verdicts(&findings, Check::Visibility, FindingVerdict::Failed);
 }
 
 #[test]
@@ -142,11 +144,11 @@ fn ineffective_access_flags_and_resets_are_noted() {
         ..Profile::strict()
     };
     let findings = check(&profile, &quick(), |_, _| {});
-    let text = assert_verdicts(&findings, Check::AccessFlags, Verdict::Note);
+    let text = assert_verdicts(&findings, Check::AccessFlags, FindingVerdict::Note);
     assert!(text.contains("landed"), "{text}");
-    let text = assert_verdicts(&findings, Check::Reset, Verdict::Note);
+    let text = assert_verdicts(&findings, Check::Reset, FindingVerdict::Note);
     assert!(text.contains("landed"), "{text}");
-    assert_verdicts(&findings, Check::EndedKey, Verdict::Passed);
+    assert_verdicts(&findings, Check::EndedKey, FindingVerdict::Passed);
 }
 
 #[test]
@@ -157,11 +159,11 @@ fn path_dropping_full_packets_fails_the_check() {
             network.inject(Fault::Link { from: from.clone(), to: to.clone(), link });
         }
     });
-    assert_verdicts(&findings, Check::Reach, Verdict::Passed);
+    assert_verdicts(&findings, Check::Reach, FindingVerdict::Passed);
     let (size, others) = findings[2..].split_first().expect("more checks");
-    assert_eq!((size.check, size.verdict), (Check::PacketSize, Verdict::Failed), "{size}");
+    assert_eq!((size.check, size.verdict), (Check::PacketSize, FindingVerdict::Failed), "{size}");
     assert!(size.text.contains("MTU"), "{size}");
-    assert!(others.iter().all(|found| found.verdict == Verdict::Skipped), "{findings:#?}");
+    assert!(others.iter().all(|found| found.verdict == FindingVerdict::Skipped), "{findings:#?}");
 }
 
 #[test]
@@ -172,8 +174,8 @@ fn unreachable_network_skips_other_checks() {
         network.inject(Fault::Link { from: other.clone(), to: one.clone(), link });
     });
     let (reach, others) = findings.split_at(1);
-    assert_eq!(reach[0].verdict, Verdict::Failed, "{findings:#?}");
-    assert!(others.iter().all(|found| found.verdict == Verdict::Skipped), "{findings:#?}");
+    assert_eq!(reach[0].verdict, FindingVerdict::Failed, "{findings:#?}");
+    assert!(others.iter().all(|found| found.verdict == FindingVerdict::Skipped), "{findings:#?}");
 }
 
 #[test]
@@ -181,7 +183,7 @@ fn slow_firmware_timeout_is_noted() {
     let profile = Profile { timeout_exponent_min: 16, ..Profile::strict() };
     let limits = Limits { timeout_exponent_floor: Some(8), ..quick() };
     let findings = check(&profile, &limits, |_, _| {});
-    let text = assert_verdicts(&findings, Check::Loss, Verdict::Note);
+    let text = assert_verdicts(&findings, Check::Loss, FindingVerdict::Note);
     assert!(text.contains("firmware"), "{text}");
 }
 
@@ -189,7 +191,7 @@ fn slow_firmware_timeout_is_noted() {
 fn early_firmware_timeout_fails_the_check() {
     let profile = Profile { retries_max: 2, ..Profile::strict() };
     let findings = check(&profile, &quick(), |_, _| {});
-    let text = assert_verdicts(&findings, Check::Loss, Verdict::Failed);
+    let text = assert_verdicts(&findings, Check::Loss, FindingVerdict::Failed);
     assert!(text.contains("short loss of the link"), "{text}");
 }
 
@@ -227,9 +229,9 @@ fn checks_use_the_address_of_the_meeting() {
     };
     let at = |last: u8| Some(IpAddr::from([10, 9, 0, last]));
     let [found, _] = both([options(1, at(1)), options(2, at(2))]);
-    assert_verdicts(&found.expect("the first end"), Check::Reach, Verdict::Passed);
+    assert_verdicts(&found.expect("the first end"), Check::Reach, FindingVerdict::Passed);
     let [found, _] = both([options(3, None), options(4, None)]);
-    assert_eq!(found.expect("the first end")[0].verdict, Verdict::Failed);
+    assert_eq!(found.expect("the first end")[0].verdict, FindingVerdict::Failed);
 }
 
 #[test]

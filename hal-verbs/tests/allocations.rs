@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use group::{Shape, VIEW};
+use group::{GroupShape, VIEW};
 use tramontane_core::fabric::{
     BlockStore as _, BlockUse, Blocks, Channel, ErrorKind, Event, Fabric, HostBlocks as _, Kind,
     Token, Way, Write,
@@ -21,7 +21,7 @@ thread_local! {
     static WATCHED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-struct Counting;
+struct CountingAllocator;
 
 fn note() {
     // A real device would not make the allocations of a fake device.
@@ -33,7 +33,7 @@ fn note() {
 }
 
 // SAFETY: every call is passed to the system's allocator unchanged, and counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
         // SAFETY: the caller fulfils the same contract.
@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Returns the number of allocations that some work makes in this thread.
 fn allocations(work: impl FnOnce()) -> u64 {
@@ -83,7 +83,8 @@ fn post(fabric: &mut Verbs, to: Rank, token: Option<Token>, completed: &mut u64)
 #[test]
 fn nothing_is_allocated_per_message() {
     for limits in [Limits::default(), Limits { inline_bytes_max: Some(0), ..Limits::default() }] {
-        let mut joined = group::join_all(&Shape { members: 3, limits, ..Shape::default() });
+        let mut joined =
+            group::join_all(&GroupShape { members: 3, limits, ..GroupShape::default() });
         let [a, b, c] = &mut joined[..] else { panic!("three members") };
         let (a, others) = (&mut a.fabric, [&mut b.fabric, &mut c.fabric]);
         let mut completed = 0;
@@ -116,8 +117,12 @@ fn nothing_is_allocated_per_message() {
 fn nothing_is_allocated_per_block() {
     const BYTES: usize = 5000;
     for limits in [Limits::default(), Limits { inline_bytes_max: Some(0), ..Limits::default() }] {
-        let mut joined =
-            group::join_all(&Shape { members: 2, limits, blocks: true, ..Shape::default() });
+        let mut joined = group::join_all(&GroupShape {
+            members: 2,
+            limits,
+            blocks: true,
+            ..GroupShape::default()
+        });
         let [a, b] = &mut joined[..] else { panic!("two members") };
         let mut fabrics = [&mut a.fabric, &mut b.fabric];
         let memories = fabrics

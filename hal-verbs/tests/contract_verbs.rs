@@ -32,7 +32,7 @@ use tramontane_verbs::fake::{Placement, Profile};
 use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows};
 
 /// The fabric under test: views over RDMA with TCP as the side channel, as in programs.
-type Views = RdmaViews<Tcp>;
+type VerbsViews = RdmaViews<Tcp>;
 
 /// Time limit for a ring on an emulated machine.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
@@ -46,19 +46,19 @@ const SETTLE_MAX: Duration = Duration::from_secs(20);
 /// The shortest wait that yields the processor to the device emulated on it.
 const PASS: Duration = Duration::from_micros(20);
 
-struct Connections {
+struct VerbsGroups {
     limits: Limits,
     rounds: u64,
 }
 
-impl Testbed for Connections {
+impl Testbed for VerbsGroups {
     type Bench<'b> = Group3;
 
     fn with(&self, scene: impl FnOnce(&mut Group3)) {
         let member = |Beside { fabric, rows }| {
             let store = fabric.block_store();
             let blocks = store.memory(BLOCK_BYTES_MIN, BlockUse::Both).expect("memory");
-            Some(Member { fabric, rows, blocks })
+            Some(VerbsMember { fabric, rows, blocks })
         };
         let members = meet_all(MEMBERS, &self.limits, ROW_BYTES_MIN).into_iter();
         let members = members.map(member).collect();
@@ -66,26 +66,26 @@ impl Testbed for Connections {
     }
 }
 
-struct Member {
-    fabric: Views,
+struct VerbsMember {
+    fabric: VerbsViews,
     rows: Rows,
     blocks: BlockMemory,
 }
 
 /// Three members; a lost one is `None`.
 struct Group3 {
-    members: Vec<Option<Member>>,
+    members: Vec<Option<VerbsMember>>,
     rounds: u64,
     /// Number of members that have opened the view.
     opened: usize,
 }
 
 impl Group3 {
-    fn member(&self, rank: Rank) -> &Member {
+    fn member(&self, rank: Rank) -> &VerbsMember {
         self.members[rank.index()].as_ref().expect("nobody uses who was lost")
     }
 
-    fn member_mut(&mut self, rank: Rank) -> &mut Member {
+    fn member_mut(&mut self, rank: Rank) -> &mut VerbsMember {
         self.members[rank.index()].as_mut().expect("nobody uses who was lost")
     }
 
@@ -109,15 +109,15 @@ impl Group3 {
 }
 
 /// Returns the number of received notices, which may be answered.
-fn taken(fabric: &Views) -> u64 {
+fn taken(fabric: &VerbsViews) -> u64 {
     let counters = fabric.counters();
     counters.notices_taken + counters.block_messages_taken + counters.updates_taken
 }
 
 impl Bench for Group3 {
-    type Fabric = Views;
+    type Fabric = VerbsViews;
 
-    fn fabric(&mut self, member: Rank) -> &mut Views {
+    fn fabric(&mut self, member: Rank) -> &mut VerbsViews {
         &mut self.member_mut(member).fabric
     }
 
@@ -126,7 +126,7 @@ impl Bench for Group3 {
     }
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
-        let Member { fabric, rows, .. } = self.member_mut(member);
+        let VerbsMember { fabric, rows, .. } = self.member_mut(member);
         fabric.open(VIEW, &rows.memory())?;
         self.opened += 1;
         Ok(())
@@ -188,9 +188,9 @@ impl Bench for Group3 {
         self.rounds
     }
 
-    fn race(&mut self, actors: [(Rank, &mut dyn Actor<Views>); 2]) -> Result<(), Breach> {
+    fn race(&mut self, actors: [(Rank, &mut dyn Actor<VerbsViews>); 2]) -> Result<(), Breach> {
         let stop = AtomicBool::new(false);
-        let mut members: Vec<Option<&mut Member>> =
+        let mut members: Vec<Option<&mut VerbsMember>> =
             self.members.iter_mut().map(Option::as_mut).collect();
         std::thread::scope(|scope| {
             let racing = actors.map(|(rank, actor)| {
@@ -228,14 +228,18 @@ impl BlockBench for Group3 {
     }
 }
 
-fn sleep(fabric: &mut Views) -> Wake {
+fn sleep(fabric: &mut VerbsViews) -> Wake {
     if fabric.sleep(SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
 }
 
 /// Lets an actor take turns until it has finished, or until the other has found a violation.
-fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> Result<(), Breach> {
+fn act(
+    member: &mut VerbsMember,
+    actor: &mut dyn Actor<VerbsViews>,
+    stop: &AtomicBool,
+) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
-    let Member { fabric, rows, .. } = member;
+    let VerbsMember { fabric, rows, .. } = member;
     let (row, all) = (rows.row(), rows.rows());
     let mut slept = None;
     let mut turns = 0_u32;
@@ -261,7 +265,7 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> 
 }
 
 /// A finished member still answers peers that go to sleep, for as long as the other may need it.
-fn finish(fabric: &mut Views, stop: &AtomicBool) -> Result<(), Breach> {
+fn finish(fabric: &mut VerbsViews, stop: &AtomicBool) -> Result<(), Breach> {
     for _ in 0..200 {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -275,7 +279,7 @@ fn finish(fabric: &mut Views, stop: &AtomicBool) -> Result<(), Breach> {
 #[track_caller]
 fn assert_kept(what: &str, limits: Limits, rounds: u64, silent: &[&str]) {
     let started = Instant::now();
-    let report = run(&Connections { limits, rounds });
+    let report = run(&VerbsGroups { limits, rounds });
     println!("Verbs, {what}, in {:.1?}:\n{report}", started.elapsed());
     report.assert_kept();
     assert_eq!(report.not_applicable().collect::<Vec<_>>(), silent, "clauses that say nothing");
@@ -319,7 +323,7 @@ fn blocks_over_verbs_keep_the_contract() {
         ("short queues", Limits { depth: 64, signal_every: 5, ..Limits::default() }),
         ("nothing inline", Limits { inline_bytes_max: Some(0), ..Limits::default() }),
     ] {
-        let report = run_blocks(&Connections { limits, rounds: 1 });
+        let report = run_blocks(&VerbsGroups { limits, rounds: 1 });
         println!("Blocks over verbs, {what}:\n{report}");
         report.assert_kept();
         assert_eq!(report.not_applicable().count(), 0, "{what}: clauses that say nothing");
@@ -367,7 +371,7 @@ fn reordered_views_keep_contract_with_minimal_queues() {
 #[test]
 fn blocks_keep_the_contract_with_reordered_bytes() {
     let _network = device::take_instead(reordering(), 5);
-    let report = run_blocks(&Connections { limits: Limits::default(), rounds: 1 });
+    let report = run_blocks(&VerbsGroups { limits: Limits::default(), rounds: 1 });
     println!("Blocks, bytes out of order:\n{report}");
     report.assert_kept();
     assert_eq!(report.not_applicable().count(), 0, "clauses that say nothing");

@@ -22,7 +22,7 @@ mod group;
 
 use std::time::{Duration, Instant};
 
-use group::Shape;
+use group::GroupShape;
 use tramontane_core::fabric::{Event, Fabric, Kind, ViewRows as _, Write};
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{Rows, Verbs};
@@ -31,23 +31,23 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 
 /// A member whose view is open.
-struct Member {
+struct OpenMember {
     fabric: Verbs,
     rows: Rows,
 }
 
 /// Returns members whose events so far have been taken.
-fn members(shape: &Shape) -> Vec<Member> {
+fn members(shape: &GroupShape) -> Vec<OpenMember> {
     let member = |mut joined: group::Joined| {
         while joined.fabric.poll().is_some() {}
-        Member { rows: joined.fabric.rows().clone(), fabric: joined.fabric }
+        OpenMember { rows: joined.fabric.rows().clone(), fabric: joined.fabric }
     };
     group::join_all(shape).into_iter().map(member).collect()
 }
 
 /// Returns two members of a group.
-fn pair(shape: &Shape) -> (Member, Member) {
-    let mut members = members(&Shape { members: 2, ..shape.clone() }).into_iter();
+fn pair(shape: &GroupShape) -> (OpenMember, OpenMember) {
+    let mut members = members(&GroupShape { members: 2, ..shape.clone() }).into_iter();
     (members.next().expect("two"), members.next().expect("two"))
 }
 
@@ -78,7 +78,7 @@ fn wait_for(what: &str, most: Duration, mut done: impl FnMut() -> bool) -> Durat
 
 /// Waits until nothing is in flight.
 #[track_caller]
-fn settle(member: &mut Member) {
+fn settle(member: &mut OpenMember) {
     let fabric = &mut member.fabric;
     wait_for("the end of all that is under way", Duration::from_secs(20), || {
         fabric.flush();
@@ -88,13 +88,13 @@ fn settle(member: &mut Member) {
 }
 
 /// Returns a range of a member's copy of another's row.
-fn seen(holder: &Member, owner: Rank, offset: usize, length: usize) -> Vec<u8> {
+fn seen(holder: &OpenMember, owner: Rank, offset: usize, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     holder.rows.rows()[owner.index()].read(offset, &mut bytes).expect("in the row");
     bytes
 }
 
-fn store(member: &Member, offset: usize, bytes: &[u8]) {
+fn store(member: &OpenMember, offset: usize, bytes: &[u8]) {
     member.rows.row().apply(offset, bytes).expect("in the row");
 }
 
@@ -111,7 +111,7 @@ fn devices_are_listed() {
 
 #[test]
 fn join_report_names_the_chosen_settings() {
-    let joined = group::join_all(&Shape { members: 2, ..Shape::default() });
+    let joined = group::join_all(&GroupShape { members: 2, ..GroupShape::default() });
     println!("{:?}", joined[0].report);
     let report = &joined[0].report;
     assert!(report.loss_times.least() >= Duration::from_secs(1));

@@ -41,7 +41,7 @@ struct Two {
 
 /// The configuration of the two members.
 #[derive(Clone, Debug, Default)]
-struct Shape {
+struct PairShape {
     seed: u64,
     profiles: [Profile; 2],
     /// The constraints on each device, apart from its name.
@@ -67,7 +67,7 @@ fn alone(site: &Site, own: Rank, blocks: bool) -> Result<Verbs, JoinError> {
 
 impl Two {
     /// Creates both members, neither of which has the other's card.
-    fn new(shape: &Shape) -> Self {
+    fn new(shape: &PairShape) -> Self {
         let network = Network::new(shape.seed, Clock::Virtual);
         let devices = shape.profiles.clone().map(|profile| network.add_device(profile));
         let site = |index: usize| {

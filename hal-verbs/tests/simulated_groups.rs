@@ -38,7 +38,7 @@ mod search;
 
 use tramontane_fixtures::world::{Ending, Goal, Plan};
 
-use search::{Kind, Run, search, tell};
+use search::{GroupKind, SearchRun, search, tell};
 
 /// Number of seeds with changing membership in the usual test.
 const SEEDS: u64 = 120;
@@ -52,7 +52,7 @@ const ONE_OF: u64 = 120;
 
 #[test]
 fn changing_groups_keep_every_promise_over_rdma() {
-    let tally = search(Kind::Changing, SEEDS);
+    let tally = search(GroupKind::Changing, SEEDS);
     let wanted =
         [Goal::PeerLost, Goal::Join, Goal::Rejoin, Goal::Takeover, Goal::Resend, Goal::ManyViews];
     let missed: Vec<&Goal> =
@@ -64,7 +64,7 @@ fn changing_groups_keep_every_promise_over_rdma() {
 
 #[test]
 fn fixed_groups_keep_every_promise_over_rdma() {
-    let tally = search(Kind::Fixed, FIXED_SEEDS);
+    let tally = search(GroupKind::Fixed, FIXED_SEEDS);
     let calm = tally.endings.get(&Ending::Calm).copied().unwrap_or(0);
     assert!(tally.runs < FIXED_SEEDS || calm * 2 > tally.runs, "{calm} calm");
 }
@@ -73,7 +73,7 @@ fn fixed_groups_keep_every_promise_over_rdma() {
 #[test]
 #[ignore = "takes minutes: built for release"]
 fn ten_thousand_changing_groups_keep_promises_over_rdma() {
-    let tally = search(Kind::Changing, many() / 2);
+    let tally = search(GroupKind::Changing, many() / 2);
     let seldom = tally.seldom_reached(ONE_OF);
     assert!(tally.runs < SEEDS || seldom.is_empty(), "inconclusive: seldom {seldom:?}");
 }
@@ -81,7 +81,7 @@ fn ten_thousand_changing_groups_keep_promises_over_rdma() {
 #[test]
 #[ignore = "takes minutes: built for release"]
 fn ten_thousand_fixed_groups_keep_promises_over_rdma() {
-    let tally = search(Kind::Fixed, many() / 2);
+    let tally = search(GroupKind::Fixed, many() / 2);
     let seldom = tally.seldom_reached(4 * ONE_OF);
     assert!(tally.runs < 10 * SEEDS || seldom.is_empty(), "inconclusive: seldom {seldom:?}");
 }
@@ -94,7 +94,7 @@ fn many() -> u64 {
 #[test]
 fn seed_determines_a_run_over_rdma() {
     for seed in [3, 17, 40] {
-        let run = Kind::Changing.draw(seed);
+        let run = GroupKind::Changing.draw(seed);
         let runs = [run.go(), run.go()];
         assert!(runs[0] == runs[1], "seed {seed} ran in two ways");
     }
@@ -103,7 +103,7 @@ fn seed_determines_a_run_over_rdma() {
 #[test]
 fn faultless_group_delivers_everything_over_rdma() {
     let plan = Plan::spindle(3, 3, 50, 100, 1).stretched(search::STRETCH);
-    let outcome = Run::of_plan(plan).go();
+    let outcome = SearchRun::of_plan(plan).go();
     assert_eq!(outcome.complaints, [""; 0]);
     assert_eq!(outcome.ending, Ending::Calm, "{}", tell(&outcome));
     assert_eq!(outcome.total(|process| process.delivered), 3 * 3 * 50);

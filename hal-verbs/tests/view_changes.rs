@@ -6,7 +6,7 @@ mod members;
 #[path = "view_changes/threads.rs"]
 mod threads;
 
-use members::{BLOCK_BYTES, Cost, Group, MS};
+use members::{BLOCK_BYTES, ChangingGroup, Cost, MS};
 use tramontane_core::fabric::{Blocks as _, Channel, Token, Way};
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_verbs::Limits;
@@ -21,7 +21,7 @@ fn slow_commands() -> Profile {
 const PATIENCE: u64 = 60_000 * MS;
 
 /// Changes from the previous view to one with these members, while messages flow.
-fn change(group: &mut Group, from: u64, processes: &[usize]) {
+fn change(group: &mut ChangingGroup, from: u64, processes: &[usize]) {
     let to = from + 1;
     group.prepare(to, processes);
     group.until("a view", PATIENCE, |group| group.is_ready(to, processes));
@@ -44,7 +44,7 @@ fn print(what: &str, members: usize, cost: &Cost) {
 /// Performs a join, a kill and a leave: views of `most` members and one less.
 fn three_changes(most: usize, limits: &Limits) -> Vec<Cost> {
     let all: Vec<usize> = (0..most).collect();
-    let mut group = Group::new(most, limits, |_| slow_commands());
+    let mut group = ChangingGroup::new(most, limits, |_| slow_commands());
     group.prepare(1, &all[1..]);
     group.until("the first view", PATIENCE, |group| group.is_ready(1, &all[1..]));
     group.go_on_in(1, &all[1..]);
@@ -93,11 +93,11 @@ fn view_change_step_issues_at_most_one_command() {
 #[test]
 fn slow_path_lookups_delay_no_other_member() {
     let all: Vec<usize> = (0..6).collect();
-    let mut group = Group::new(6, &Limits::default(), |process| Profile {
+    let mut group = ChangingGroup::new(6, &Limits::default(), |process| Profile {
         ready_to_receive_ns: if process == 0 { 1000 * MS } else { 0 },
         ..slow_commands()
     });
-    let is_ready = |group: &Group, of: &[usize]| {
+    let is_ready = |group: &ChangingGroup, of: &[usize]| {
         let pairs = of.iter().flat_map(|one| of.iter().map(move |other| [*one, *other]));
         pairs.filter(|[one, other]| one < other).all(|pair| group.are_ready(1, &all, pair))
     };
@@ -114,7 +114,7 @@ fn slow_path_lookups_delay_no_other_member() {
 fn kill_during_view_change_loses_only_that_peer() {
     let (all, survivors) = ([0, 1, 2, 3], [0, 1, 2]);
     for after in 0..100 {
-        let mut group = Group::new(4, &Limits::default(), |_| slow_commands());
+        let mut group = ChangingGroup::new(4, &Limits::default(), |_| slow_commands());
         group.prepare(1, &all);
         group.until("the first view", PATIENCE, |group| group.is_ready(1, &all));
         group.go_on_in(1, &all);
@@ -145,7 +145,7 @@ fn kill_during_view_change_loses_only_that_peer() {
 fn device_failure_during_setup_loses_peers_once() {
     let all = [0, 1, 2];
     for after in 0..80 {
-        let mut group = Group::new(3, &Limits::default(), |_| slow_commands());
+        let mut group = ChangingGroup::new(3, &Limits::default(), |_| slow_commands());
         group.prepare(1, &all);
         (0..after).for_each(|_| group.round());
         group.fail_device(0);
@@ -169,7 +169,7 @@ fn exceeding_device_limit_loses_only_affected_peers() {
     let all = [0, 1, 2, 3];
     // This member's row, the messages about blocks, and three copies.
     for (regions, lost) in [(0, 3), (1, 3), (2, 3), (3, 2), (4, 1), (5, 0)] {
-        let mut group = Group::new(4, &Limits::default(), |process| {
+        let mut group = ChangingGroup::new(4, &Limits::default(), |process| {
             let mut profile = slow_commands();
             if process == 0 {
                 profile.limits.memory_regions_max = regions;
@@ -194,11 +194,11 @@ fn exceeding_device_limit_loses_only_affected_peers() {
 #[test]
 fn abandoned_view_is_rebuilt_with_other_members() {
     let (all, others) = ([0, 1, 2, 3], [0, 1, 2]);
-    let mut usual = Group::new(4, &Limits::default(), |_| slow_commands());
+    let mut usual = ChangingGroup::new(4, &Limits::default(), |_| slow_commands());
     usual.prepare(1, &others);
     usual.until("the view", PATIENCE, |group| group.is_ready(1, &others));
     for after in 0..40 {
-        let mut group = Group::new(4, &Limits::default(), |_| slow_commands());
+        let mut group = ChangingGroup::new(4, &Limits::default(), |_| slow_commands());
         group.prepare(1, &all);
         (0..after).for_each(|_| group.round());
         group.give_up(1);
@@ -219,7 +219,7 @@ fn abandoned_view_is_rebuilt_with_other_members() {
 fn peer_disconnected_during_setup_writes_nothing() {
     let all = [0, 1, 2];
     for after in 0..80 {
-        let mut group = Group::new(3, &Limits::default(), |_| slow_commands());
+        let mut group = ChangingGroup::new(3, &Limits::default(), |_| slow_commands());
         group.prepare(1, &all);
         group.go_on_in(1, &all);
         (0..after).for_each(|_| group.round());
@@ -244,7 +244,7 @@ fn disconnected_peer_cannot_write_while_workers_are_busy() {
     let all = [0, 1, 2];
     for reset in [ResetMeans::Reset, ResetMeans::NothingRevoked, ResetMeans::Error] {
         let profile = |_| Profile { reset, ..slow_commands() };
-        let mut group = Group::new(3, &Limits::default(), profile);
+        let mut group = ChangingGroup::new(3, &Limits::default(), profile);
         group.prepare(1, &all);
         group.until("the view", PATIENCE, |group| group.is_ready(1, &all));
         group.go_on_in(1, &all);
@@ -269,7 +269,7 @@ fn disconnected_peer_cannot_write_while_workers_are_busy() {
 fn late_block_of_disconnected_peer_finds_valid_memory() {
     let all = [0, 1, 2];
     let way = |peer| Way { view: ViewId(1), channel: Channel(0), peer: Rank(peer) };
-    let mut group = Group::new(3, &Limits::default(), |_| slow_commands());
+    let mut group = ChangingGroup::new(3, &Limits::default(), |_| slow_commands());
     group.prepare(1, &all);
     group.until("the view", PATIENCE, |group| group.is_ready(1, &all));
     group.with_blocks(0, |fabric, memory| {
@@ -291,7 +291,7 @@ fn late_block_of_disconnected_peer_finds_valid_memory() {
 #[test]
 fn each_step_seals_one_of_several_losses() {
     let (all, survivors) = ([0, 1, 2, 3, 4], [0, 1, 2]);
-    let mut group = Group::new(5, &Limits::default(), |_| slow_commands());
+    let mut group = ChangingGroup::new(5, &Limits::default(), |_| slow_commands());
     group.prepare(1, &all);
     group.until("the view", PATIENCE, |group| group.is_ready(1, &all));
     group.go_on_in(1, &all);
@@ -312,7 +312,7 @@ fn each_step_seals_one_of_several_losses() {
 fn staging_memory_is_registered_once_per_domain() {
     let registered = |limits: &Limits| {
         let all: Vec<usize> = (0..5).collect();
-        let mut group = Group::new(5, limits, |_| slow_commands());
+        let mut group = ChangingGroup::new(5, limits, |_| slow_commands());
         group.prepare(1, &all);
         group.until("the view", PATIENCE, |group| group.is_ready(1, &all));
         group.go_on_in(1, &all);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartOptions, ViewChanged, start,
+    Application, Description, Forming, Messages, Running, StartOptions, ViewChanged, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -23,12 +23,12 @@ use tramontane_runtime::shared_memory::{GroupName, Root};
 const TIMEOUT: Duration = Duration::from_secs(20);
 const COUNTER: SubgroupId = SubgroupId(0);
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type CounterError = Box<dyn std::error::Error + Send + Sync>;
 
 /// One member's sum of all numbers that were sent.
 struct Counter(Arc<AtomicU64>);
 
-impl Replica for Counter {
+impl Application for Counter {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         for message in messages {
             let number =
@@ -59,7 +59,7 @@ impl Replica for Counter {
 }
 
 /// Starts a member, in the first view or in the running group.
-fn join(group: &Description, node: u32) -> Result<(Running, Arc<AtomicU64>), Failure> {
+fn join(group: &Description, node: u32) -> Result<(Running, Arc<AtomicU64>), CounterError> {
     let sum = Arc::new(AtomicU64::new(0));
     let options = StartOptions {
         node,
@@ -75,13 +75,13 @@ fn join(group: &Description, node: u32) -> Result<(Running, Arc<AtomicU64>), Fai
     Ok((start(group.clone(), options, Counter(Arc::clone(&sum)))?, sum))
 }
 
-fn add(running: &Running, number: u64) -> Result<(), Failure> {
+fn add(running: &Running, number: u64) -> Result<(), CounterError> {
     let mut sender = running.sender_of(COUNTER).ok_or("every member sends")?;
     sender.send(&number.to_le_bytes(), TIMEOUT)?;
     Ok(())
 }
 
-fn await_sum(sum: &AtomicU64, wanted: u64) -> Result<(), Failure> {
+fn await_sum(sum: &AtomicU64, wanted: u64) -> Result<(), CounterError> {
     let started = Instant::now();
     while sum.load(Ordering::Relaxed) != wanted {
         if started.elapsed() > TIMEOUT {
@@ -92,7 +92,7 @@ fn await_sum(sum: &AtomicU64, wanted: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), CounterError> {
     // A unique name separates this run from others; a real group would have a fixed name.
     let group = Description::local(GroupName::unique("counter")?.as_str(), 3, 8, 8);
     let (first, second, third) = std::thread::scope(|scope| {
@@ -102,7 +102,7 @@ fn main() -> Result<(), Failure> {
         });
         (first.join(), second.join(), third.join())
     });
-    let panicked = |_| Failure::from("a member panicked");
+    let panicked = |_| CounterError::from("a member panicked");
     let (first, first_sum) = first.map_err(panicked)??;
     let (second, second_sum) = second.map_err(panicked)??;
     let (third, _) = third.map_err(panicked)??;

@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Membership, Messages, Replica, StartOptions, Stepped, start_stepped,
+    Application, Description, Membership, Messages, StartOptions, Stepped, start_stepped,
 };
 
 /// The messages to send.
-struct Plan {
+struct Messaging {
     bytes: usize,
     way: String,
     messages: u64,
@@ -35,7 +35,7 @@ struct Read {
     sum: u64,
 }
 
-impl Replica for Read {
+impl Application for Read {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         for message in messages {
             self.sum += u64::from(message.payload[0]);
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: instructions fixed|changing NODES BYTES run|each|one MESSAGES".into());
     };
     let nodes: u32 = nodes.parse()?;
-    let plan = Plan { bytes: bytes.parse()?, way: way.clone(), messages: messages.parse()? };
+    let plan = Messaging { bytes: bytes.parse()?, way: way.clone(), messages: messages.parse()? };
     let slot_bytes = u32::try_from(plan.bytes)?.max(8);
     let mut group = Description::builder(&format!("instructions-{}", std::process::id()))
         .nodes(nodes)
@@ -75,7 +75,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Sends and delivers all messages. The instructions of this function are counted.
 #[inline(never)]
-fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn std::error::Error>> {
+fn drive(
+    mut members: Vec<Stepped<Read>>,
+    plan: &Messaging,
+) -> Result<u64, Box<dyn std::error::Error>> {
     let count = members.len() as u64;
     let mut senders: Vec<_> =
         members.iter().filter_map(|member| member.sender_of(SubgroupId(0))).collect();
@@ -112,7 +115,7 @@ fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn st
             delivered += member.step()?.progress.delivered;
         }
     }
-    let sum = members.iter_mut().map(|member| member.replica().sum).sum();
+    let sum = members.iter_mut().map(|member| member.application().sum).sum();
     // Dropping them would add instructions to the count.
     std::mem::forget((members, senders));
     Ok(sum)

@@ -16,10 +16,10 @@ const MEMBERS: u32 = 3;
 const MESSAGES: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type MemberError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs one member: starts it, sends, and returns what it delivered, in order.
-fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failure> {
+fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, MemberError> {
     // All members must describe the group identically: nodes, senders, slots per sender, largest
     // message.
     let group =
@@ -29,7 +29,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     // Deliveries come in batches, on the polling thread. Payloads are only lent, so the program
     // copies what it keeps.
     let (deliver, delivered) = mpsc::channel();
-    let replica = move |messages: &mut Messages<'_, '_>| {
+    let application = move |messages: &mut Messages<'_, '_>| {
         for message in messages {
             let text = String::from_utf8_lossy(message.payload).into_owned();
             // This fails once everything has arrived, because the receiver has been dropped by
@@ -37,7 +37,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
             let _ = deliver.send(format!("{:>2} from {}: {text}", message.place, message.sender));
         }
     };
-    let running = start(group, options, replica)?;
+    let running = start(group, options, application)?;
 
     let mut sender = running.sender_of(SubgroupId::ZERO).ok_or("this member does not send")?;
     for number in 0..MESSAGES {
@@ -61,7 +61,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     Ok(sequence)
 }
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), MemberError> {
     let name = format!("example-{}", std::process::id());
     let through = Arc::new(Barrier::new(MEMBERS as usize));
     let members: Vec<_> = (0..MEMBERS)

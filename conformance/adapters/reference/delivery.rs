@@ -11,16 +11,16 @@ use crate::greeting::{Greeting, greet};
 use crate::mutants::{Spoiler, lock};
 use crate::protocol::{Line, digest, halt, name, say};
 use crate::step::Step;
-use crate::storage::{Kept, Log};
+use crate::storage::{DeliveryFile, Kept};
 use crate::wire::Entry;
 
 /// Maximum number of deliveries that have not been reported durable.
 const UNTOLD_MAX: u64 = 16;
 
 /// The application side of a member.
-pub struct Delivery {
+pub struct ReferenceDelivery {
     /// The log of deliveries, if the member keeps one.
-    log: Option<Log>,
+    log: Option<DeliveryFile>,
     /// The groups of the member.
     own: Vec<String>,
     pause_ms: Arc<AtomicU64>,
@@ -34,10 +34,10 @@ pub struct Delivery {
     untold_count: u64,
 }
 
-impl Delivery {
+impl ReferenceDelivery {
     /// Creates the application side without deliveries.
     pub fn new(
-        log: Option<Log>,
+        log: Option<DeliveryFile>,
         own: Vec<String>,
         pause_ms: Arc<AtomicU64>,
         spoiler: Arc<Mutex<Spoiler>>,
@@ -172,7 +172,7 @@ impl Delivery {
         }
         self.untold_count = 0;
         if lock(&self.spoiler).syncs() {
-            self.mind(self.log.as_ref().map(Log::sync));
+            self.mind(self.log.as_ref().map(DeliveryFile::sync));
         }
         for group in std::mem::take(&mut self.untold) {
             let upto = self.delivered.get(&group).map_or(0, |count| count - 1);

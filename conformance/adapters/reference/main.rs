@@ -40,7 +40,7 @@ use clap::Parser;
 /// A member of the reference multicast; it speaks the adapter protocol on standard input and output
 #[derive(Parser)]
 #[command(version)]
-struct Arguments {
+struct ReferenceArguments {
     /// The defect to inject
     #[arg(long, value_name = "NAME")]
     mutant: Option<mutants::Mutant>,
@@ -62,7 +62,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = ReferenceArguments::parse();
     if arguments.list_mutants {
         print!("{}", mutants::list());
         return ExitCode::SUCCESS;

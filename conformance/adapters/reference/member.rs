@@ -8,13 +8,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::delivery::Delivery;
+use crate::delivery::ReferenceDelivery;
 use crate::greeting::Greeting;
 use crate::mutants::{Mutation, Spoiler, lock};
 use crate::protocol::{self, Command, Init, Line, halt, say};
 use crate::sequencer;
 use crate::step::Step;
-use crate::storage::Log;
+use crate::storage::DeliveryFile;
 use crate::wire::{self, Down, Membership, Up};
 
 /// The member's side of its connection, with a count of posts.
@@ -50,7 +50,7 @@ pub fn run(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     let (log, kept) = if shards {
         (None, Vec::new())
     } else {
-        let (log, kept) = Log::open(&init.storage)?;
+        let (log, kept) = DeliveryFile::open(&init.storage)?;
         (Some(log), kept)
     };
     std::env::set_current_dir(&init.shared)?;
@@ -59,7 +59,8 @@ pub fn run(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
 
     let pause_ms = Arc::new(AtomicU64::new(0));
     let own = groups_of(&init);
-    let delivery = Delivery::new(log, own.clone(), Arc::clone(&pause_ms), Arc::clone(&spoiler));
+    let delivery =
+        ReferenceDelivery::new(log, own.clone(), Arc::clone(&pause_ms), Arc::clone(&spoiler));
     let (steps, incoming) = channel();
     lock(&spoiler).connect(steps.clone());
     let greeting = match (own.is_empty(), shards) {
@@ -100,7 +101,7 @@ fn groups_of(init: &Init) -> Vec<String> {
 /// Returns the groups of this node, each with all nodes that are or may become members.
 fn memberships(init: &Init) -> Vec<Membership> {
     let named = init.groups.iter().filter(|group| group.members.contains(&init.node));
-    let of = |group: &protocol::Group| Membership {
+    let of = |group: &protocol::RunGroup| Membership {
         group: group.group.clone(),
         members: group.all_members.clone(),
     };

@@ -37,7 +37,7 @@ const LOOK_MAX: Duration = Duration::from_millis(40);
 const VIEW_IDS: &str = "sequencer.views";
 
 /// One order for all entries.
-pub struct Order {
+pub struct EntryOrder {
     next: u64,
     /// The entries that are not stable, in order.
     pending: VecDeque<Pending>,
@@ -45,7 +45,7 @@ pub struct Order {
     /// Each group's members, in the order in which they joined.
     members: BTreeMap<String, Vec<String>>,
     view_ids: BTreeMap<String, u64>,
-    change: Change,
+    change: ViewDifference,
     /// How long the sequencer has run, and the time of its last check.
     ran: Duration,
     looked: Instant,
@@ -73,7 +73,7 @@ struct Pending {
 
 /// The differences between the current and the next views.
 #[derive(Default)]
-struct Change {
+struct ViewDifference {
     due: Option<Instant>,
     /// The joining nodes, and the groups that name each of them.
     coming: Vec<(String, Vec<String>)>,
@@ -81,7 +81,7 @@ struct Change {
     lost: Vec<String>,
 }
 
-impl Change {
+impl ViewDifference {
     /// Starts to gather changes, if it has not started yet.
     fn begin(&mut self) {
         self.due.get_or_insert_with(|| Instant::now() + GATHER);
@@ -107,7 +107,7 @@ impl Change {
     }
 }
 
-impl Sequence for Order {
+impl Sequence for EntryOrder {
     fn is_alone(&self) -> bool {
         self.connections.is_empty()
     }
@@ -170,7 +170,7 @@ impl Sequence for Order {
     }
 }
 
-impl Order {
+impl EntryOrder {
     /// Creates an order without members.
     pub fn new(mutation: Option<Mutation>) -> Self {
         let kept = std::fs::read(VIEW_IDS).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -180,7 +180,7 @@ impl Order {
             connections: BTreeMap::new(),
             members: BTreeMap::new(),
             view_ids: kept.unwrap_or_default(),
-            change: Change::default(),
+            change: ViewDifference::default(),
             ran: Duration::ZERO,
             looked: Instant::now(),
             mutation,

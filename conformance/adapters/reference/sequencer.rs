@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::mutants::{Mutation, Wrong};
-use crate::order::Order;
+use crate::order::EntryOrder;
 use crate::sequence::Sequence;
 use crate::shards::Shards;
 use crate::wire::{self, Up};
@@ -94,7 +94,7 @@ pub fn serve(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     if shards {
         run(Shards::new(Wrong::new(mutation)), &incoming);
     } else {
-        run(Order::new(mutation), &incoming);
+        run(EntryOrder::new(mutation), &incoming);
     }
     std::fs::remove_file(SOCKET)
 }

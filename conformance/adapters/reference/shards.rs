@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_millis(25);
 pub struct Shards {
     /// All messages sent, in order. An entry's number is its position, from 1.
     pub entries: Vec<Ordered>,
-    pub peers: BTreeMap<u64, Peer>,
+    pub peers: BTreeMap<u64, ShardPeer>,
     pub groups: BTreeMap<String, Shard>,
     /// Whether the run is ending, so that no more leaders are elected.
     ending: bool,
@@ -45,7 +45,7 @@ pub struct Ordered {
 }
 
 /// A connection: a member of groups, or a client, which is a member of none.
-pub struct Peer {
+pub struct ShardPeer {
     outbox: Sender<Arc<str>>,
     /// The node at the other end, once known.
     pub node: Option<String>,
@@ -66,7 +66,7 @@ pub struct Shard {
     pub term: u64,
 }
 
-impl Peer {
+impl ShardPeer {
     fn is_late(&self) -> bool {
         self.waits_since.is_some_and(|since| since.elapsed() > SUSPECT)
     }
@@ -83,8 +83,14 @@ impl Sequence for Shards {
     }
 
     fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>) {
-        let peer =
-            Peer { outbox, node: None, groups: Vec::new(), sent: 0, have: 0, waits_since: None };
+        let peer = ShardPeer {
+            outbox,
+            node: None,
+            groups: Vec::new(),
+            sent: 0,
+            have: 0,
+            waits_since: None,
+        };
         self.peers.insert(connection, peer);
     }
 

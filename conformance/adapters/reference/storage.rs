@@ -21,13 +21,13 @@ pub struct Kept {
 }
 
 /// The file.
-pub struct Log {
+pub struct DeliveryFile {
     file: File,
     /// Length of the file up to the last complete delivery, in bytes.
     bytes: u64,
 }
 
-impl Log {
+impl DeliveryFile {
     /// Opens the log in a folder, and reads it. A delivery that a kill left incomplete is cut off.
     pub fn open(folder: &Path) -> io::Result<(Self, Vec<Kept>)> {
         std::fs::create_dir_all(folder)?;

@@ -9,7 +9,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::{A, B, C, drain, ensure_same, open_all, wait};
 use crate::testbed::{Bench, VIEW};
 
@@ -165,7 +165,7 @@ fn expect_sent<T: BlockBench>(
     expect(bench, member, BlockEvent::Sent { way, token: Token(token) })
 }
 
-fn in_order<T: BlockBench>(bench: &mut T) -> Outcome {
+fn in_order<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     for round in 0..3_u8 {
         for index in 0..4_u8 {
@@ -200,7 +200,7 @@ fn in_order<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn between_each_two<T: BlockBench>(bench: &mut T) -> Outcome {
+fn between_each_two<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[0xaa; BYTES]);
     bench.fill_blocks(B, 0, &[0xbb; BYTES]);
@@ -215,7 +215,7 @@ fn between_each_two<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn sent_is_free<T: BlockBench>(bench: &mut T) -> Outcome {
+fn sent_is_free<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     for round in 0..20_u8 {
         bench.fill_blocks(A, 0, &[round + 1; BYTES]);
@@ -229,7 +229,7 @@ fn sent_is_free<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn receives_are_few<T: BlockBench>(bench: &mut T) -> Outcome {
+fn receives_are_few<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let most = bench.fabric(A).block_limits().receives_max;
     ensure!(most > 0, "the fabric accepts no receives at all");
@@ -248,7 +248,7 @@ fn receives_are_few<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn sends_are_taken<T: BlockBench>(bench: &mut T) -> Outcome {
+fn sends_are_taken<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let limits = bench.fabric(A).block_limits();
     ensure!(limits.sends_max > 0, "the fabric accepts no sends at all");
@@ -279,7 +279,7 @@ fn sends_are_taken<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn out_of_range<T: BlockBench>(bench: &mut T) -> Outcome {
+fn out_of_range<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let huge = area(bench, usize::MAX - 4);
     let row = Area { region: Region::ROW, offset: 0 };
@@ -318,7 +318,7 @@ fn ensure_others_go_on<T: BlockBench>(bench: &mut T) -> Result<(), Breach> {
     expect_sent(bench, A, way(C), 4)
 }
 
-fn unawaited<T: BlockBench>(bench: &mut T) -> Outcome {
+fn unawaited<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[5; BYTES]);
     send(bench, A, way(B), (0, BYTES), (1, 2))?;
@@ -328,7 +328,7 @@ fn unawaited<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn too_long<T: BlockBench>(bench: &mut T) -> Outcome {
+fn too_long<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[5; BYTES]);
     receive(bench, B, way(A), (0, 100), 1)?;
@@ -339,7 +339,7 @@ fn too_long<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn silent_after_cut<T: BlockBench>(bench: &mut T) -> Outcome {
+fn silent_after_cut<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     receive(bench, B, way(A), (0, BYTES), 1)?;
     send(bench, A, way(B), (0, BYTES), (1, 2))?;
@@ -362,7 +362,7 @@ fn has_channels<T: BlockBench>(bench: &mut T) -> bool {
     bench.fabric(A).block_limits().channels > 1
 }
 
-fn channels_apart<T: BlockBench>(bench: &mut T) -> Outcome {
+fn channels_apart<T: BlockBench>(bench: &mut T) -> ClauseResult {
     if !has_channels(bench) {
         return Ok(ONE_CHANNEL);
     }
@@ -385,7 +385,7 @@ fn channels_apart<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn channels_counted<T: BlockBench>(bench: &mut T) -> Outcome {
+fn channels_counted<T: BlockBench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let beyond = on(Channel(bench.fabric(A).block_limits().channels), B);
     let place = area(bench, 0);
@@ -401,7 +401,7 @@ fn channels_counted<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
+fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> ClauseResult {
     if !has_channels(bench) {
         return Ok(ONE_CHANNEL);
     }
@@ -434,7 +434,7 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn closed_by_sender<T: BlockBench>(bench: &mut T) -> Outcome {
+fn closed_by_sender<T: BlockBench>(bench: &mut T) -> ClauseResult {
     if !has_channels(bench) {
         return Ok(ONE_CHANNEL);
     }

@@ -4,7 +4,7 @@
 use tramontane_core::fabric::{ErrorKind, Promises, Write};
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::{
     A, B, C, ensure_way, guard, open_all, post, promises, read_bytes, store, try_post,
 };
@@ -63,7 +63,7 @@ fn crowd<T: Bench>(bench: &mut T) -> Result<Option<u64>, Breach> {
     Ok(None)
 }
 
-fn refused_whole<T: Bench>(bench: &mut T) -> Outcome {
+fn refused_whole<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let Some(refused) = crowd(bench)? else { return Ok(NEVER_FULL) };
     ensure!(refused > 1, "the queue is full before the first post");
@@ -88,7 +88,7 @@ fn refused_whole<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn passes<T: Bench>(bench: &mut T) -> Outcome {
+fn passes<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     for round in 0..3 {
         let Some(refused) = crowd(bench)? else { return Ok(NEVER_FULL) };
@@ -104,7 +104,7 @@ fn passes<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn alone<T: Bench>(bench: &mut T) -> Outcome {
+fn alone<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     if crowd(bench)?.is_none() {
         return Ok(NEVER_FULL);

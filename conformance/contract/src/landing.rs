@@ -3,7 +3,7 @@
 use tramontane_core::fabric::{Area, Kind, Promises, Region, Write};
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Finding, Outcome, clauses};
+use crate::report::{Breach, ClauseResult, Finding, clauses};
 use crate::scene::{
     A, B, C, SHARED_ROWS, capabilities, content, ensure_refused, ensure_same, everyone,
     fill_with_pattern, guard, open_all, post, promises, snapshot, try_post,
@@ -52,7 +52,7 @@ fn only(row: &[u8], ranges: &[(usize, usize)]) -> Vec<u8> {
     expected
 }
 
-fn lands_exactly<T: Bench>(bench: &mut T) -> Outcome {
+fn lands_exactly<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let shared = promises(bench, Promises::SHARED);
     let guard_bytes_max = capabilities(bench).guard_bytes_max;
@@ -88,7 +88,7 @@ fn lands_exactly<T: Bench>(bench: &mut T) -> Outcome {
     Ok(if shared { Finding::InPart(SHARED_ROWS) } else { Finding::Holds })
 }
 
-fn in_place<T: Bench>(bench: &mut T) -> Outcome {
+fn in_place<T: Bench>(bench: &mut T) -> ClauseResult {
     const BYTES: usize = 64;
     open_all(bench)?;
     let shared = promises(bench, Promises::SHARED);
@@ -124,7 +124,7 @@ fn in_place<T: Bench>(bench: &mut T) -> Outcome {
     Ok(if shared { Finding::InPart(SHARED_ROWS) } else { Finding::Holds })
 }
 
-fn limits_are_taken<T: Bench>(bench: &mut T) -> Outcome {
+fn limits_are_taken<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let limits = capabilities(bench);
     let row = fill_with_pattern(bench, A);

@@ -7,6 +7,62 @@
 //! be tested on a fabric is listed as not applicable, with the reason; so is a clause that can be
 //! tested only partly. No clause is omitted.
 //!
+//! Start with [`Testbed`] and [`Bench`]. The following test runs a clause on the simulated fabric:
+//!
+//! ```
+//! # use tramontane_contract::{Actor, Bench, Breach, MEMBERS, ROW_BYTES_MIN, Testbed};
+//! # use tramontane_contract::{VIEW, Wake, run_chosen};
+//! # use tramontane_core::fabric::{ErrorKind, Fabric as _, HostFabric as _, ViewPlan};
+//! # use tramontane_core::fabric::ViewRows as _;
+//! # use tramontane_core::{ids::{NodeId, Rank}, memory::{Row, RowWriter}};
+//! # use tramontane_fixtures::memory::MemberRows;
+//! # use tramontane_fixtures::network::{Network, SharedNetwork, SimFabric};
+//! # use tramontane_fixtures::profile::Profile;
+//! const NODES: [NodeId; MEMBERS as usize] = [NodeId(1), NodeId(2), NodeId(3)];
+//! struct Simulated;
+//! struct Group(SharedNetwork, Vec<(SimFabric, MemberRows)>);
+//!
+//! impl Testbed for Simulated {
+//!     type Bench<'b> = Group;
+//!     fn with(&self, scene: impl FnOnce(&mut Group)) {
+//!         let network = Network::new(Profile::default(), &NODES, 1).shared();
+//!         let members = [Rank(0), Rank(1), Rank(2)].map(|own| {
+//!             let mut fabric = SimFabric::start(&network, own.index());
+//!             let plan = ViewPlan::with_sizes(VIEW, own, &NODES, &[ROW_BYTES_MIN; 3], 42);
+//!             let rows = fabric.rows(&plan).expect("memory");
+//!             (fabric, rows)
+//!         });
+//!         scene(&mut Group(network, members.into()));
+//!     }
+//! }
+//! impl Bench for Group {
+//!     type Fabric = SimFabric;
+//!     fn fabric(&mut self, member: Rank) -> &mut SimFabric { &mut self.1[member.index()].0 }
+//!     fn settle(&mut self) { self.0.borrow_mut().advance(10_000_000); }
+//! #   fn members(&self) -> Vec<NodeId> { NODES.to_vec() }
+//! #   fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
+//! #       let (fabric, rows) = &mut self.1[member.index()];
+//! #       fabric.open(VIEW, &rows.memory())
+//! #   }
+//! #   fn row(&self, member: Rank) -> RowWriter<'_> { self.1[member.index()].1.row() }
+//! #   fn copy(&self, holder: Rank, owner: Rank) -> Row<'_> {
+//! #       self.1[holder.index()].1.rows()[owner.index()]
+//! #   }
+//! #   fn pass(&mut self) { self.0.borrow_mut().advance(100); }
+//! #   fn sleep(&mut self, _: Rank) -> Wake { unimplemented!("the clause does not sleep") }
+//! #   fn lose(&mut self, _: Rank) -> Result<(), &'static str> { Err("not in this example") }
+//! #   fn rounds(&self) -> u64 { 1 }
+//! #   fn race(&mut self, _: [(Rank, &mut dyn Actor<SimFabric>); 2]) -> Result<(), Breach> {
+//! #       unimplemented!("the clause has no race")
+//! #   }
+//!     // ... and the other methods: rows, the passing of time, failures, sleep.
+//! }
+//!
+//! let report = run_chosen(&Simulated, |id| id == "write-lands-exactly");
+//! report.assert_kept();
+//! assert_eq!(report.entries.len(), 1);
+//! ```
+//!
 //! | module | clauses about |
 //! |---|---|
 //! | `promises` | capabilities, and calls that return at once |
@@ -49,7 +105,7 @@ pub use regions::{
     PROCESSES, Process, RegionBench, RegionTestbed, Turns, interleave, race_in_threads,
     region_clauses, run_regions, run_regions_chosen,
 };
-pub use report::{Breach, Clause, Entry, Finding, Outcome, Report, Verdict};
+pub use report::{Breach, Clause, ClauseResult, Finding, Report, ReportEntry, Verdict};
 pub use testbed::{Actor, Bench, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake};
 
 /// Returns all clauses of the contract, in the order in which they are run.

@@ -3,7 +3,7 @@
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Promises, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
-use crate::report::{Finding, Outcome, clauses, ensure};
+use crate::report::{ClauseResult, Finding, clauses, ensure};
 use crate::scene::{
     A, B, C, SHARED_ROWS, content, drain, ensure_refused, ensure_same, ensure_way, everyone, fill,
     guard, open, open_all, post, promises, read_bytes, snapshot, try_post, wait,
@@ -33,7 +33,7 @@ fn finding(shared: bool) -> Finding {
     if shared { Finding::InPart(SHARED_ROWS) } else { Finding::Holds }
 }
 
-fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
+fn not_before_open<T: Bench>(bench: &mut T) -> ClauseResult {
     let shared = promises(bench, Promises::SHARED);
     fill(bench, A, 64, 64, 7);
     for member in everyone() {
@@ -78,7 +78,7 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
     Ok(finding(shared))
 }
 
-fn open_once<T: Bench>(bench: &mut T) -> Outcome {
+fn open_once<T: Bench>(bench: &mut T) -> ClauseResult {
     open(bench, A)?;
     let again = bench.open(A);
     ensure!(again == Err(ErrorKind::Other), "a second open returns {again:?} instead of Other");
@@ -97,7 +97,7 @@ fn open_once<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn ready_reported_once<T: Bench>(bench: &mut T) -> Outcome {
+fn ready_reported_once<T: Bench>(bench: &mut T) -> ClauseResult {
     for member in [C, A, B] {
         open(bench, member)?;
         bench.pass();
@@ -124,7 +124,7 @@ fn ready_reported_once<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
+fn cut_stops<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let shared = promises(bench, Promises::SHARED);
     for (from, to) in [(A, B), (B, A)] {
@@ -149,7 +149,7 @@ fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
     Ok(finding(shared))
 }
 
-fn cut_idempotent<T: Bench>(bench: &mut T) -> Outcome {
+fn cut_idempotent<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     for (view, peer) in
         [(VIEW, Rank(9)), (VIEW, Rank(u16::MAX)), (ViewId(77), C), (ViewId(77), Rank(9))]
@@ -173,7 +173,7 @@ fn cut_idempotent<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn retire_ends<T: Bench>(bench: &mut T) -> Outcome {
+fn retire_ends<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let shared = promises(bench, Promises::SHARED);
     for (from, to) in [(A, B), (B, A), (C, A)] {

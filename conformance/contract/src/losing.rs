@@ -2,7 +2,7 @@
 
 use tramontane_core::fabric::{ErrorKind, Event};
 
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::{A, B, C, drain, ensure_way, guard, open_all, try_post};
 use crate::testbed::Bench;
 
@@ -31,7 +31,7 @@ fn lose_b<T: Bench>(bench: &mut T) -> Result<Option<&'static str>, Breach> {
     Ok(None)
 }
 
-fn reported_once<T: Bench>(bench: &mut T) -> Outcome {
+fn reported_once<T: Bench>(bench: &mut T) -> ClauseResult {
     if let Some(reason) = lose_b(bench)? {
         return Ok(Finding::NotApplicable(reason));
     }
@@ -52,7 +52,7 @@ fn reported_once<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn refused<T: Bench>(bench: &mut T) -> Outcome {
+fn refused<T: Bench>(bench: &mut T) -> ClauseResult {
     if let Some(reason) = lose_b(bench)? {
         return Ok(Finding::NotApplicable(reason));
     }
@@ -74,7 +74,7 @@ fn refused<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn not_without_cause<T: Bench>(bench: &mut T) -> Outcome {
+fn not_without_cause<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     for value in 1..=20 {
         for way in [(A, B), (B, C), (C, A), (B, A)] {

@@ -4,7 +4,7 @@ use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, ViewMemory};
 use tramontane_core::ids::Rank;
 use tramontane_core::memory::{Line, Row, RowWriter};
 
-use super::report::{Breach, Finding, Outcome, clauses, ensure};
+use super::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use super::scene::{A, B, C, ensure_way, everyone, open_all, wait};
 use super::testbed::{Bench, VIEW};
 
@@ -51,7 +51,7 @@ fn open_on<T: Bench>(
     bench.fabric(A).open(VIEW, &memory).map_err(|error| error.kind())
 }
 
-fn other_memory_refused<T: Bench>(bench: &mut T) -> Outcome {
+fn other_memory_refused<T: Bench>(bench: &mut T) -> ClauseResult {
     let strange = strange_rows(bench, A);
     let cases = [
         ("all rows are", vec![A, B, C]),
@@ -73,7 +73,7 @@ fn other_memory_refused<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn used_memory_refused<T: Bench>(bench: &mut T) -> Outcome {
+fn used_memory_refused<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     ensure_way(bench, (A, B), 5)?;
     let ended = wait(bench, |bench| {

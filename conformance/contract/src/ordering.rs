@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, FabricError, Promises, Token, Write};
 use tramontane_core::memory::Row;
 
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::{A, B, content, guard, open_all, promises};
 use crate::testbed::{Actor, Bench, Next, Seat, VIEW, Wake};
 
 clauses! { pub(super) Bench
     /// If order between writes is promised, a list's writes become visible in the list's order.
     "write-order-in-list",
-        "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, Lists::One);
+        "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, ListsPerRound::One);
     /// If order between writes is promised, lists to one peer become visible in the order of
     /// posting.
     "write-order-between-lists",
-        "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, Lists::Each);
+        "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, ListsPerRound::Each);
     /// If address order is promised, a reader that sees a write's last cell sees the whole write.
     "address-order", "Promises::ADDRESS_ORDER; SMC-6" => address_order;
     /// A reader that sees a guard also sees the content before it, posted as the promises require.
@@ -36,7 +36,7 @@ const PAYLOAD: (usize, usize) = (2048, 2040);
 const COUNTER: usize = PAYLOAD.0 + PAYLOAD.1;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lists {
+enum ListsPerRound {
     One,
     Each,
 }
@@ -65,14 +65,14 @@ fn offer<F: Fabric>(
 }
 
 /// Writes the early cell, filler, the late cell and filler, round after round, without waiting.
-struct Counting {
+struct RoundWriter {
     lists: Vec<Vec<Write>>,
     rounds: u64,
     round: u64,
     posted: usize,
 }
 
-impl<F: Fabric> Actor<F> for Counting {
+impl<F: Fabric> Actor<F> for RoundWriter {
     fn turn(&mut self, seat: &mut Seat<'_, F>, _: Option<Wake>) -> Result<Next, Breach> {
         while seat.fabric.poll().is_some() {}
         if self.posted == self.lists.len() {
@@ -111,7 +111,7 @@ impl<F: Fabric> Actor<F> for Comparing {
     }
 }
 
-fn order<T: Bench>(bench: &mut T, lists: Lists) -> Outcome {
+fn order<T: Bench>(bench: &mut T, lists: ListsPerRound) -> ClauseResult {
     if !promises(bench, Promises::WRITE_ORDER) {
         return Ok(Finding::NotApplicable("order between writes is not promised"));
     }
@@ -123,12 +123,12 @@ fn order<T: Bench>(bench: &mut T, lists: Lists) -> Outcome {
         content(FILLERS[1].0, FILLERS[1].1),
     ];
     let lists = match lists {
-        Lists::One => vec![writes.to_vec()],
-        Lists::Each => writes.into_iter().map(|write| vec![write]).collect(),
+        ListsPerRound::One => vec![writes.to_vec()],
+        ListsPerRound::Each => writes.into_iter().map(|write| vec![write]).collect(),
     };
     let rounds = bench.rounds();
     let posted = lists.len();
-    let mut writer = Counting { lists, rounds, round: 0, posted };
+    let mut writer = RoundWriter { lists, rounds, round: 0, posted };
     bench.race([(A, &mut writer), (B, &mut Comparing { rounds })])?;
     Ok(Finding::Holds)
 }
@@ -260,7 +260,7 @@ impl<F: Fabric> Actor<F> for Reading<'_> {
     }
 }
 
-fn hunt<T: Bench>(bench: &mut T, manner: Manner) -> Outcome {
+fn hunt<T: Bench>(bench: &mut T, manner: Manner) -> ClauseResult {
     open_all(bench)?;
     let seen = AtomicU64::new(0);
     let rounds = bench.rounds();
@@ -276,14 +276,14 @@ fn hunt<T: Bench>(bench: &mut T, manner: Manner) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn address_order<T: Bench>(bench: &mut T) -> Outcome {
+fn address_order<T: Bench>(bench: &mut T) -> ClauseResult {
     if !promises(bench, Promises::ADDRESS_ORDER) {
         return Ok(Finding::NotApplicable("address order is not promised"));
     }
     hunt(bench, Manner::OneWrite)
 }
 
-fn guard_after_content<T: Bench>(bench: &mut T) -> Outcome {
+fn guard_after_content<T: Bench>(bench: &mut T) -> ClauseResult {
     if promises(bench, Promises::WRITE_ORDER) {
         hunt(bench, Manner::OneList)
     } else if promises(bench, Promises::COMPLETION_VISIBLE) {

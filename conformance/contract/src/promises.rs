@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{Capabilities, Fabric};
 
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::{A, B, C, capabilities, drain, everyone, guard, open_all, try_post};
 use crate::testbed::{Bench, VIEW};
 
@@ -19,7 +19,7 @@ clauses! { pub(super) Bench
     "calls-return", "Fabric: what every implementation keeps; HAL-2" => calls_return;
 }
 
-fn constant<T: Bench>(bench: &mut T) -> Outcome {
+fn constant<T: Bench>(bench: &mut T) -> ClauseResult {
     let first = capabilities(bench);
     let same = |bench: &mut T, when: &str| -> Result<(), Breach> {
         for member in everyone() {
@@ -46,7 +46,7 @@ fn constant<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn sane<T: Bench>(bench: &mut T) -> Outcome {
+fn sane<T: Bench>(bench: &mut T) -> ClauseResult {
     let says = capabilities(bench);
     ensure!(
         says.can_guard(),
@@ -63,7 +63,7 @@ fn sane<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn calls_return<T: Bench>(bench: &mut T) -> Outcome {
+fn calls_return<T: Bench>(bench: &mut T) -> ClauseResult {
     // Far longer than a call takes, and far shorter than any wait would be.
     const EACH_MAX: Duration = Duration::from_millis(1);
     const CALLS: u32 = 2000;

@@ -5,7 +5,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-use crate::report::{Finding, Outcome, clauses, ensure};
+use crate::report::{ClauseResult, Finding, clauses, ensure};
 use crate::scene::{
     A, B, SHARED_ROWS, capabilities, content, drain, ensure_out_of_range, ensure_refused,
     ensure_same, ensure_way, fill_with_pattern, guard, open_all, promises, read_bytes, snapshot,
@@ -29,7 +29,7 @@ clauses! { pub(super) Bench
 
 /// Checks that nothing has landed in B's copy of A's row, as far as this kind of fabric can show
 /// it.
-fn ensure_untouched<T: Bench>(bench: &mut T, what: &str) -> Outcome {
+fn ensure_untouched<T: Bench>(bench: &mut T, what: &str) -> ClauseResult {
     bench.settle();
     if promises(bench, Promises::SHARED) {
         return Ok(Finding::InPart(SHARED_ROWS));
@@ -39,7 +39,7 @@ fn ensure_untouched<T: Bench>(bench: &mut T, what: &str) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn list_too_long<T: Bench>(bench: &mut T) -> Outcome {
+fn list_too_long<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     fill_with_pattern(bench, A);
     let max = capabilities(bench).writes_max;
@@ -56,7 +56,7 @@ fn list_too_long<T: Bench>(bench: &mut T) -> Outcome {
     Ok(finding)
 }
 
-fn range_outside_row<T: Bench>(bench: &mut T) -> Outcome {
+fn range_outside_row<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let end = fill_with_pattern(bench, A).len();
     let bad = [
@@ -90,7 +90,7 @@ fn range_outside_row<T: Bench>(bench: &mut T) -> Outcome {
     Ok(finding)
 }
 
-fn write_too_large<T: Bench>(bench: &mut T) -> Outcome {
+fn write_too_large<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let limits = capabilities(bench);
     let row = fill_with_pattern(bench, A);
@@ -121,7 +121,7 @@ fn write_too_large<T: Bench>(bench: &mut T) -> Outcome {
     })
 }
 
-fn no_such_peer<T: Bench>(bench: &mut T) -> Outcome {
+fn no_such_peer<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     for to in [A, Rank(3), Rank(9), Rank(u16::MAX)] {
         let result = try_post(bench, (A, to), &[guard(0, 8)], None);
@@ -141,7 +141,7 @@ fn no_such_peer<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn all_or_nothing<T: Bench>(bench: &mut T) -> Outcome {
+fn all_or_nothing<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let end = fill_with_pattern(bench, A).len();
     let bad = content(end - 4, 8);

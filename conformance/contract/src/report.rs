@@ -19,7 +19,7 @@ pub enum Finding {
 }
 
 /// The result of a clause's check.
-pub type Outcome = Result<Finding, Breach>;
+pub type ClauseResult = Result<Finding, Breach>;
 
 /// Ends a check with a breach, unless the condition holds.
 macro_rules! ensure {
@@ -59,7 +59,7 @@ pub struct Clause<B> {
     /// The source: the trait's documentation, the design, or a requirement.
     pub source: &'static str,
     /// Checks the property on a group that no member has opened yet.
-    pub check: fn(&mut B) -> Outcome,
+    pub check: fn(&mut B) -> ClauseResult,
 }
 
 /// The verdict on a clause for a fabric.
@@ -73,7 +73,7 @@ pub enum Verdict {
 
 /// A clause with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ReportEntry {
     /// The clause's id.
     pub id: &'static str,
     /// The property, in one sentence.
@@ -88,7 +88,7 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// One entry per clause that was run.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReportEntry>,
 }
 
 impl Report {
@@ -99,7 +99,7 @@ impl Report {
             Err(breach) => Verdict::Broken(breach),
         };
         let Clause { id, says, source, .. } = *clause;
-        self.entries.push(Entry { id, says, source, verdict });
+        self.entries.push(ReportEntry { id, says, source, verdict });
     }
 
     /// Returns the verdict on a clause, if it was run.
@@ -109,14 +109,15 @@ impl Report {
     }
 
     /// Iterates over the violated clauses.
-    pub fn broken(&self) -> impl Iterator<Item = &Entry> {
+    pub fn broken(&self) -> impl Iterator<Item = &ReportEntry> {
         self.entries.iter().filter(|entry| matches!(entry.verdict, Verdict::Broken(_)))
     }
 
     /// Iterates over the ids of the clauses that do not apply.
     pub fn not_applicable(&self) -> impl Iterator<Item = &'static str> {
-        let is_silent =
-            |entry: &&Entry| matches!(entry.verdict, Verdict::Found(Finding::NotApplicable(_)));
+        let is_silent = |entry: &&ReportEntry| {
+            matches!(entry.verdict, Verdict::Found(Finding::NotApplicable(_)))
+        };
         self.entries.iter().filter(is_silent).map(|entry| entry.id)
     }
 
@@ -153,7 +154,7 @@ impl fmt::Display for Verdict {
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.entries.iter().map(|entry| entry.id.len()).max().unwrap_or(0);
-        for Entry { id, says, source, verdict } in &self.entries {
+        for ReportEntry { id, says, source, verdict } in &self.entries {
             writeln!(out, "{id:width$}  {verdict}")?;
             if matches!(verdict, Verdict::Broken(_)) {
                 writeln!(out, "{:width$}  ({says} [{source}])", "")?;

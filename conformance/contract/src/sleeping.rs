@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, FabricError, Token};
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::{A, B, C, drain, guard, open_all, post, store};
 use crate::testbed::{Actor, Bench, Next, Seat, VIEW, Wake};
 
@@ -32,7 +32,7 @@ fn woken(events: &[Event]) -> bool {
     events.contains(&Event::Woken)
 }
 
-fn wake_rings_awake<T: Bench>(bench: &mut T) -> Outcome {
+fn wake_rings_awake<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     for (from, to, other) in [(A, B, C), (C, B, A), (B, A, C)] {
         bench.fabric(from).wake(VIEW, to);
@@ -43,7 +43,7 @@ fn wake_rings_awake<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn ring_forbids_sleep<T: Bench>(bench: &mut T) -> Outcome {
+fn ring_forbids_sleep<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let ensure_arms = |bench: &mut T, after: &str| -> Result<(), Breach> {
         drain(bench, B)?;
@@ -100,7 +100,7 @@ fn sleep_until<T: Bench>(bench: &mut T, value: u64, when: &str) -> Result<(), Br
     Err(Breach(format!("{B} armed {when}, but is woken repeatedly without cause")))
 }
 
-fn post_rings_armed<T: Bench>(bench: &mut T) -> Outcome {
+fn post_rings_armed<T: Bench>(bench: &mut T) -> ClauseResult {
     const MOMENTS: u64 = 80;
     open_all(bench)?;
     for moment in 0..MOMENTS {
@@ -134,7 +134,7 @@ fn post_rings_armed<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn post_leaves_awake_alone<T: Bench>(bench: &mut T) -> Outcome {
+fn post_leaves_awake_alone<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     for round in 1..=10 {
         let post_some = |bench: &mut T| -> Result<Vec<Event>, Breach> {
@@ -231,7 +231,7 @@ impl<F: Fabric> Actor<F> for Answering {
     }
 }
 
-fn no_lost_wake_up<T: Bench>(bench: &mut T) -> Outcome {
+fn no_lost_wake_up<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let rounds = rings(bench);
     store(bench, A, CELL, &1_u64.to_ne_bytes());
@@ -296,7 +296,7 @@ impl<F: Fabric> Actor<F> for Sleeper<'_> {
     }
 }
 
-fn no_lost_ring<T: Bench>(bench: &mut T) -> Outcome {
+fn no_lost_ring<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let (rung, noticed) = (AtomicU64::new(0), AtomicU64::new(0));
     let rounds = rings(bench);

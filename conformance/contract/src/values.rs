@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Promises, Token, Write};
 
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::{
     A, B, C, capabilities, content, drain, ensure_same, everyone, fill, guard, open_all, post,
     promises, read_bytes, try_post, wait,
@@ -33,7 +33,7 @@ const STORE_IS_WRITE: Finding = Finding::NotApplicable(
 
 const ROUNDS: u8 = 40;
 
-fn guard_as_posted<T: Bench>(bench: &mut T) -> Outcome {
+fn guard_as_posted<T: Bench>(bench: &mut T) -> ClauseResult {
     if promises(bench, Promises::SHARED) {
         return Ok(STORE_IS_WRITE);
     }
@@ -75,7 +75,7 @@ fn await_completion<T: Bench>(bench: &mut T, token: Token) -> Result<(), Breach>
     Ok(())
 }
 
-fn content_until_completed<T: Bench>(bench: &mut T) -> Outcome {
+fn content_until_completed<T: Bench>(bench: &mut T) -> ClauseResult {
     if promises(bench, Promises::SHARED) {
         return Ok(STORE_IS_WRITE);
     }
@@ -125,7 +125,7 @@ fn ensure_each_once(tokens: &[u64], counts: &BTreeMap<u64, u32>) -> Result<(), B
     Ok(())
 }
 
-fn completed_once<T: Bench>(bench: &mut T) -> Outcome {
+fn completed_once<T: Bench>(bench: &mut T) -> ClauseResult {
     open_all(bench)?;
     let longest = capabilities(bench).writes_max.min(16);
     let tokens = [0, u64::MAX, 1, 2, 3, 4, 1 << 40, 5, 6, 7, 8, 9];
@@ -158,7 +158,7 @@ fn completed_once<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
+fn completions_kept<T: Bench>(bench: &mut T) -> ClauseResult {
     const LISTS: u64 = 3000;
     open_all(bench)?;
     let mut accepted = Vec::new();
@@ -193,7 +193,7 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn completion_visible<T: Bench>(bench: &mut T) -> Outcome {
+fn completion_visible<T: Bench>(bench: &mut T) -> ClauseResult {
     if !promises(bench, Promises::COMPLETION_VISIBLE) {
         return Ok(Finding::NotApplicable("visibility upon completion is not promised"));
     }

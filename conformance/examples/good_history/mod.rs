@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 /// The shape of a history.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct HistoryShape {
     /// Approximate number of records.
     pub events: u64,
     /// Number of nodes.
@@ -42,7 +42,7 @@ const STEP_NS: u64 = 1_000;
 
 /// One node in one history.
 struct SimulatedMember<'a> {
-    shape: &'a Shape,
+    shape: &'a HistoryShape,
     node: u32,
     inc: u32,
     delivered: u64,
@@ -53,7 +53,7 @@ struct SimulatedMember<'a> {
 ///
 /// # Errors
 /// Fails with the error of the stream.
-pub fn write(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
+pub fn write(shape: &HistoryShape, out: &mut impl Write) -> io::Result<()> {
     let names =
         |nodes: u32| (0..nodes).map(|node| format!("\"n{node}\"")).collect::<Vec<_>>().join(",");
     writeln!(out, r#"{{"ev":"run","version":1,"scenario":"made","seed":1}}"#)?;
@@ -80,7 +80,7 @@ pub fn write(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-impl Shape {
+impl HistoryShape {
     /// Returns the number of messages that result in this number of records.
     fn messages(&self) -> u64 {
         (self.events / (u64::from(self.nodes) + 1)).max(1)
@@ -125,7 +125,7 @@ impl Shape {
 impl SimulatedMember<'_> {
     /// Executes one step of the node, with or without a message to send.
     fn step(&mut self, step: u64, out: &mut impl Write) -> io::Result<()> {
-        let Shape { nodes, .. } = *self.shape;
+        let HistoryShape { nodes, .. } = *self.shape;
         let (messages, is_last) = (self.shape.messages(), self.node + 1 == nodes);
         let killed = self.shape.killed_at().filter(|_| is_last);
         let restarted = self.shape.restarted_at().filter(|_| is_last);

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::tally::{Tally, finding};
 use super::tangle::Tangle;
 use super::verdict::{Finding, Witness};
@@ -16,7 +16,7 @@ use super::verdict::{Finding, Witness};
 const STEPS_MAX: u64 = 20_000_000;
 
 /// A message, and the log in which it precedes the next message of the cycle.
-type Step = (u32, u32);
+type CycleStep = (u32, u32);
 
 /// Judges the messages that could not be popped, in orders where no group's own order is broken.
 pub(super) fn judge(tangle: &Tangle<'_>) -> Tally {
@@ -40,9 +40,9 @@ pub(super) fn judge(tangle: &Tangle<'_>) -> Tally {
 
 /// Returns a cycle of log heads. Each of them follows the head of another log, because it could not
 /// be popped.
-fn cycle_of_heads(tangle: &Tangle<'_>) -> Option<Vec<Step>> {
-    let mut seen: Table<u32, usize> = Table::default();
-    let mut back: Vec<Step> = Vec::new();
+fn cycle_of_heads(tangle: &Tangle<'_>) -> Option<Vec<CycleStep>> {
+    let mut seen: MixedTable<u32, usize> = MixedTable::default();
+    let mut back: Vec<CycleStep> = Vec::new();
     let mut item = *tangle.logs.first()?.items.first()?;
     loop {
         if let Some(from) = seen.get(&item) {
@@ -65,11 +65,11 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Returns the shortest cycle through a message, if it has at most `longest` messages.
-    fn cycle(&mut self, from: u32, longest: usize) -> Option<Vec<Step>> {
+    fn cycle(&mut self, from: u32, longest: usize) -> Option<Vec<CycleStep>> {
         // For each visited message, the step that led to it and its distance from the beginning.
-        let mut met: Table<u32, (Step, usize)> = Table::default();
+        let mut met: MixedTable<u32, (CycleStep, usize)> = MixedTable::default();
         // For each log, the position from which everything has been visited.
-        let mut met_from: Table<u32, usize> = Table::default();
+        let mut met_from: MixedTable<u32, usize> = MixedTable::default();
         let mut next = VecDeque::from([(from, 1)]);
         while let Some((item, length)) = next.pop_front() {
             if length > longest {
@@ -98,7 +98,11 @@ impl Search<'_> {
 }
 
 /// Returns the cycle that ends with this step, from its beginning.
-fn way_back(met: &Table<u32, (Step, usize)>, from: u32, last: Step) -> Vec<Step> {
+fn way_back(
+    met: &MixedTable<u32, (CycleStep, usize)>,
+    from: u32,
+    last: CycleStep,
+) -> Vec<CycleStep> {
     let mut cycle = vec![last];
     let mut item = last.0;
     while item != from {
@@ -110,7 +114,7 @@ fn way_back(met: &Table<u32, (Step, usize)>, from: u32, last: Step) -> Vec<Step>
     cycle
 }
 
-fn shown(tangle: &Tangle<'_>, cycle: &[Step]) -> Finding {
+fn shown(tangle: &Tangle<'_>, cycle: &[CycleStep]) -> Finding {
     let nexts = cycle.iter().cycle().skip(1);
     let mut parts = Vec::new();
     let mut witness = Vec::new();

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::name::Name;
 
 /// The id of a class of forgotten messages, in order of appearance.
@@ -77,7 +77,7 @@ impl Retained {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct ClassRun {
     /// One more than the last number.
     end: u64,
     class: ClassId,
@@ -86,8 +86,8 @@ struct Run {
 /// All forgotten messages.
 #[derive(Debug)]
 pub(super) struct Archive {
-    prefixes: Table<u32, BTreeMap<u64, Run>>,
-    pages: Table<(u32, u64), Box<[Retained; PAGE]>>,
+    prefixes: MixedTable<u32, BTreeMap<u64, ClassRun>>,
+    pages: MixedTable<(u32, u64), Box<[Retained; PAGE]>>,
     ages: VecDeque<(u32, u64)>,
     pages_max: usize,
 }
@@ -95,8 +95,8 @@ pub(super) struct Archive {
 impl Default for Archive {
     fn default() -> Self {
         Self {
-            prefixes: Table::default(),
-            pages: Table::default(),
+            prefixes: MixedTable::default(),
+            pages: MixedTable::default(),
             ages: VecDeque::new(),
             pages_max: PAGES_MAX,
         }
@@ -130,7 +130,7 @@ impl Archive {
     pub(super) fn add_run(&mut self, name: Name, class: ClassId) {
         let runs = self.prefixes.entry(name.prefix).or_default();
         // A number has at most 19 digits, so adding one cannot overflow.
-        let mut run = Run { end: name.number.saturating_add(1), class };
+        let mut run = ClassRun { end: name.number.saturating_add(1), class };
         if let Some(after) = runs.get(&run.end).copied().filter(|after| after.class == class) {
             runs.remove(&run.end);
             run.end = after.end;
@@ -155,7 +155,7 @@ impl Archive {
         }
         runs.remove(&first);
         if first < name.number {
-            runs.insert(first, Run { end: name.number, class: run.class });
+            runs.insert(first, ClassRun { end: name.number, class: run.class });
         }
         if name.number + 1 < run.end {
             runs.insert(name.number + 1, run);

@@ -9,8 +9,8 @@
 
 use super::archive::ClassId;
 use super::groups::GroupSetId;
-use super::message::{Answer, MessageView};
-use super::mixing::Table;
+use super::message::{MessageView, SenderAnswer};
+use super::mixing::MixedTable;
 use super::name::{Name, Names};
 use super::roster::StartId;
 
@@ -22,7 +22,7 @@ pub(super) struct ClassKey {
     /// Their groups.
     pub(super) groups: GroupSetId,
     /// The answer of the messages' sender.
-    pub(super) answer: Answer,
+    pub(super) answer: SenderAnswer,
     /// The incarnations that delivered the messages, and whether the messages are addressed to
     /// each.
     pub(super) delivered: Vec<(StartId, bool)>,
@@ -33,7 +33,7 @@ pub(super) struct ClassKey {
 impl ClassKey {
     /// Iterates over the incarnations whose deliveries count for checks other than integrity.
     pub(super) fn deliverers(&self) -> impl Iterator<Item = StartId> {
-        let void = self.answer == Answer::Refused;
+        let void = self.answer == SenderAnswer::Refused;
         self.delivered
             .iter()
             .filter(move |(_, addressed)| *addressed && !void)
@@ -121,7 +121,7 @@ impl Class {
 /// All classes.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
-    ids: Table<ClassKey, ClassId>,
+    ids: MixedTable<ClassKey, ClassId>,
     /// The classes, by id.
     pub(super) classes: Vec<Class>,
 }
@@ -215,7 +215,7 @@ mod tests {
         ClassKey {
             sender: StartId(0),
             groups: GroupSetId(0),
-            answer: Answer::None,
+            answer: SenderAnswer::None,
             delivered: vec![(StartId(0), true), (StartId(1), false)],
             views: vec![None],
         }

@@ -9,9 +9,9 @@ use std::rc::Rc;
 
 use super::groups::{GroupId, GroupSetId, Groups, NodeSet};
 use super::message::MessageView;
-use super::mixing::Table;
-use super::roster::{Fate, Moment, NodeId, Roster, StartId, World};
-use super::views::{Installed, ListId, Seat, Views};
+use super::mixing::MixedTable;
+use super::roster::{AssumedEnds, Fate, Moment, NodeId, Roster, StartId};
+use super::views::{Installed, ListId, ViewedIncarnation, Views};
 use crate::history::EndReason;
 
 /// An incarnation that must deliver a message.
@@ -26,7 +26,7 @@ pub(super) struct Goer {
 /// The incarnations that must deliver a message in one of its groups that has views, or in all of
 /// its groups that have none.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct DuePart {
     /// The group, if it has views.
     pub(super) group: Option<GroupId>,
     /// The incarnations that must deliver.
@@ -37,41 +37,41 @@ pub(super) struct Part {
 #[derive(Debug, Default)]
 struct Viewed {
     /// The members' incarnations that installed each view.
-    by_view: Table<u64, Vec<Goer>>,
+    by_view: MixedTable<u64, Vec<Goer>>,
     /// The members' incarnations that installed any view.
     members: Vec<StartId>,
     /// The incarnations that were removed.
-    removed: Table<StartId, ()>,
+    removed: MixedTable<StartId, ()>,
     /// The incarnations that had been removed before they were asked to leave.
-    removed_before_leaving: Table<StartId, ()>,
+    removed_before_leaving: MixedTable<StartId, ()>,
 }
 
-type Answer = Rc<[Goer]>;
+type DueAnswer = Rc<[Goer]>;
 
 /// Maximum number of cached answers, because there may be as many sets of groups as messages.
 const ANSWERS_MAX: usize = 1024;
 
-type Asked = (GroupId, Option<u64>, World);
+type DueQuestion = (GroupId, Option<u64>, AssumedEnds);
 
 /// Answers which incarnations must deliver a message.
 pub(super) struct Due<'a> {
     roster: &'a Roster,
     groups: &'a Groups,
-    viewed: Table<GroupId, Viewed>,
-    with_views: RefCell<Table<Asked, Answer>>,
-    without_views: RefCell<Table<(GroupSetId, World), Answer>>,
+    viewed: MixedTable<GroupId, Viewed>,
+    with_views: RefCell<MixedTable<DueQuestion, DueAnswer>>,
+    without_views: RefCell<MixedTable<(GroupSetId, AssumedEnds), DueAnswer>>,
 }
 
 impl<'a> Due<'a> {
     /// Collects the views and removals of a whole history.
     pub(super) fn new(roster: &'a Roster, groups: &'a Groups, views: &Views) -> Self {
         let listed = Listed::of(roster, views);
-        let mut viewed: Table<GroupId, Viewed> = Table::default();
+        let mut viewed: MixedTable<GroupId, Viewed> = MixedTable::default();
         for seat in &views.seats {
             let of = viewed.entry(seat.group).or_default();
             let start = &roster.starts[seat.start.index()];
             // Views that others install after the stop request do not show a removal.
-            if start.is_correct(World::AsIfDone)
+            if start.is_correct(AssumedEnds::AsIfDone)
                 && listed.has_passed_by(seat, start.node, start.stopped())
             {
                 of.removed.insert(seat.start, ());
@@ -133,25 +133,25 @@ impl<'a> Due<'a> {
         &self,
         set: GroupSetId,
         views: &[Option<MessageView>],
-        world: World,
-    ) -> Vec<Part> {
+        world: AssumedEnds,
+    ) -> Vec<DuePart> {
         let groups = &self.groups.of(set).groups;
-        let mut parts: Vec<Part> = groups
+        let mut parts: Vec<DuePart> = groups
             .iter()
             .zip(views)
             .filter(|(group, _)| self.has_views(**group))
-            .map(|(group, of)| Part {
+            .map(|(group, of)| DuePart {
                 group: Some(*group),
                 due: self.in_view(*group, of.map(|of| of.view), world),
             })
             .collect();
         if parts.len() < groups.len() {
-            parts.push(Part { group: None, due: self.without_views(set, world) });
+            parts.push(DuePart { group: None, due: self.without_views(set, world) });
         }
         parts
     }
 
-    fn in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Answer {
+    fn in_view(&self, group: GroupId, view: Option<u64>, world: AssumedEnds) -> DueAnswer {
         let mut asked = self.with_views.borrow_mut();
         if asked.len() > ANSWERS_MAX {
             asked.clear();
@@ -162,7 +162,7 @@ impl<'a> Due<'a> {
         Rc::clone(answer)
     }
 
-    fn find_in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Answer {
+    fn find_in_view(&self, group: GroupId, view: Option<u64>, world: AssumedEnds) -> DueAnswer {
         let Some(viewed) = self.viewed.get(&group) else { return Rc::new([]) };
         let stays = |start: StartId| {
             self.roster.starts[start.index()].is_correct(world)
@@ -180,7 +180,7 @@ impl<'a> Due<'a> {
         }
     }
 
-    fn without_views(&self, set: GroupSetId, world: World) -> Answer {
+    fn without_views(&self, set: GroupSetId, world: AssumedEnds) -> DueAnswer {
         let mut asked = self.without_views.borrow_mut();
         if asked.len() > ANSWERS_MAX {
             asked.clear();
@@ -190,7 +190,7 @@ impl<'a> Due<'a> {
         Rc::clone(answer)
     }
 
-    fn find_without_views(&self, set: GroupSetId, world: World) -> Answer {
+    fn find_without_views(&self, set: GroupSetId, world: AssumedEnds) -> DueAnswer {
         let mut seen = NodeSet::default();
         let groups = self.groups.of(set).groups.iter().filter(|group| !self.has_views(**group));
         let members = groups.flat_map(|group| &self.groups.groups[group.index()].members);
@@ -205,7 +205,7 @@ impl<'a> Due<'a> {
 impl Viewed {
     /// Stores the first record of each view of an incarnation, with the record that followed it.
     fn note(&mut self, start: StartId, records: &[Installed]) {
-        let mut seen: Table<u64, ()> = Table::default();
+        let mut seen: MixedTable<u64, ()> = MixedTable::default();
         for (place, record) in records.iter().enumerate() {
             if seen.insert(record.view, ()).is_none() {
                 let next = records.get(place + 1).map(|next| (next.view, next.at.line));
@@ -217,7 +217,7 @@ impl Viewed {
 
 /// The installations of a view.
 #[derive(Clone, Copy)]
-struct Seen {
+struct SeenView {
     view: u64,
     list: ListId,
     /// The node that installed the view first, and the time of that installation.
@@ -229,24 +229,25 @@ struct Seen {
 /// The views of each group, from the highest to the lowest.
 struct Listed<'v> {
     views: &'v Views,
-    by_group: Table<GroupId, Vec<Seen>>,
+    by_group: MixedTable<GroupId, Vec<SeenView>>,
 }
 
 impl<'v> Listed<'v> {
     fn of(roster: &Roster, views: &'v Views) -> Self {
-        let mut seen: Table<(GroupId, u64, ListId), Vec<(Moment, NodeId)>> = Table::default();
+        let mut seen: MixedTable<(GroupId, u64, ListId), Vec<(Moment, NodeId)>> =
+            MixedTable::default();
         for seat in &views.seats {
             let node = roster.node_of(seat.start);
             for Installed { view, list, at } in &seat.records {
                 seen.entry((seat.group, *view, *list)).or_default().push((*at, node));
             }
         }
-        let mut by_group: Table<GroupId, Vec<Seen>> = Table::default();
+        let mut by_group: MixedTable<GroupId, Vec<SeenView>> = MixedTable::default();
         for ((group, view, list), mut installers) in seen {
             installers.sort_unstable();
             let first = installers[0];
             let other = installers.iter().find(|(_, node)| *node != first.1).map(|(at, _)| *at);
-            by_group.entry(group).or_default().push(Seen { view, list, first, other });
+            by_group.entry(group).or_default().push(SeenView { view, list, first, other });
         }
         for seen in by_group.values_mut() {
             seen.sort_unstable_by_key(|seen| std::cmp::Reverse((seen.view, seen.list)));
@@ -256,7 +257,7 @@ impl<'v> Listed<'v> {
 
     /// Returns whether another node had installed a higher view of the seat's group that excludes
     /// this seat's node, before `until` if given.
-    fn has_passed_by(&self, seat: &Seat, node: NodeId, until: Option<Moment>) -> bool {
+    fn has_passed_by(&self, seat: &ViewedIncarnation, node: NodeId, until: Option<Moment>) -> bool {
         let last = seat.records.last().map_or(0, |record| record.view);
         let seen = self.by_group.get(&seat.group).into_iter().flatten();
         seen.take_while(|seen| seen.view > last).any(|seen| {

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use super::debt::{Debt, Debts, Paid};
 use super::groups::{GroupId, Groups};
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::roster::{NodeId, Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use super::trail::{PLACES_MAX, Trail};
@@ -20,7 +20,7 @@ use super::verdict::Finding;
 
 /// A node's current incarnation in one group.
 #[derive(Debug, Default)]
-struct Seat {
+struct GroupIncarnation {
     trail: Trail,
     /// The highest `upto` and its line.
     upto: Option<(u64, u64)>,
@@ -33,10 +33,10 @@ struct Seat {
 /// The durable records, and what they promise.
 #[derive(Debug, Default)]
 pub(super) struct Durability {
-    seats: Table<(NodeId, GroupId), Seat>,
-    open: Table<NodeId, BTreeSet<GroupId>>,
-    debts: Table<(NodeId, GroupId), Debts>,
-    owed: Table<NodeId, BTreeSet<GroupId>>,
+    seats: MixedTable<(NodeId, GroupId), GroupIncarnation>,
+    open: MixedTable<NodeId, BTreeSet<GroupId>>,
+    debts: MixedTable<(NodeId, GroupId), Debts>,
+    owed: MixedTable<NodeId, BTreeSet<GroupId>>,
     /// `durable-prefix`.
     pub(super) prefix: Tally,
     /// `durable-kept`.
@@ -69,10 +69,10 @@ impl Durability {
         }
     }
 
-    fn seat(&mut self, node: NodeId, group: GroupId) -> &mut Seat {
+    fn seat(&mut self, node: NodeId, group: GroupId) -> &mut GroupIncarnation {
         self.seats.entry((node, group)).or_insert_with(|| {
             self.open.entry(node).or_default().insert(group);
-            Seat::default()
+            GroupIncarnation::default()
         })
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::roster::{NodeId, Roster, contradiction};
 use crate::history::{GroupOrder, Trouble};
 
@@ -64,7 +64,7 @@ impl NodeSet {
 
 /// A group.
 #[derive(Debug, Default)]
-pub(super) struct Group {
+pub(super) struct KnownGroup {
     /// Its name.
     pub(super) name: Box<str>,
     /// Whether a `group` record declared the group.
@@ -90,10 +90,10 @@ pub(super) struct GroupSet {
 /// All groups and sets of groups.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    ids: Table<Box<str>, GroupId>,
+    ids: MixedTable<Box<str>, GroupId>,
     /// The groups, by id.
-    pub(super) groups: Vec<Group>,
-    set_ids: Table<Vec<GroupId>, GroupSetId>,
+    pub(super) groups: Vec<KnownGroup>,
+    set_ids: MixedTable<Vec<GroupId>, GroupSetId>,
     sets: Vec<GroupSet>,
 }
 
@@ -117,7 +117,7 @@ impl Groups {
         }
         let (member_list, member_set) = distinct(roster, name, "member", members)?;
         let (_, senders) = distinct(roster, name, "sender", senders)?;
-        let group = Group {
+        let group = KnownGroup {
             name: name.into(),
             declared: true,
             members: member_list,
@@ -129,7 +129,7 @@ impl Groups {
         Ok(())
     }
 
-    fn add(&mut self, name: &str, group: Group) -> GroupId {
+    fn add(&mut self, name: &str, group: KnownGroup) -> GroupId {
         let new = GroupId(u32::try_from(self.groups.len()).unwrap_or(u32::MAX));
         self.ids.insert(name.into(), new);
         self.groups.push(group);
@@ -146,7 +146,7 @@ impl Groups {
     pub(super) fn named(&mut self, name: &str) -> GroupId {
         match self.ids.get(name) {
             Some(known) => *known,
-            None => self.add(name, Group { name: name.into(), ..Group::default() }),
+            None => self.add(name, KnownGroup { name: name.into(), ..KnownGroup::default() }),
         }
     }
 

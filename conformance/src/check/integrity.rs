@@ -5,8 +5,8 @@
 //! then is it known whether the message was refused.
 
 use super::groups::{GroupId, GroupSetId, Groups};
-use super::message::{Delivery, Marks, Message, Sent};
-use super::mixing::Table;
+use super::message::{Delivery, HeldMessage, Marks, SentMessage};
+use super::mixing::MixedTable;
 use super::name::Names;
 use super::roster::{Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
@@ -28,7 +28,7 @@ pub(super) struct Integrity {
     /// The part of `removed-silent` that concerns single deliveries.
     pub(super) silent: Tally,
     /// `view-delivery`, which counts only for groups that turn out to have views.
-    pub(super) in_view: Table<GroupId, Tally>,
+    pub(super) in_view: MixedTable<GroupId, Tally>,
 }
 
 /// Access to the names of nodes and groups.
@@ -45,7 +45,7 @@ pub(super) struct Naming<'a> {
 impl Integrity {
     /// Judges a message's deliveries once no more are expected. `view_ids` contains the ids of all
     /// views.
-    pub(super) fn judge(&mut self, naming: Naming<'_>, view_ids: &[u64], message: &Message) {
+    pub(super) fn judge(&mut self, naming: Naming<'_>, view_ids: &[u64], message: &HeldMessage) {
         let Some(sent) = message.sent.filter(|sent| !sent.is_void()) else {
             self.judge_unsent(naming, message);
             return;
@@ -63,7 +63,7 @@ impl Integrity {
         self.judge_views(naming, view_ids, message);
     }
 
-    fn judge_unsent(&mut self, naming: Naming<'_>, message: &Message) {
+    fn judge_unsent(&mut self, naming: Naming<'_>, message: &HeldMessage) {
         for delivery in &message.deliveries {
             self.sent.cases(1);
             // If a delivery was forgotten before the refusal arrived, its line is lost.
@@ -92,8 +92,8 @@ impl Integrity {
     fn judge_unaddressed(
         &mut self,
         naming: Naming<'_>,
-        message: &Message,
-        sent: &Sent,
+        message: &HeldMessage,
+        sent: &SentMessage,
         delivery: &Delivery,
     ) {
         if delivery.marks.any(Marks::REPEAT) {
@@ -117,7 +117,7 @@ impl Integrity {
         });
     }
 
-    fn judge_repeat(&mut self, naming: Naming<'_>, message: &Message, delivery: &Delivery) {
+    fn judge_repeat(&mut self, naming: Naming<'_>, message: &HeldMessage, delivery: &Delivery) {
         self.once.breach(1, delivery.line, || {
             let first = message.first_by(delivery.start).map_or(0, |first| first.line);
             let what = format!(
@@ -132,8 +132,8 @@ impl Integrity {
     fn judge_first(
         &mut self,
         naming: Naming<'_>,
-        message: &Message,
-        sent: &Sent,
+        message: &HeldMessage,
+        sent: &SentMessage,
         delivery: &Delivery,
     ) {
         for tally in [&mut self.once, &mut self.sent, &mut self.addressee] {
@@ -187,7 +187,7 @@ impl Integrity {
         }
     }
 
-    fn judge_views(&mut self, naming: Naming<'_>, view_ids: &[u64], message: &Message) {
+    fn judge_views(&mut self, naming: Naming<'_>, view_ids: &[u64], message: &HeldMessage) {
         let new = |delivery: &&Delivery| delivery.is_in_view() && !delivery.marks.any(Marks::PAST);
         // The first view of the message in each of its groups, and its line.
         let past = message.past_views.iter().filter(|(_, past)| past.is_direct);
@@ -257,8 +257,8 @@ impl Naming<'_> {
 
     fn said(
         &self,
-        message: &Message,
-        sent: &Sent,
+        message: &HeldMessage,
+        sent: &SentMessage,
         delivery: &Delivery,
         what: &str,
         role: &'static str,

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use super::durability::Durability;
 use super::groups::Groups;
-use super::ledger::{Delivered, HELD_MIN, Ledger};
-use super::message::{Answer, Claim, Delivery, Marks, NO_VIEW, Sent};
-use super::mixing::{Mix, Table};
+use super::ledger::{HELD_MIN, Ledger, NamedDelivery};
+use super::message::{Claim, Delivery, Marks, NO_VIEW, SenderAnswer, SentMessage};
+use super::mixing::{Mix, MixedTable};
 use super::quiescence::Quiescence;
-use super::roster::{End, Moment, Roster, contradiction};
+use super::roster::{EndRecord, Moment, Roster, contradiction};
 use super::sweep::Scene;
 use super::tally::{blames, finding};
 use super::verdict::Verdict;
@@ -44,7 +44,7 @@ pub struct Judge {
     pub(super) ledger: Ledger,
     pub(super) durability: Durability,
     pub(super) quiescence: Quiescence,
-    view_places: Table<u64, u32>,
+    view_places: MixedTable<u64, u32>,
     mix: Mix,
 }
 
@@ -79,7 +79,7 @@ impl Judge {
             ledger: Ledger::new(messages),
             durability: Durability::default(),
             quiescence: Quiescence::default(),
-            view_places: Table::default(),
+            view_places: MixedTable::default(),
             mix: Mix::default(),
         }
     }
@@ -126,14 +126,14 @@ impl Judge {
                 }
                 let groups = self.groups.set(&self.roster, self.roster.node_of(start), groups)?;
                 self.quiescence.active(*t_ns);
-                let sent = Sent {
+                let sent = SentMessage {
                     line,
                     t_ns: *t_ns,
                     start,
                     groups,
                     bytes: *bytes,
                     digest: digest.as_ref().map(|digest| self.mix.text(digest)),
-                    answer: Answer::None,
+                    answer: SenderAnswer::None,
                     answer_line: 0,
                 };
                 self.ledger.multicast((&self.roster, &self.groups), msg, sent)?;
@@ -143,7 +143,7 @@ impl Judge {
             Event::Accepted { t_ns, node, inc, msg } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
                 let base = (&self.roster, &self.groups);
-                self.ledger.answered(base, (msg, start, line), Answer::Taken)
+                self.ledger.answered(base, (msg, start, line), SenderAnswer::Taken)
             }
             Event::Leave { t_ns, node, inc } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
@@ -157,7 +157,7 @@ impl Judge {
             }
             Event::Refused { t_ns, node, inc, msg, definite, .. } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
-                let answer = if *definite { Answer::Refused } else { Answer::Unsure };
+                let answer = if *definite { SenderAnswer::Refused } else { SenderAnswer::Unsure };
                 self.ledger.answered((&self.roster, &self.groups), (msg, start, line), answer)
             }
             Event::Deliver { .. } => self.deliver(line, event),
@@ -189,7 +189,7 @@ impl Judge {
             Event::End { t_ns, node, inc, reason } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
                 self.quiescence.active(*t_ns);
-                self.roster.end(start, End { reason: *reason, line, t_ns: *t_ns })
+                self.roster.end(start, EndRecord { reason: *reason, line, t_ns: *t_ns })
             }
             Event::Unknown { ev } => {
                 self.note_unknown(line, ev);
@@ -258,7 +258,7 @@ impl Judge {
             sender: sender.as_ref().map(|sender| self.roster.node(sender)),
         };
         let delivery = Delivery { line, start, group, view, marks };
-        self.ledger.deliver((&self.roster, &self.groups), name, Delivered { delivery, claim });
+        self.ledger.deliver((&self.roster, &self.groups), name, NamedDelivery { delivery, claim });
         self.sweep_if_full();
         Ok(())
     }

@@ -14,8 +14,8 @@ use super::archive::{Archive, ClassId, Retained};
 use super::class::{ClassKey, Classes};
 use super::groups::{GroupId, Groups};
 use super::integrity::{Integrity, Naming};
-use super::message::{Answer, Claim, Delivery, Marks, Message, NO_VIEW, Sent};
-use super::mixing::Table;
+use super::message::{Claim, Delivery, HeldMessage, Marks, NO_VIEW, SenderAnswer, SentMessage};
+use super::mixing::MixedTable;
 use super::name::{Name, Names};
 use super::queue::{QueueEntry, Queues};
 use super::roster::{Roster, StartId, contradiction};
@@ -48,9 +48,9 @@ pub(super) struct Ledger {
     /// All names.
     pub(super) names: Names,
     /// The slot of each held name.
-    pub(super) live: Table<Name, u32>,
+    pub(super) live: MixedTable<Name, u32>,
     /// The held messages, with free slots between them.
-    pub(super) slots: Vec<Message>,
+    pub(super) slots: Vec<HeldMessage>,
     /// The slots that are free.
     pub(super) free: Vec<u32>,
     /// The forgotten messages.
@@ -75,7 +75,7 @@ pub(super) struct Ledger {
 
 /// A `deliver` record of a named message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Delivered {
+pub(super) struct NamedDelivery {
     /// The delivery, with the facts that could be decided at once.
     pub(super) delivery: Delivery,
     /// The record's claims about the message.
@@ -98,7 +98,7 @@ impl Ledger {
         &mut self,
         base: (&Roster, &Groups),
         text: &str,
-        sent: Sent,
+        sent: SentMessage,
     ) -> Result<(), Trouble> {
         let name = self.names.name(text);
         let known = self.live.get(&name).copied();
@@ -130,7 +130,7 @@ impl Ledger {
         &mut self,
         (roster, groups): (&Roster, &Groups),
         (text, start, line): (&str, StartId, u64),
-        answer: Answer,
+        answer: SenderAnswer,
     ) -> Result<(), Trouble> {
         let name = self.names.name(text);
         if let Some(class) = self.archive.class(name) {
@@ -146,14 +146,19 @@ impl Ledger {
         };
         check_answer((sent.start, sent.answer), start, text)?;
         (sent.answer, sent.answer_line) = (answer, line);
-        if answer == Answer::Refused {
+        if answer == SenderAnswer::Refused {
             self.slots[slot as usize].counted = 0;
         }
         Ok(())
     }
 
     /// Takes a `deliver` record of a named message.
-    pub(super) fn deliver(&mut self, base: (&Roster, &Groups), name: Name, delivered: Delivered) {
+    pub(super) fn deliver(
+        &mut self,
+        base: (&Roster, &Groups),
+        name: Name,
+        delivered: NamedDelivery,
+    ) {
         let slot = match self.live.get(&name) {
             Some(slot) => *slot,
             None => match self.archive.class(name) {
@@ -173,7 +178,7 @@ impl Ledger {
         &mut self,
         base: (&Roster, &Groups),
         slot: u32,
-        Delivered { mut delivery, claim }: Delivered,
+        NamedDelivery { mut delivery, claim }: NamedDelivery,
     ) {
         let message = &mut self.slots[slot as usize];
         let repeated = message.first_by(delivery.start).is_some();
@@ -200,7 +205,7 @@ impl Ledger {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                self.slots.push(Message::new(name, 0));
+                self.slots.push(HeldMessage::new(name, 0));
                 u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
             }
         };
@@ -317,13 +322,13 @@ impl Ledger {
 
 /// Fills a slot with what is known of a forgotten message.
 fn fill(
-    message: &mut Message,
+    message: &mut HeldMessage,
     key: &ClassKey,
     retained: &Retained,
     groups: &Groups,
     is_placed: bool,
 ) {
-    message.sent = Some(Sent {
+    message.sent = Some(SentMessage {
         line: retained.line,
         t_ns: retained.t_ns,
         start: key.sender,
@@ -345,7 +350,7 @@ fn fill(
 }
 
 fn check_answer(
-    (sender, answer): (StartId, Answer),
+    (sender, answer): (StartId, SenderAnswer),
     start: StartId,
     text: &str,
 ) -> Result<(), Trouble> {
@@ -354,7 +359,7 @@ fn check_answer(
             "{text} is answered by a different incarnation from the one that multicast it"
         )));
     }
-    if answer != Answer::None {
+    if answer != SenderAnswer::None {
         return Err(contradiction(format!("{text} is answered a second time")));
     }
     Ok(())
@@ -363,11 +368,11 @@ fn check_answer(
 /// Compares a delivery with its multicast.
 fn compared(
     (roster, groups): (&Roster, &Groups),
-    sent: &Sent,
+    sent: &SentMessage,
     (delivery, claim): (&Delivery, &Claim),
 ) -> Marks {
     let node = roster.node_of(delivery.start);
-    let mut marks = Message::compared(sent, roster.node_of(sent.start), (delivery, claim));
+    let mut marks = HeldMessage::compared(sent, roster.node_of(sent.start), (delivery, claim));
     marks.set_if(!groups.is_addressed(sent.groups, node), Marks::UNADDRESSED);
     let is_its = groups.of(sent.groups).groups.contains(&delivery.group);
     marks.set_if(!is_its || !groups.has_member(delivery.group, node), Marks::NO_GROUP);

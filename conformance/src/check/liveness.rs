@@ -2,15 +2,15 @@
 //!
 //! The delivery of messages is judged in `who_delivers`.
 
-use super::groups::{Group, Groups};
-use super::roster::{Fate, Roster, Start, StartId};
+use super::groups::{Groups, KnownGroup};
+use super::roster::{Fate, NodeIncarnation, Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use crate::history::EndReason;
 
 /// Judges the ends of all incarnations, if no fault lasts.
 pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
     let mut tally = Tally::default();
-    for (start, Start { end, leave, .. }) in (0..).map(StartId).zip(&roster.starts) {
+    for (start, NodeIncarnation { end, leave, .. }) in (0..).map(StartId).zip(&roster.starts) {
         let Some(end) = end else {
             if let (Some(leave), Fate::Unfinished) = (leave, roster.starts[start.index()].fate()) {
                 let name = roster.called(start);
@@ -50,14 +50,14 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
 }
 
 /// Judges that a group did not give up while a majority of its members survived.
-fn judge_group(tally: &mut Tally, roster: &Roster, group: &Group) {
+fn judge_group(tally: &mut Tally, roster: &Roster, group: &KnownGroup) {
     let last = group.members.iter().filter_map(|node| roster.last_start(*node));
-    let standing: Vec<&Start> = last
+    let standing: Vec<&NodeIncarnation> = last
         .map(|start| &roster.starts[start.index()])
         .filter(|start| !matches!(start.fate(), Fate::Killed | Fate::Ended(EndReason::Left)))
         .collect();
     let is_majority = standing.len() * 2 > group.members.len();
-    let halted = |start: &&Start| start.fate() == Fate::Ended(EndReason::Halted);
+    let halted = |start: &&NodeIncarnation| start.fate() == Fate::Ended(EndReason::Halted);
     if !is_majority || !standing.iter().all(halted) {
         return;
     }

@@ -5,7 +5,7 @@
 //! entries of the message.
 
 use super::groups::{GroupId, GroupSetId};
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::name::Name;
 use super::roster::{NodeId, StartId};
 
@@ -28,7 +28,7 @@ impl MessageView {
 
 /// The sender's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Answer {
+pub(super) enum SenderAnswer {
     /// The message has not been answered, or the history does not record that it was accepted.
     #[default]
     None,
@@ -40,7 +40,7 @@ pub(super) enum Answer {
     Refused,
 }
 
-impl Answer {
+impl SenderAnswer {
     /// Returns whether the sender answered with an error.
     pub(super) fn is_refusal(self) -> bool {
         matches!(self, Self::Unsure | Self::Refused)
@@ -49,7 +49,7 @@ impl Answer {
 
 /// A `multicast`, and the sender's answer to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
+pub(super) struct SentMessage {
     /// Its line.
     pub(super) line: u64,
     /// The time of the multicast.
@@ -63,15 +63,15 @@ pub(super) struct Sent {
     /// A hash of the payload's digest.
     pub(super) digest: Option<u64>,
     /// The sender's answer.
-    pub(super) answer: Answer,
+    pub(super) answer: SenderAnswer,
     /// The line of the answer.
     pub(super) answer_line: u64,
 }
 
-impl Sent {
+impl SentMessage {
     /// Returns whether the message was definitely not sent, so that most checks ignore it.
     pub(super) fn is_void(&self) -> bool {
-        self.answer == Answer::Refused
+        self.answer == SenderAnswer::Refused
     }
 }
 
@@ -183,7 +183,7 @@ const CROWD: usize = 96;
 
 /// A held message.
 #[derive(Debug, Default)]
-pub(super) struct Message {
+pub(super) struct HeldMessage {
     /// Its name.
     pub(super) name: Name,
     /// Whether the slot holds a message now.
@@ -191,11 +191,11 @@ pub(super) struct Message {
     /// Distinguishes the message from earlier ones in the same slot.
     pub(super) generation: u32,
     /// The message's multicast, once known.
-    pub(super) sent: Option<Sent>,
+    pub(super) sent: Option<SentMessage>,
     /// Its deliveries.
     pub(super) deliveries: Vec<Delivery>,
     /// Indexes of each incarnation's first delivery, if there are many.
-    firsts: Option<Box<Table<StartId, usize>>>,
+    firsts: Option<Box<MixedTable<StartId, usize>>>,
     /// The claims of each delivery, until the multicast is known.
     pub(super) claims: Vec<Claim>,
     /// Number of queues that contain the message.
@@ -210,7 +210,7 @@ pub(super) struct Message {
     pub(super) past_views: Vec<(GroupId, MessageView)>,
 }
 
-impl Message {
+impl HeldMessage {
     /// Creates a message of which nothing is known.
     pub(super) fn new(name: Name, generation: u32) -> Self {
         Self { name, is_held: true, generation, ..Self::default() }
@@ -233,7 +233,7 @@ impl Message {
         }
         self.deliveries.push(delivery);
         if self.deliveries.len() == CROWD && self.firsts.is_none() {
-            let mut firsts: Table<StartId, usize> = Table::default();
+            let mut firsts: MixedTable<StartId, usize> = MixedTable::default();
             for (place, delivery) in self.deliveries.iter().enumerate() {
                 firsts.entry(delivery.start).or_insert(place);
             }
@@ -263,7 +263,7 @@ impl Message {
 
     /// Marks a delivery with the result of comparing it with the multicast.
     pub(super) fn compared(
-        sent: &Sent,
+        sent: &SentMessage,
         sender: NodeId,
         (delivery, claim): (&Delivery, &Claim),
     ) -> Marks {
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn first_delivery_is_found_among_any_number() {
-        let mut message = Message::new(Name { prefix: 1, number: 0 }, 0);
+        let mut message = HeldMessage::new(Name { prefix: 1, number: 0 }, 0);
         for line in 1..=3 * CROWD as u64 {
             // Each incarnation delivers twice in a row.
             let start = StartId((line / 2) as u32);

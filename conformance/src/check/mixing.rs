@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A table with this hash.
-pub(super) type Table<Key, Value> = HashMap<Key, Value, Mix>;
+pub(super) type MixedTable<Key, Value> = HashMap<Key, Value, Mix>;
 
 /// An odd number without structure: the digits of the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -9,7 +9,7 @@
 
 use std::hash::BuildHasher as _;
 
-use super::mixing::{Mix, Table};
+use super::mixing::{Mix, MixedTable};
 
 /// A message's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,10 +30,10 @@ const DIGITS_MAX: usize = 19;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     mix: Mix,
-    prefixes: Table<Box<str>, u32>,
+    prefixes: MixedTable<Box<str>, u32>,
     prefix_texts: Vec<Box<str>>,
-    others: Table<u64, u64>,
-    other_texts: Table<u64, Box<str>>,
+    others: MixedTable<u64, u64>,
+    other_texts: MixedTable<u64, Box<str>>,
 }
 
 impl Names {

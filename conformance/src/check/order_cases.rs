@@ -2,7 +2,7 @@
 
 use super::class::{Class, Classes};
 use super::groups::{GroupId, Groups, NodeSet};
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::roster::{Roster, StartId};
 use super::tally::Tally;
 
@@ -11,10 +11,10 @@ use super::tally::Tally;
 pub(super) struct OrderCases {
     /// For each group, the number of messages delivered by the incarnations of at least two
     /// members.
-    by_group: Table<GroupId, u64>,
+    by_group: MixedTable<GroupId, u64>,
     /// For each incarnation, the number of messages that it delivered as a member of a group that
     /// promises an order.
-    by_start: Table<StartId, u64>,
+    by_start: MixedTable<StartId, u64>,
     /// Number of messages that two nodes delivered as such members.
     shared: u64,
 }

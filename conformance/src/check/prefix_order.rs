@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use super::class::{Class, Example};
 use super::due::Due;
 use super::groups::{GroupId, Groups, Lane, NodeSet};
-use super::message::{Answer, MessageView};
-use super::mixing::Table;
+use super::message::{MessageView, SenderAnswer};
+use super::mixing::MixedTable;
 use super::name::Names;
 use super::roster::{NodeId, Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
@@ -32,7 +32,7 @@ enum Scope {
 
 /// A class in a scope: the nodes to which its messages are addressed, the nodes that delivered
 /// them, and the incarnations of both.
-struct Row<'a> {
+struct ScopedClass<'a> {
     class: &'a Class,
     places: (u64, u64),
     addressed: Vec<NodeId>,
@@ -59,7 +59,7 @@ struct Breach<'a> {
 impl PrefixOrder<'_> {
     /// Judges all.
     pub(super) fn judge<'a>(&self, classes: impl Iterator<Item = &'a Class>) -> Tally {
-        let mut scopes: BTreeMap<Scope, Vec<Row<'a>>> = BTreeMap::new();
+        let mut scopes: BTreeMap<Scope, Vec<ScopedClass<'a>>> = BTreeMap::new();
         for class in classes {
             for (scope, row) in self.rows(class) {
                 scopes.entry(scope).or_default().push(row);
@@ -71,8 +71,9 @@ impl PrefixOrder<'_> {
     }
 
     /// Returns the scopes in which a class is judged.
-    fn rows<'a>(&self, class: &'a Class) -> Vec<(Scope, Row<'a>)> {
-        let Some(places) = class.places.filter(|_| class.key.answer != Answer::Refused) else {
+    fn rows<'a>(&self, class: &'a Class) -> Vec<(Scope, ScopedClass<'a>)> {
+        let Some(places) = class.places.filter(|_| class.key.answer != SenderAnswer::Refused)
+        else {
             return Vec::new();
         };
         let set = self.groups.of(class.key.groups);
@@ -100,7 +101,12 @@ impl PrefixOrder<'_> {
         rows
     }
 
-    fn row<'a>(&self, class: &'a Class, places: (u64, u64), mut addressed: Vec<NodeId>) -> Row<'a> {
+    fn row<'a>(
+        &self,
+        class: &'a Class,
+        places: (u64, u64),
+        mut addressed: Vec<NodeId>,
+    ) -> ScopedClass<'a> {
         addressed.sort_unstable();
         addressed.dedup();
         let is_addressed = |node: &NodeId| addressed.binary_search(node).is_ok();
@@ -113,15 +119,15 @@ impl PrefixOrder<'_> {
         for start in &starts {
             nodes.insert(self.roster.node_of(*start));
         }
-        Row { class, places, addressed, starts, nodes }
+        ScopedClass { class, places, addressed, starts, nodes }
     }
 
-    fn judge_scope(&self, tally: &mut Tally, rows: &[Row<'_>]) {
+    fn judge_scope(&self, tally: &mut Tally, rows: &[ScopedClass<'_>]) {
         let gaps = self.gaps(rows);
         if gaps.is_empty() {
             return;
         }
-        let mut seen: Table<(NodeId, StartId), ()> = Table::default();
+        let mut seen: MixedTable<(NodeId, StartId), ()> = MixedTable::default();
         for row in rows {
             for node in row.addressed.iter().copied().filter(|node| row.nodes.has(*node)) {
                 let Some(gaps) = gaps.get(&node) else { continue };
@@ -145,8 +151,12 @@ impl PrefixOrder<'_> {
 
     /// Returns, for each node that lacks a message and each incarnation of another node that has
     /// it, the position and class of the first such message.
-    fn gaps<'a>(&self, rows: &[Row<'a>]) -> Table<NodeId, BTreeMap<StartId, (u64, &'a Class)>> {
-        let mut gaps: Table<NodeId, BTreeMap<StartId, (u64, &'a Class)>> = Table::default();
+    fn gaps<'a>(
+        &self,
+        rows: &[ScopedClass<'a>],
+    ) -> MixedTable<NodeId, BTreeMap<StartId, (u64, &'a Class)>> {
+        let mut gaps: MixedTable<NodeId, BTreeMap<StartId, (u64, &'a Class)>> =
+            MixedTable::default();
         for row in rows {
             for node in row.addressed.iter().filter(|node| !row.nodes.has(**node)) {
                 for start in &row.starts {

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::groups::Lane;
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::roster::StartId;
 
 /// A message in a queue. If the slot's generation has changed, the message is no longer held.
@@ -40,8 +40,8 @@ pub(super) struct Queues {
     /// The deliveries that are in no queue yet, by incarnation.
     pub(super) logs: Vec<VecDeque<QueueEntry>>,
     /// The queues, by id.
-    pub(super) queues: Vec<Queue>,
-    ids: Table<(StartId, Lane), QueueId>,
+    pub(super) queues: Vec<OrderQueue>,
+    ids: MixedTable<(StartId, Lane), QueueId>,
 }
 
 impl Queues {
@@ -50,7 +50,7 @@ impl Queues {
         let next = QueueId(u32::try_from(self.queues.len()).unwrap_or(u32::MAX));
         let id = *self.ids.entry((start, lane)).or_insert(next);
         if id == next {
-            self.queues.push(Queue { start, ..Queue::default() });
+            self.queues.push(OrderQueue { start, ..OrderQueue::default() });
         }
         id
     }
@@ -63,7 +63,7 @@ impl Queues {
 
 /// One incarnation's queue for one order.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct OrderQueue {
     /// The incarnation.
     pub(super) start: StartId,
     revived: BTreeMap<u64, QueueEntry>,
@@ -73,7 +73,7 @@ pub(super) struct Queue {
     pub(super) frontier: Option<u64>,
 }
 
-impl Queue {
+impl OrderQueue {
     /// Appends a delivery of the incarnation.
     pub(super) fn push(&mut self, entry: QueueEntry) {
         self.entries.push_back(entry);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn revived_messages_are_queued_first_by_position() {
-        let mut queue = Queue::default();
+        let mut queue = OrderQueue::default();
         queue.push(entry(1));
         queue.push(entry(2));
         assert!(queue.announce() && !queue.announce());

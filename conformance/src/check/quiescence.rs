@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::roster::{Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 
@@ -28,7 +28,7 @@ pub(super) struct Quiescence {
     busy: BTreeMap<u64, u64>,
     /// The most recently used span, which receives most activity.
     recent: Option<(u64, u64)>,
-    last: Table<StartId, Count>,
+    last: MixedTable<StartId, Count>,
     pairs: Vec<(StartId, Count, Count)>,
 }
 

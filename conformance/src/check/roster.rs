@@ -6,7 +6,7 @@
 //! Invariants: ids count from 0 in order of appearance and are never reused; a node's `starts` are
 //! in order; only the last of them can be unfinished.
 
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use crate::history::{EndReason, FaultKind, Trouble};
 
 /// The id of a node, in order of appearance.
@@ -44,7 +44,7 @@ pub(super) enum Fate {
 
 /// Whether unfinished incarnations are judged as they are, or as if they were done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum World {
+pub(super) enum AssumedEnds {
     /// Every fate counts as the history records it.
     AsIs,
     /// Every unfinished incarnation counts as if it were done.
@@ -63,7 +63,7 @@ pub(super) struct Moment {
 
 /// A start's `end`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
+pub(super) struct EndRecord {
     /// The reason.
     pub(super) reason: EndReason,
     /// Its line.
@@ -74,7 +74,7 @@ pub(super) struct End {
 
 /// One incarnation of a node.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(super) struct NodeIncarnation {
     /// The node.
     pub(super) node: NodeId,
     /// The node's own count of its incarnations.
@@ -82,7 +82,7 @@ pub(super) struct Start {
     /// Its line.
     pub(super) line: u64,
     /// Its end.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<EndRecord>,
     /// The line of the first `kill` after the start.
     pub(super) kill: Option<u64>,
     /// The moment of the first request to leave.
@@ -91,7 +91,7 @@ pub(super) struct Start {
     pub(super) stop: Option<Moment>,
 }
 
-impl Start {
+impl NodeIncarnation {
     /// Returns the incarnation's fate.
     pub(super) fn fate(&self) -> Fate {
         match (self.end, self.kill) {
@@ -104,8 +104,8 @@ impl Start {
     /// Returns the time at which the incarnation was asked to stop. If there is no such record, an
     /// end that only a request can cause is used instead.
     pub(super) fn stopped(&self) -> Option<Moment> {
-        let asked = |end: &End| matches!(end.reason, EndReason::Done | EndReason::Hung);
-        let end = self.end.filter(asked).map(|End { t_ns, line, .. }| Moment { t_ns, line });
+        let asked = |end: &EndRecord| matches!(end.reason, EndReason::Done | EndReason::Hung);
+        let end = self.end.filter(asked).map(|EndRecord { t_ns, line, .. }| Moment { t_ns, line });
         self.stop.or(end)
     }
 
@@ -115,10 +115,10 @@ impl Start {
     }
 
     /// Returns whether the incarnation has the obligations of a correct incarnation.
-    pub(super) fn is_correct(&self, world: World) -> bool {
+    pub(super) fn is_correct(&self, world: AssumedEnds) -> bool {
         match self.fate() {
             Fate::Ended(reason) => matches!(reason, EndReason::Done | EndReason::Hung),
-            Fate::Unfinished => world == World::AsIfDone,
+            Fate::Unfinished => world == AssumedEnds::AsIfDone,
             Fate::Killed => false,
         }
     }
@@ -135,7 +135,7 @@ impl Start {
 
 /// A node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
+pub(super) struct KnownNode {
     /// Its name.
     pub(super) name: Box<str>,
     /// The node's incarnations.
@@ -149,11 +149,11 @@ pub(super) struct Node {
 /// All nodes, incarnations and faults.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
-    ids: Table<Box<str>, NodeId>,
+    ids: MixedTable<Box<str>, NodeId>,
     /// The nodes, by id.
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<KnownNode>,
     /// The incarnations, by id.
-    pub(super) starts: Vec<Start>,
+    pub(super) starts: Vec<NodeIncarnation>,
     /// The highest time of a fault, if there was one.
     pub(super) last_fault_ns: Option<u64>,
 }
@@ -166,7 +166,7 @@ impl Roster {
         }
         let new = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.ids.insert(name.into(), new);
-        self.nodes.push(Node { name: name.into(), ..Node::default() });
+        self.nodes.push(KnownNode { name: name.into(), ..KnownNode::default() });
         new
     }
 
@@ -196,7 +196,15 @@ impl Roster {
         }
         self.pass_time(node, t_ns)?;
         let new = StartId(u32::try_from(self.starts.len()).unwrap_or(u32::MAX));
-        self.starts.push(Start { node, inc, line, end: None, kill: None, leave: None, stop: None });
+        self.starts.push(NodeIncarnation {
+            node,
+            inc,
+            line,
+            end: None,
+            kill: None,
+            leave: None,
+            stop: None,
+        });
         self.nodes[node.index()].starts.push(new);
         Ok(new)
     }
@@ -219,7 +227,7 @@ impl Roster {
     }
 
     /// Takes an `end` record.
-    pub(super) fn end(&mut self, start: StartId, end: End) -> Result<(), Trouble> {
+    pub(super) fn end(&mut self, start: StartId, end: EndRecord) -> Result<(), Trouble> {
         let ended = &mut self.starts[start.index()];
         if ended.end.is_some() {
             let name = &self.nodes[ended.node.index()].name;
@@ -304,8 +312,8 @@ impl Roster {
     /// Returns an incarnation's display name: the node's name, with the count if the node has more
     /// than one.
     pub(super) fn called(&self, start: StartId) -> String {
-        let Start { node, inc, .. } = self.starts[start.index()];
-        let Node { name, starts, .. } = &self.nodes[node.index()];
+        let NodeIncarnation { node, inc, .. } = self.starts[start.index()];
+        let KnownNode { name, starts, .. } = &self.nodes[node.index()];
         if starts.len() > 1 { format!("{name} (incarnation {inc})") } else { name.to_string() }
     }
 
@@ -337,8 +345,8 @@ pub(super) fn contradiction(what: String) -> Trouble {
 mod tests {
     use super::*;
 
-    fn end(reason: EndReason) -> End {
-        End { reason, line: 9, t_ns: 9 }
+    fn end(reason: EndReason) -> EndRecord {
+        EndRecord { reason, line: 9, t_ns: 9 }
     }
 
     #[test]

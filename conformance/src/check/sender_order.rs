@@ -8,8 +8,8 @@
 //! Invariant: a deliverer's messages are observed in the order in which it delivered them.
 
 use super::groups::{GroupId, Groups};
-use super::message::Sent;
-use super::mixing::Table;
+use super::message::SentMessage;
+use super::mixing::MixedTable;
 use super::name::{Name, Names};
 use super::roster::{Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
@@ -26,9 +26,9 @@ struct Latest {
 #[derive(Debug, Default)]
 pub(super) struct SenderOrder {
     /// The latest delivery by deliverer, sender and group.
-    latest: Table<(StartId, StartId, GroupId), Latest>,
+    latest: MixedTable<(StartId, StartId, GroupId), Latest>,
     /// The latest delivery by sender and group, at any member.
-    later: Table<(StartId, GroupId), (StartId, Latest)>,
+    later: MixedTable<(StartId, GroupId), (StartId, Latest)>,
     /// `sender-order`.
     pub(super) tally: Tally,
 }
@@ -39,7 +39,7 @@ impl SenderOrder {
         &mut self,
         (roster, groups, names): (&Roster, &Groups, &Names),
         by: StartId,
-        (name, sent, line): (Name, &Sent, u64),
+        (name, sent, line): (Name, &SentMessage, u64),
     ) {
         let new = Latest { sent_line: sent.line, line, name };
         let node = roster.node_of(by);
@@ -84,7 +84,7 @@ impl SenderOrder {
 
     /// Returns whether an incarnation has delivered a later message of the same sender to the
     /// group. If so, it will not deliver the earlier message.
-    pub(super) fn has_passed(&self, by: StartId, sent: &Sent, group: GroupId) -> bool {
+    pub(super) fn has_passed(&self, by: StartId, sent: &SentMessage, group: GroupId) -> bool {
         self.latest
             .get(&(by, sent.start, group))
             .is_some_and(|latest| latest.sent_line >= sent.line)
@@ -96,7 +96,7 @@ impl SenderOrder {
         &mut self,
         (roster, groups, names): (&Roster, &Groups, &Names),
         name: Name,
-        sent: &Sent,
+        sent: &SentMessage,
     ) {
         let mut later = groups.of(sent.groups).groups.iter().filter_map(|group| {
             let (by, latest) = self.later.get(&(sent.start, *group))?;

@@ -19,7 +19,7 @@ use super::class::{ClassKey, Example};
 use super::groups::{GroupId, Groups, NodeSet};
 use super::integrity::Naming;
 use super::ledger::Ledger;
-use super::message::{Delivery, Marks, Message, MessageView, NO_VIEW, Sent};
+use super::message::{Delivery, HeldMessage, Marks, MessageView, NO_VIEW, SentMessage};
 use super::queue::QueueId;
 use super::roster::{NodeId, Roster, StartId};
 use super::views::Views;
@@ -147,7 +147,7 @@ impl Ledger {
         &mut self,
         scene: Scene<'_>,
         slot: u32,
-        sent: &Sent,
+        sent: &SentMessage,
         mut moved: impl FnMut(QueueId),
     ) {
         let lane = scene.groups.of(sent.groups).lane;
@@ -191,7 +191,7 @@ impl Ledger {
     }
 
     /// Returns whether no more deliveries of a message are expected.
-    fn is_settled(&self, scene: Scene<'_>, message: &Message, sent: &Sent) -> bool {
+    fn is_settled(&self, scene: Scene<'_>, message: &HeldMessage, sent: &SentMessage) -> bool {
         if scene.closing {
             return true;
         }
@@ -219,7 +219,13 @@ impl Ledger {
             .all(|group| scene.groups.groups[group.index()].members.iter().all(settled))
     }
 
-    fn has_passed(&self, scene: Scene<'_>, node: NodeId, sent: &Sent, group: GroupId) -> bool {
+    fn has_passed(
+        &self,
+        scene: Scene<'_>,
+        node: NodeId,
+        sent: &SentMessage,
+        group: GroupId,
+    ) -> bool {
         let start = scene.roster.last_start(node);
         start.is_some_and(|start| self.sender_order.has_passed(start, sent, group))
     }
@@ -253,7 +259,7 @@ impl Ledger {
     }
 
     /// Judges the promises that a message breaks by itself, and adds it to its class.
-    fn forget(&mut self, scene: Scene<'_>, slot: u32, sent: &Sent) {
+    fn forget(&mut self, scene: Scene<'_>, slot: u32, sent: &SentMessage) {
         let Scene { roster, groups, .. } = scene;
         let message = &self.slots[slot as usize];
         self.integrity.judge(
@@ -285,14 +291,14 @@ impl Ledger {
 
 /// Returns whether a group has views and the node is not in the view in which the message is
 /// delivered.
-fn is_outside(scene: Scene<'_>, message: &Message, group: GroupId, node: NodeId) -> bool {
+fn is_outside(scene: Scene<'_>, message: &HeldMessage, group: GroupId, node: NodeId) -> bool {
     let of = view_of(scene, message, group);
     of.and_then(|of| scene.views.members_of(group, of.view))
         .is_some_and(|members| !members.has(node))
 }
 
 /// Returns the view of a message in one of its groups.
-fn view_of(scene: Scene<'_>, message: &Message, group: GroupId) -> Option<MessageView> {
+fn view_of(scene: Scene<'_>, message: &HeldMessage, group: GroupId) -> Option<MessageView> {
     let direct = |delivery: &Delivery| {
         let here = delivery.group == group && delivery.view != NO_VIEW;
         here.then(|| MessageView { view: scene.view_ids[delivery.view as usize], is_direct: true })
@@ -313,7 +319,7 @@ fn view_of(scene: Scene<'_>, message: &Message, group: GroupId) -> Option<Messag
     lowest.into_iter().chain(elsewhere).min_by_key(MessageView::rank)
 }
 
-fn class_key(scene: Scene<'_>, message: &Message, sent: &Sent) -> ClassKey {
+fn class_key(scene: Scene<'_>, message: &HeldMessage, sent: &SentMessage) -> ClassKey {
     let firsts = message.deliveries.iter().filter(|delivery| !delivery.marks.any(Marks::REPEAT));
     let mut delivered: Vec<(StartId, bool)> =
         firsts.map(|delivery| (delivery.start, !delivery.marks.any(Marks::UNADDRESSED))).collect();

@@ -7,13 +7,13 @@
 use super::groups::{GroupId, Groups};
 use super::integrity::Naming;
 use super::ledger::Ledger;
-use super::message::Message;
-use super::mixing::Table;
+use super::message::HeldMessage;
+use super::mixing::MixedTable;
 use super::roster::{Roster, StartId};
 
 /// The deliveries of one incarnation in one order.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct IncarnationOrder {
     /// The incarnation.
     pub(super) start: StartId,
     /// The items, in order.
@@ -30,7 +30,7 @@ pub(super) struct Tangle<'a> {
     roster: &'a Roster,
     groups: &'a Groups,
     /// Each incarnation's deliveries in each order.
-    pub(super) logs: Vec<Log>,
+    pub(super) logs: Vec<IncarnationOrder>,
     slots: Vec<u32>,
     /// The positions of all items, grouped by item.
     places: Vec<TrailPlace>,
@@ -41,10 +41,13 @@ pub(super) struct Tangle<'a> {
 impl<'a> Tangle<'a> {
     /// Collects the messages that are in the queues after the last sweep.
     pub(super) fn new(ledger: &'a Ledger, roster: &'a Roster, groups: &'a Groups) -> Self {
-        let (mut items, mut slots, mut logs): (Table<u32, u32>, Vec<u32>, Vec<Log>) =
-            (Table::default(), Vec::new(), Vec::new());
+        let (mut items, mut slots, mut logs): (
+            MixedTable<u32, u32>,
+            Vec<u32>,
+            Vec<IncarnationOrder>,
+        ) = (MixedTable::default(), Vec::new(), Vec::new());
         for queue in &ledger.queues.queues {
-            let mut log = Log { start: queue.start, items: Vec::new() };
+            let mut log = IncarnationOrder { start: queue.start, items: Vec::new() };
             for entry in queue.iter() {
                 let message = &ledger.slots[entry.slot as usize];
                 if message.generation == entry.generation && message.is_delivered_by(queue.start) {
@@ -117,13 +120,13 @@ impl<'a> Tangle<'a> {
         Naming { roster: self.roster, groups: self.groups, names: &self.ledger.names }
     }
 
-    fn message(&self, item: u32) -> &Message {
+    fn message(&self, item: u32) -> &HeldMessage {
         &self.ledger.slots[self.slots[item as usize] as usize]
     }
 }
 
 /// Returns the positions of all items grouped by item, and the index of each item's first.
-fn places(logs: &[Log], items: usize) -> (Vec<TrailPlace>, Vec<u32>) {
+fn places(logs: &[IncarnationOrder], items: usize) -> (Vec<TrailPlace>, Vec<u32>) {
     let mut first = vec![0_u32; items + 1];
     for item in logs.iter().flat_map(|log| &log.items) {
         first[*item as usize + 1] += 1;
@@ -133,7 +136,7 @@ fn places(logs: &[Log], items: usize) -> (Vec<TrailPlace>, Vec<u32>) {
     }
     let mut next = first.clone();
     let mut places = vec![(0, 0); first[items] as usize];
-    for (log, Log { items, .. }) in logs.iter().enumerate() {
+    for (log, IncarnationOrder { items, .. }) in logs.iter().enumerate() {
         for (place, item) in items.iter().enumerate() {
             let at = &mut next[*item as usize];
             places[*at as usize] = (log as u32, place as u32);

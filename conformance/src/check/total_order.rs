@@ -6,7 +6,7 @@
 //! bounded number of steps. So the count of contradictions may be too low, but it is never 0.
 
 use super::groups::GroupId;
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::tally::{Tally, finding};
 use super::tangle::Tangle;
 use super::verdict::{Finding, Witness};
@@ -41,7 +41,7 @@ fn search(tangle: &Tangle<'_>, depth: usize) -> Tally {
     let (mut tally, mut steps) = (Tally::default(), 0_u64);
     for (log, walked) in (0..).zip(&tangle.logs) {
         // The last message of the group that is also in the other log, and its position there.
-        let mut last: Table<(u32, GroupId), (u32, u32)> = Table::default();
+        let mut last: MixedTable<(u32, GroupId), (u32, u32)> = MixedTable::default();
         for item in walked.items.iter().take(depth).copied() {
             for group in
                 tangle.ordered_groups(item).filter(|group| tangle.is_of_member(log, *group))

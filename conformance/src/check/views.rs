@@ -4,7 +4,7 @@
 //! of members share an id.
 
 use super::groups::{GroupId, Groups, NodeSet};
-use super::mixing::Table;
+use super::mixing::MixedTable;
 use super::roster::{Fate, Moment, NodeId, Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use crate::history::EndReason;
@@ -35,7 +35,7 @@ pub(super) struct Installed {
 
 /// One incarnation in one group.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ViewedIncarnation {
     /// The incarnation.
     pub(super) start: StartId,
     /// The group.
@@ -47,14 +47,14 @@ pub(super) struct Seat {
 /// All view records.
 #[derive(Debug, Default)]
 pub(super) struct Views {
-    list_ids: Table<Vec<NodeId>, ListId>,
+    list_ids: MixedTable<Vec<NodeId>, ListId>,
     lists: Vec<MemberList>,
-    seat_ids: Table<(StartId, GroupId), u32>,
+    seat_ids: MixedTable<(StartId, GroupId), u32>,
     /// The seats that installed at least one view.
-    pub(super) seats: Vec<Seat>,
+    pub(super) seats: Vec<ViewedIncarnation>,
     /// The first record of each view.
-    first: Table<(GroupId, u64), Installed>,
-    last: Table<(NodeId, GroupId), Installed>,
+    first: MixedTable<(GroupId, u64), Installed>,
+    last: MixedTable<(NodeId, GroupId), Installed>,
     /// `view-unique`.
     pub(super) unique: Tally,
     /// `view-rising`.
@@ -82,7 +82,7 @@ impl Views {
             *self.seat_ids.entry((start, group)).or_insert(u32::try_from(next).unwrap_or(u32::MAX))
                 as usize;
         if seat == next {
-            self.seats.push(Seat { start, group, records: Vec::new() });
+            self.seats.push(ViewedIncarnation { start, group, records: Vec::new() });
         }
         self.seats[seat].records.push(record);
     }
@@ -211,7 +211,7 @@ impl Views {
     /// Judges `view-majority`, once all fates are known.
     pub(super) fn judge_majority(&self, roster: &Roster, groups: &Groups) -> Tally {
         let gone = self.gone(roster);
-        let mut pairs: Table<(GroupId, u64, u64), bool> = Table::default();
+        let mut pairs: MixedTable<(GroupId, u64, u64), bool> = MixedTable::default();
         let mut tally = Tally::default();
         for seat in &self.seats {
             for pair in seat.records.windows(2) {
@@ -236,8 +236,8 @@ impl Views {
     /// Returns the times at which members of views left or stopped on request. A leaver counts from
     /// the beginning, because the others continue without it before it ends. A member that was
     /// asked to stop counts from that moment.
-    fn gone(&self, roster: &Roster) -> Table<(GroupId, u64, NodeId), Moment> {
-        let mut gone: Table<(GroupId, u64, NodeId), Moment> = Table::default();
+    fn gone(&self, roster: &Roster) -> MixedTable<(GroupId, u64, NodeId), Moment> {
+        let mut gone: MixedTable<(GroupId, u64, NodeId), Moment> = MixedTable::default();
         for seat in &self.seats {
             let start = &roster.starts[seat.start.index()];
             let left = start.fate() == Fate::Ended(EndReason::Left);
@@ -252,7 +252,7 @@ impl Views {
 
     fn keeps_majority(
         &self,
-        gone: &Table<(GroupId, u64, NodeId), Moment>,
+        gone: &MixedTable<(GroupId, u64, NodeId), Moment>,
         group: GroupId,
         from: Installed,
         to: Installed,
@@ -273,7 +273,7 @@ impl Views {
         &self,
         roster: &Roster,
         groups: &Groups,
-        seat: &Seat,
+        seat: &ViewedIncarnation,
         from: Installed,
         to: Installed,
     ) -> super::verdict::Finding {

@@ -6,12 +6,12 @@
 //! all unfinished incarnations were done. If it is broken only in the second case, it is in doubt.
 
 use super::class::Class;
-use super::due::{Due, Goer, Part};
+use super::due::{Due, DuePart, Goer};
 use super::groups::{GroupSetId, Groups, NodeSet};
-use super::message::{Answer, Message, Sent};
-use super::mixing::Table;
+use super::message::{HeldMessage, SenderAnswer, SentMessage};
+use super::mixing::MixedTable;
 use super::name::Names;
-use super::roster::{Fate, Roster, StartId, World};
+use super::roster::{AssumedEnds, Fate, Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use super::verdict::Finding;
 use crate::history::EndReason;
@@ -48,7 +48,7 @@ const SAME_SET: usize = 2;
 const SILENT: usize = 3;
 
 /// For each promise, the class's violation, if there is one.
-type Standing = [Option<Lack>; 4];
+type PromiseViolations = [Option<Lack>; 4];
 
 impl WhoDelivers {
     /// Returns the tallies of the promises about delivered messages.
@@ -70,8 +70,8 @@ pub(super) struct Judging<'a> {
 impl Judging<'_> {
     /// Judges a class of delivered messages.
     pub(super) fn class(&self, found: &mut WhoDelivers, class: &Class) {
-        let parts = self.due.parts(class.key.groups, &class.key.views, World::AsIs);
-        let delivered = Delivered::of(self.roster, class);
+        let parts = self.due.parts(class.key.groups, &class.key.views, AssumedEnds::AsIs);
+        let delivered = ClassDeliverers::of(self.roster, class);
         if delivered.starts.is_empty() {
             return;
         }
@@ -85,7 +85,7 @@ impl Judging<'_> {
                 tally.breach(class.count, line, || self.shown(promise, class, lack));
             }
         }
-        let parts = self.due.parts(class.key.groups, &class.key.views, World::AsIfDone);
+        let parts = self.due.parts(class.key.groups, &class.key.views, AssumedEnds::AsIfDone);
         let standing = self.standing(class, &parts, &delivered);
         for (tally, lack) in found.of_delivered().into_iter().zip(standing) {
             if let Some(lack) = lack {
@@ -95,7 +95,13 @@ impl Judging<'_> {
     }
 
     /// Counts the cases to judge.
-    fn count(&self, found: &mut WhoDelivers, class: &Class, parts: &[Part], delivered: &Delivered) {
+    fn count(
+        &self,
+        found: &mut WhoDelivers,
+        class: &Class,
+        parts: &[DuePart],
+        delivered: &ClassDeliverers,
+    ) {
         let (due, count) =
             (parts.iter().filter(|part| !part.due.is_empty()).count() as u64, class.count);
         let starts =
@@ -111,7 +117,7 @@ impl Judging<'_> {
         if due > 0 && starts().any(|(start, _)| self.is_outside(class, start)) {
             found.silent.cases(due * count);
         }
-        let went_on = |part: &&Part| {
+        let went_on = |part: &&DuePart| {
             part.due.iter().any(|goer| goer.next.is_some() && delivered.has(self.roster, goer))
         };
         found.same_set.cases(parts.iter().filter(went_on).count() as u64 * count);
@@ -125,15 +131,20 @@ impl Judging<'_> {
             || self.due.is_removed_from_any(start, class.key.groups)
     }
 
-    fn standing(&self, class: &Class, parts: &[Part], delivered: &Delivered) -> Standing {
-        let mut standing: Standing = [None; 4];
+    fn standing(
+        &self,
+        class: &Class,
+        parts: &[DuePart],
+        delivered: &ClassDeliverers,
+    ) -> PromiseViolations {
+        let mut standing: PromiseViolations = [None; 4];
         let has = |goer: &&Goer| delivered.has(self.roster, goer);
         let due_has = parts.iter().find_map(|part| part.due.iter().find(has));
         let silent = delivered.killed.is_none()
             && delivered.starts.iter().all(|start| self.is_outside(class, *start));
         for part in parts {
             // For each next view, one incarnation that installed it and has the messages.
-            let mut goers: Table<u64, StartId> = Table::default();
+            let mut goers: MixedTable<u64, StartId> = MixedTable::default();
             for goer in part.due.iter().filter(has) {
                 goer.next.into_iter().for_each(|(view, _)| {
                     goers.entry(view).or_insert(goer.start);
@@ -158,11 +169,11 @@ impl Judging<'_> {
     fn unanswered(&self, liveness: &mut Tally, class: &Class) {
         let sender = class.key.sender;
         let is_silent = self.tells_answers
-            && class.key.answer == Answer::None
+            && class.key.answer == SenderAnswer::None
             && !self.due.is_removed_from_any(sender, class.key.groups);
         let line = class.first.as_ref().map_or(u64::MAX, |example| example.line);
         let start = &self.roster.starts[sender.index()];
-        if is_silent && start.is_correct(World::AsIs) {
+        if is_silent && start.is_correct(AssumedEnds::AsIs) {
             liveness.breach(class.count, line, || {
                 let what = format!(
                     "{} never answered the request to send {}, which was delivered",
@@ -172,7 +183,7 @@ impl Judging<'_> {
                 let end = blames(start.last_line(), "the sender's end, without an answer");
                 finding(what, [shows(class.first.as_ref().map_or(0, |one| one.line), "sent"), end])
             });
-        } else if is_silent && start.is_correct(World::AsIfDone) {
+        } else if is_silent && start.is_correct(AssumedEnds::AsIfDone) {
             liveness.doubt(line, || {
                 format!("{} has not answered {}", self.roster.called(sender), self.called(class))
             });
@@ -240,12 +251,12 @@ impl Judging<'_> {
         &self,
         sender: StartId,
         set: GroupSetId,
-        answer: Answer,
-        world: World,
+        answer: SenderAnswer,
+        world: AssumedEnds,
     ) -> Option<StartId> {
         let stays = self.roster.starts[sender.index()].is_correct(world)
             && !self.due.is_removed_from_any(sender, set);
-        let left = answer == Answer::Taken && self.due.left_as_a_member(sender, set);
+        let left = answer == SenderAnswer::Taken && self.due.left_as_a_member(sender, set);
         let answers = !answer.is_refusal() && (stays || left);
         let nowhere = vec![None; self.groups.of(set).groups.len()];
         let due = answers.then(|| self.due.parts(set, &nowhere, world))?;
@@ -261,7 +272,7 @@ impl Judging<'_> {
     pub(super) fn count_validity(&self, found: &mut WhoDelivers, class: &Class) {
         let key = &class.key;
         if !self.is_after_faults(class.t_ns_min)
-            && self.promised(key.sender, key.groups, key.answer, World::AsIs).is_some()
+            && self.promised(key.sender, key.groups, key.answer, AssumedEnds::AsIs).is_some()
         {
             found.validity.cases(class.count);
         }
@@ -271,8 +282,8 @@ impl Judging<'_> {
     pub(super) fn undelivered(
         &self,
         found: &mut WhoDelivers,
-        message: &Message,
-        sent: &Sent,
+        message: &HeldMessage,
+        sent: &SentMessage,
     ) -> bool {
         let live = self.is_after_faults(sent.t_ns);
         if live && !self.roster.faults_ended() {
@@ -280,12 +291,12 @@ impl Judging<'_> {
         }
         let tally = if live { &mut found.liveness } else { &mut found.validity };
         let promised = |world| self.promised(sent.start, sent.groups, sent.answer, world);
-        if let Some(due) = promised(World::AsIs) {
+        if let Some(due) = promised(AssumedEnds::AsIs) {
             tally.cases(1);
             tally.breach(1, sent.line, || self.never_delivered(message, sent, due));
             return true;
         }
-        if let Some(due) = promised(World::AsIfDone) {
+        if let Some(due) = promised(AssumedEnds::AsIfDone) {
             tally.doubt(sent.line, || {
                 let (sender, due) = (self.roster.called(sent.start), self.roster.called(due));
                 let name = self.names.text(message.name);
@@ -295,7 +306,7 @@ impl Judging<'_> {
         false
     }
 
-    fn never_delivered(&self, message: &Message, sent: &Sent, due: StartId) -> Finding {
+    fn never_delivered(&self, message: &HeldMessage, sent: &SentMessage, due: StartId) -> Finding {
         let name = self.names.text(message.name);
         let (sender, due_name) = (self.roster.called(sent.start), self.roster.called(due));
         let what =
@@ -347,13 +358,13 @@ const PROMISES: [&Promise; 4] = [
 ];
 
 /// The nodes that delivered a class of messages.
-struct Delivered {
+struct ClassDeliverers {
     starts: Vec<StartId>,
     nodes: NodeSet,
     killed: Option<StartId>,
 }
 
-impl Delivered {
+impl ClassDeliverers {
     fn of(roster: &Roster, class: &Class) -> Self {
         let starts: Vec<StartId> = class.key.deliverers().collect();
         let mut nodes = NodeSet::default();

@@ -20,14 +20,14 @@ const READ_BYTES: usize = 1 << 18;
 
 /// The histories to judge.
 #[derive(clap::Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct CheckArguments {
     /// Histories with one JSON object per line; "-" is standard input, whose lines cannot be quoted
     #[arg(required = true, value_name = "HISTORY")]
     histories: Vec<PathBuf>,
 }
 
 /// Judges all of the histories, even if one of them cannot be judged.
-pub(super) fn check(arguments: &Arguments) -> Run {
+pub(super) fn check(arguments: &CheckArguments) -> Run {
     let cases = arguments.histories.iter().map(|path| case(path)).collect();
     Run { adapter: None, implementation: None, features: Vec::new(), cases, cut_short: None }
 }

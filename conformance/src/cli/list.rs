@@ -14,7 +14,7 @@ const STRONG: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
 #[derive(Serialize)]
-struct Lists {
+struct SuiteLists {
     checks: Vec<&'static Check>,
     scenarios: Vec<Scenario>,
 }
@@ -35,7 +35,7 @@ pub(super) fn print(json: bool) -> Result<Status, Failure> {
 fn as_json(out: &mut impl Write) -> io::Result<()> {
     let scenarios =
         run::scenarios().into_iter().map(|(name, sentence)| Scenario { name, sentence });
-    let lists = Lists {
+    let lists = SuiteLists {
         checks: CheckId::ALL.iter().map(|id| id.check()).collect(),
         scenarios: scenarios.collect(),
     };

@@ -60,7 +60,7 @@ enum SuiteCommand {
 #[derive(clap::Args, Debug)]
 struct CheckCommand {
     #[command(flatten)]
-    arguments: check::Arguments,
+    arguments: check::CheckArguments,
     #[command(flatten)]
     reports: ReportOptions,
 }

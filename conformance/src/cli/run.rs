@@ -10,7 +10,7 @@ use signal_hook::consts::SIGTERM;
 
 use super::exit::{Failure, Status};
 use crate::drive::{
-    DriveError, Driven, Feature, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive,
+    DriveError, Driven, Feature, Interrupts, NODES_MAX, RunOptions, RunProgress, SCENARIOS, drive,
 };
 use crate::report::Run;
 
@@ -83,8 +83,8 @@ impl RunArguments {
         &self.output
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> RunOptions {
+        RunOptions {
             adapter: self.adapter.clone(),
             hosts: self.hosts.clone(),
             nodes: usize::try_from(self.nodes).unwrap_or(NODES_MAX),
@@ -221,14 +221,14 @@ impl Bar {
         }
     }
 
-    fn show(&self, progress: Progress) {
+    fn show(&self, progress: RunProgress) {
         match progress {
-            Progress::Scenario { name, place, of } => {
+            RunProgress::Scenario { name, place, of } => {
                 *self.scenario.borrow_mut() = format!("{}/{of} {name}", place + 1);
                 self.bar.set_position(0);
             }
-            Progress::Sent { .. } if self.drawn.get().elapsed() < BAR_INTERVAL => {}
-            Progress::Sent { done, of, deliveries } => {
+            RunProgress::Sent { .. } if self.drawn.get().elapsed() < BAR_INTERVAL => {}
+            RunProgress::Sent { done, of, deliveries } => {
                 self.drawn.set(Instant::now());
                 if !self.shown.get() && self.began.elapsed() > BAR_AFTER {
                     self.shown.set(true);

@@ -34,11 +34,11 @@ pub(super) enum Trouble {
 /// The nodes' disks.
 #[derive(Debug)]
 pub(super) struct Disks {
-    nodes: Vec<Disk>,
+    nodes: Vec<NodeDisk>,
 }
 
 #[derive(Debug)]
-struct Disk {
+struct NodeDisk {
     holder: Holder,
     folder: PathBuf,
     power: Option<Power>,
@@ -65,7 +65,7 @@ impl Disks {
                     Some(Power::serve(holder.id()).map_err(|error| error.to_string())?)
                 }
             };
-            Ok(Disk { holder, folder, power })
+            Ok(NodeDisk { holder, folder, power })
         };
         Ok(Self { nodes: folders.into_iter().map(mount).collect::<Result<_, String>>()? })
     }
@@ -131,7 +131,7 @@ impl Disks {
     }
 }
 
-impl Disk {
+impl NodeDisk {
     /// Returns the path of the file that fills the disk, as the driver sees it.
     fn fill(&self) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));

@@ -10,9 +10,9 @@ use super::feature::Feature;
 use super::folder::{ASKING, Folder, ScenarioFolder};
 use super::names::node_name;
 use super::network::Network;
-use super::options::Options;
+use super::options::RunOptions;
 use super::outcome::{self, Played};
-use super::plan::{Condition, Plan, Step, Terms};
+use super::plan::{Condition, RunPlan, Step, Terms};
 use super::scenarios::Scenario;
 use super::shrinking;
 use super::stage::{Introduction, Setting, Stage};
@@ -36,7 +36,7 @@ impl Introduction {
 
 /// One invocation.
 pub(super) struct Driver<'d> {
-    pub(super) options: &'d Options,
+    pub(super) options: &'d RunOptions,
     pub(super) setting: &'d Setting<'d>,
     pub(super) folder: &'d Folder,
     pub(super) introduction: Option<Introduction>,
@@ -102,7 +102,7 @@ impl Driver<'_> {
         if matches!(status, CaseStatus::Passed | CaseStatus::Unsupported(_)) {
             return None;
         }
-        let Options { adapter, hosts, nodes, messages, deadline, faults, require, .. } =
+        let RunOptions { adapter, hosts, nodes, messages, deadline, faults, require, .. } =
             self.options;
         let mut words = vec![PROGRAM.to_owned(), "run".to_owned()];
         let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
@@ -194,7 +194,7 @@ impl Driver<'_> {
     fn play_until_reached(
         &mut self,
         (scenario, name): (&'static Scenario, &str),
-        plan: &Plan,
+        plan: &RunPlan,
     ) -> Result<Case, DriveError> {
         let mut attempt = 1;
         loop {
@@ -234,7 +234,7 @@ impl Driver<'_> {
     }
 
     /// Builds networks for all nodes if the plan partitions them; otherwise returns `None`.
-    fn network(&self, plan: &Plan) -> Result<Option<Network>, String> {
+    fn network(&self, plan: &RunPlan) -> Result<Option<Network>, String> {
         if !plan.parts {
             return Ok(None);
         }
@@ -248,7 +248,7 @@ impl Driver<'_> {
     }
 
     /// Mounts disks for all nodes if the plan has a disk fault; otherwise returns `None`.
-    fn disks(&self, plan: &Plan, folder: &ScenarioFolder) -> Result<Option<Disks>, String> {
+    fn disks(&self, plan: &RunPlan, folder: &ScenarioFolder) -> Result<Option<Disks>, String> {
         let Some(trouble) = plan.disks else { return Ok(None) };
         if !self.options.hosts.is_empty() {
             return Err("nodes on this host, with separate disks".to_owned());
@@ -264,7 +264,7 @@ impl Driver<'_> {
     fn play(
         &mut self,
         (scenario, name): (&'static Scenario, &str),
-        plan: &Plan,
+        plan: &RunPlan,
         folder: &ScenarioFolder,
         (network, disks): (Option<Network>, Option<Disks>),
     ) -> Result<Case, DriveError> {
@@ -308,14 +308,14 @@ impl Driver<'_> {
     /// a scenario, because a system may not support other groups.
     fn ask(&mut self, scenario: &Scenario) -> Result<(), Ending> {
         let everyone: Vec<usize> = (0..self.setting.nodes).collect();
-        let plan = Plan {
+        let plan = RunPlan {
             groups: scenario.plan(self.terms(1, 0, &[])).groups,
             steps: vec![
                 Step::Start(everyone.clone()),
                 Step::Await(Condition::Ready(everyone)),
                 Step::StopAll,
             ],
-            ..Plan::default()
+            ..RunPlan::default()
         };
         let folder = self.scenario_folder(ASKING)?;
         let mut stage = Stage::set(self.setting, ASKING, None, &plan, &folder, (None, None))?;

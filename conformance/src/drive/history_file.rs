@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::DriveError;
 use super::lines::Clock;
-use super::plan::Group;
+use super::plan::PlannedGroup;
 use crate::history::{EndReason, Event, FaultKind, VERSION, Writer};
 
 /// A history that is being written.
@@ -61,7 +61,7 @@ impl HistoryFile {
     }
 
     /// Writes a group.
-    pub(super) fn group(&mut self, group: &str, of: &Group) -> Result<(), DriveError> {
+    pub(super) fn group(&mut self, group: &str, of: &PlannedGroup) -> Result<(), DriveError> {
         let names =
             |nodes: &[usize]| nodes.iter().map(|node| self.names[*node].clone().into()).collect();
         let (members, senders) = (names(&of.members), names(&of.senders));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::error::Ending;
 use super::names::group_name;
-use super::plan::{Deed, Part};
+use super::plan::{Deed, GroupRole};
 use super::stage::Stage;
 
 /// A member that reported itself leader, and its incarnation.
@@ -73,11 +73,11 @@ impl Stage<'_> {
 
     /// Chooses a node of each group. If a group has no such node, returns why the plan cannot
     /// continue.
-    pub(super) fn choose(&mut self, part: Part, groups: &[usize]) -> Option<String> {
+    pub(super) fn choose(&mut self, part: GroupRole, groups: &[usize]) -> Option<String> {
         self.leaders.chosen.clear();
         for &group in groups {
             let Some(node) = self.node_with(part, group) else {
-                let part = if part == Part::Leader { "leads it" } else { "follows a leader" };
+                let part = if part == GroupRole::Leader { "leads it" } else { "follows a leader" };
                 return Some(format!("no member of {} {part}", group_name(group)));
             };
             self.leaders.chosen.push(Choice { group, node });
@@ -85,9 +85,9 @@ impl Stage<'_> {
         None
     }
 
-    fn node_with(&self, part: Part, group: usize) -> Option<usize> {
+    fn node_with(&self, part: GroupRole, group: usize) -> Option<usize> {
         let leader = self.leader_now(group);
-        let Part::Follower { place } = part else { return leader };
+        let GroupRole::Follower { place } = part else { return leader };
         let members = &self.plan.groups[group].members;
         let follows = |node: &usize| self.members[*node].runs() && Some(*node) != leader;
         let followers: Vec<usize> = members.iter().copied().filter(follows).collect();

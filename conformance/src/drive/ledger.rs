@@ -51,7 +51,7 @@ pub(super) struct LedgerMessage {
 
 /// All messages, in the order of the requests.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct SentLedger {
     messages: Vec<LedgerMessage>,
     by_name: HashMap<String, usize>,
     /// The messages that some node may still have to deliver.
@@ -65,7 +65,7 @@ pub(super) struct Ledger {
     deliveries: u64,
 }
 
-impl Ledger {
+impl SentLedger {
     /// Adds a message and returns its index.
     pub(super) fn ask(&mut self, message: LedgerMessage) -> usize {
         let place = self.messages.len();
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn empty_messages_are_identified_by_order() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SentLedger::default();
         let first = ledger.ask(message("a", 0));
         ledger.ask(message("b", 40));
         let refused = ledger.ask(message("c", 0));
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn message_is_open_until_delivered_or_refused() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SentLedger::default();
         let one = ledger.ask(message("a", 40));
         let other = ledger.ask(message("b", 40));
         let lacking = |_: usize, message: &LedgerMessage| set(&[0, 1]) & !message.delivered;
-        let open = |ledger: &mut Ledger| ledger.first_open(|_| set(&[0, 1]), lacking);
+        let open = |ledger: &mut SentLedger| ledger.first_open(|_| set(&[0, 1]), lacking);
         assert_eq!(open(&mut ledger), Some((one, set(&[0, 1]))));
         ledger.deliver(one, (0, 1));
         assert_eq!(open(&mut ledger), Some((one, only(1))));

@@ -31,7 +31,7 @@ impl Clock {
 
 /// An item read from a member.
 #[derive(Debug)]
-pub(super) struct Received {
+pub(super) struct ReceivedItem {
     pub(super) node: usize,
     /// The number of the node's incarnation.
     pub(super) inc: u32,
@@ -60,20 +60,25 @@ pub(super) fn read(
     node: usize,
     inc: u32,
     clock: Clock,
-    received: &SyncSender<Received>,
+    received: &SyncSender<ReceivedItem>,
 ) {
     let mut output = BufReader::new(output);
     for line in 1.. {
         let what = next(&mut output);
         let last = !matches!(what, What::Line(_));
         let cut = matches!(what, What::Cut(_));
-        if received.send(Received { node, inc, t_ns: clock.now_ns(), line, what }).is_err() {
+        if received.send(ReceivedItem { node, inc, t_ns: clock.now_ns(), line, what }).is_err() {
             return;
         }
         if cut {
             // Sending fails only if the driver has dropped the receiver.
-            let _ =
-                received.send(Received { node, inc, t_ns: clock.now_ns(), line, what: What::End });
+            let _ = received.send(ReceivedItem {
+                node,
+                inc,
+                t_ns: clock.now_ns(),
+                line,
+                what: What::End,
+            });
         }
         if last {
             return;

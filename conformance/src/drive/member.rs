@@ -3,12 +3,12 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::ledger::NodeSet;
-use super::plan::Sending;
+use super::plan::PlannedSend;
 use super::process::Process;
 
 /// The phase of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum MemberPhase {
     /// Never started.
     #[default]
     Absent,
@@ -25,7 +25,7 @@ pub(super) enum Phase {
 /// A request to be sent to a member.
 #[derive(Debug)]
 pub(super) enum MemberOrder {
-    Multicast(Sending),
+    Multicast(PlannedSend),
     Pause(u64),
     Stats,
     Leave,
@@ -47,7 +47,7 @@ pub(super) struct Member {
     pub(super) process: Option<Process>,
     /// The number of the incarnation, from 1; 0 before the first.
     pub(super) inc: u32,
-    pub(super) phase: Phase,
+    pub(super) phase: MemberPhase,
     pub(super) suspended: bool,
     /// Whether the member was asked to stop.
     pub(super) stopping: bool,
@@ -85,12 +85,18 @@ impl Member {
     /// Returns the same node with its next process.
     pub(super) fn restarted(&self, process: Process, joined: bool) -> Self {
         let fresh = Self::new(self.name.clone(), self.address.clone(), self.views.len());
-        Self { process: Some(process), inc: self.inc + 1, phase: Phase::Starting, joined, ..fresh }
+        Self {
+            process: Some(process),
+            inc: self.inc + 1,
+            phase: MemberPhase::Starting,
+            joined,
+            ..fresh
+        }
     }
 
     /// Returns whether the member has a process that has not exited.
     pub(super) fn runs(&self) -> bool {
-        matches!(self.phase, Phase::Starting | Phase::Ready)
+        matches!(self.phase, MemberPhase::Starting | MemberPhase::Ready)
     }
 
     /// Removes an open question of this kind; returns false if there is none.

@@ -57,6 +57,6 @@ pub use error::DriveError;
 pub use feature::Feature;
 pub use interrupt::Interrupts;
 pub use ledger::NODES_MAX;
-pub use options::{Options, Progress};
+pub use options::{RunOptions, RunProgress};
 pub use run::{Driven, drive};
 pub use scenarios::{SCENARIOS, Scenario};

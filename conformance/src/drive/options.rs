@@ -7,7 +7,7 @@ use super::feature::Feature;
 
 /// The options of a run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RunOptions {
     /// The adapter's command, as in a shell.
     pub adapter: String,
     /// The hosts of the nodes, assigned in turn; this host if there are none. In the adapter's
@@ -41,7 +41,7 @@ pub struct Options {
 
 /// The progress of a run.
 #[derive(Clone, Copy, Debug)]
-pub enum Progress {
+pub enum RunProgress {
     /// A scenario begins.
     Scenario {
         /// Its name.

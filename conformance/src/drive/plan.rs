@@ -29,9 +29,9 @@ const PACED_MS: u64 = 15;
 
 /// The plan of one run of a scenario. Nodes and groups are numbered from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct RunPlan {
     /// The groups, with all nodes that are or may become members.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<PlannedGroup>,
     /// The steps, in order.
     pub(super) steps: Vec<Step>,
     /// The conditions that must be reached.
@@ -54,7 +54,7 @@ pub(super) struct PlannedFault {
 
 /// A group of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct PlannedGroup {
     pub(super) members: Vec<usize>,
     pub(super) senders: Vec<usize>,
     pub(super) order: GroupOrder,
@@ -62,7 +62,7 @@ pub(super) struct Group {
 
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sending {
+pub(super) struct PlannedSend {
     pub(super) sender: usize,
     pub(super) groups: Vec<usize>,
     pub(super) bytes: u64,
@@ -75,7 +75,7 @@ pub(super) enum Step {
     /// Start these nodes' processes: together the first time, into running groups later.
     Start(Vec<usize>),
     /// Send these messages.
-    Send(Vec<Sending>),
+    Send(Vec<PlannedSend>),
     /// Slow down one delivery of a member.
     Pause { node: usize, ms: u64 },
     /// Ask members for their counts of posts.
@@ -91,7 +91,7 @@ pub(super) enum Step {
     /// Kill members' processes and cut the power of their disks, so that unsynced data is lost.
     CutPower(Vec<usize>),
     /// Choose a node in each of these groups by its role, for later deeds.
-    Choose { part: Part, groups: Vec<usize> },
+    Choose { part: GroupRole, groups: Vec<usize> },
     /// Apply this deed to the nodes that were chosen last.
     ToChosen(Deed),
     /// Cut these nodes off from the others.
@@ -125,7 +125,7 @@ pub(super) enum Step {
 
 /// The role of a member in its group. The system assigns it, and members report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum GroupRole {
     /// The group's leader.
     Leader,
     /// A running member that is not the leader: the member at this index in the list of such
@@ -188,7 +188,7 @@ pub(super) struct Draft {
     pub(super) round: usize,
     claims: Vec<Feature>,
     faults: Option<Vec<usize>>,
-    plan: Plan,
+    plan: RunPlan,
 }
 
 /// The input from which a plan is made.
@@ -211,7 +211,7 @@ pub(super) struct Terms<'t> {
 impl Draft {
     /// Creates an empty plan.
     pub(super) fn new(chance: Random, terms: Terms<'_>) -> Self {
-        let plan = Plan::default();
+        let plan = RunPlan::default();
         let Terms { nodes, scale, round, claims, .. } = terms;
         let faults = terms.faults.map(<[usize]>::to_vec);
         Self { chance, nodes, scale, round, claims: claims.to_vec(), faults, plan }
@@ -223,7 +223,7 @@ impl Draft {
     }
 
     /// Appends the final steps, which are the same for all plans, and returns the plan.
-    pub(super) fn finish(mut self) -> Plan {
+    pub(super) fn finish(mut self) -> RunPlan {
         self.plan.steps.extend([Step::Settle, Step::StopAll]);
         self.plan
     }
@@ -269,7 +269,7 @@ impl Draft {
         senders: Vec<usize>,
         order: GroupOrder,
     ) -> usize {
-        self.plan.groups.push(Group { members, senders, order });
+        self.plan.groups.push(PlannedGroup { members, senders, order });
         self.plan.groups.len() - 1
     }
 
@@ -314,7 +314,7 @@ impl Draft {
         for _ in 0..each {
             for &sender in senders {
                 let bytes = self.chance.between(bytes_min, bytes_max);
-                list.push(Sending { sender, groups: vec![0], bytes });
+                list.push(PlannedSend { sender, groups: vec![0], bytes });
             }
         }
         self.then(Step::Send(list));
@@ -368,7 +368,7 @@ impl Draft {
     }
 }
 
-impl Plan {
+impl RunPlan {
     /// Returns the number of messages that the plan sends.
     pub(super) fn messages(&self) -> usize {
         let count = |step: &Step| if let Step::Send(list) = step { list.len() } else { 0 };

@@ -25,7 +25,7 @@ use rustix::process::{
     set_parent_process_death_signal, waitid,
 };
 
-use super::lines::{self, Clock, Received};
+use super::lines::{self, Clock, ReceivedItem};
 
 /// Limit of a member's log in bytes.
 const LOG_BYTES_MAX: u64 = 16 << 20;
@@ -103,7 +103,7 @@ pub(super) struct Process {
 }
 
 /// The process to start, and the destination of its output.
-pub(super) struct Start<'s> {
+pub(super) struct ProcessStart<'s> {
     pub(super) command: &'s [String],
     pub(super) mark: &'s Mark,
     pub(super) node: usize,
@@ -111,7 +111,7 @@ pub(super) struct Start<'s> {
     /// The file to which the process's log is appended.
     pub(super) log: &'s Path,
     pub(super) clock: Clock,
-    pub(super) received: SyncSender<Received>,
+    pub(super) received: SyncSender<ReceivedItem>,
 }
 
 impl Process {
@@ -120,7 +120,7 @@ impl Process {
     ///
     /// # Errors
     /// Fails with the system's error, usually because there is no such program.
-    pub(super) fn start(start: Start<'_>) -> io::Result<Self> {
+    pub(super) fn start(start: ProcessStart<'_>) -> io::Result<Self> {
         let (program, arguments) =
             start.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let log = File::options().create(true).append(true).open(start.log)?;
@@ -137,7 +137,7 @@ impl Process {
         // An error below drops the process and so kills it.
         let group = Pid::from_child(&child);
         let mut process = Self { child, group, reaped: false, commands: Some(commands), log: None };
-        let Start { node, inc, clock, received, .. } = start;
+        let ProcessStart { node, inc, clock, received, .. } = start;
         spawn("commands", move || write_all(input, &to_write))?;
         spawn("output", move || lines::read(output, node, inc, clock, &received))?;
         process.log = Some(spawn("log", move || keep(errors, log))?);

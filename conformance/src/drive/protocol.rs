@@ -54,7 +54,7 @@ pub(super) struct Init<'a> {
     pub(super) join: bool,
     pub(super) nodes: Vec<NodeAddress<'a>>,
     pub(super) groups: Vec<GroupMembers<'a>>,
-    pub(super) limits: Limits,
+    pub(super) limits: DriverLimits,
     pub(super) seed: u64,
     pub(super) shared: &'a Path,
     pub(super) storage: &'a Path,
@@ -79,7 +79,7 @@ pub(super) struct GroupMembers<'a> {
 
 /// The limits that the driver observes.
 #[derive(Debug, Serialize)]
-pub(super) struct Limits {
+pub(super) struct DriverLimits {
     pub(super) message_bytes_max: u64,
     pub(super) huge_bytes_max: u64,
     pub(super) window: usize,
@@ -89,7 +89,7 @@ pub(super) struct Limits {
 /// A line from a member.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Notice {
+pub(super) enum MemberLine {
     InitOk {
         name: String,
         version: String,
@@ -106,7 +106,7 @@ pub(super) enum Notice {
         message: Option<String>,
         text: Option<String>,
     },
-    Deliver(Delivery),
+    Deliver(ReportedDelivery),
     View {
         group: String,
         view: u64,
@@ -131,7 +131,7 @@ pub(super) enum Notice {
 
 /// A delivery to the application.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Delivery {
+pub(super) struct ReportedDelivery {
     /// `null` for an empty message, but never omitted.
     #[serde(deserialize_with = "present")]
     pub(super) message: Option<String>,
@@ -158,7 +158,7 @@ pub(super) enum HaltReason {
     Halted,
 }
 
-impl Notice {
+impl MemberLine {
     /// Reads a line.
     ///
     /// # Errors
@@ -178,8 +178,8 @@ impl Notice {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Notice, String> {
-        Notice::read(line.as_bytes())
+    fn read(line: &str) -> Result<MemberLine, String> {
+        MemberLine::read(line.as_bytes())
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
             assert!(read(line).is_err(), "{line}");
         }
         assert_eq!(
-            Notice::read(b"{\"type\":\"\xff\"}"),
+            MemberLine::read(b"{\"type\":\"\xff\"}"),
             Err("not valid UTF-8 at byte 9".to_owned())
         );
     }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn refusal_without_definite_field_is_uncertain() {
         let notice = read(r#"{"type":"error","code":"full","message":"m"}"#);
-        assert!(matches!(notice, Ok(Notice::Error { definite: false, .. })), "{notice:?}");
+        assert!(matches!(notice, Ok(MemberLine::Error { definite: false, .. })), "{notice:?}");
     }
 
     /// Adapters of this protocol version read these lines, and ignore new fields. Any other change
@@ -245,7 +245,12 @@ mod tests {
                 senders: vec!["n1"],
                 all_members: vec!["n0", "n2"],
             }],
-            limits: Limits { message_bytes_max: 3, huge_bytes_max: 4, window: 5, deadline_ms: 6 },
+            limits: DriverLimits {
+                message_bytes_max: 3,
+                huge_bytes_max: 4,
+                window: 5,
+                deadline_ms: 6,
+            },
             seed: 7,
             shared: Path::new("/shared"),
             storage: Path::new("/storage"),
@@ -276,7 +281,7 @@ mod tests {
     fn member_lines_match_the_protocol_version() {
         assert_eq!(VERSION, 1);
         let text = |text: &str| text.to_owned();
-        let delivery = Delivery {
+        let delivery = ReportedDelivery {
             message: Some(text("n1/1/0")),
             sender: text("n1"),
             group: text("g0"),
@@ -285,42 +290,48 @@ mod tests {
             digest: Some(text("955396c97e2db725")),
             replayed: true,
         };
-        let error = Notice::Error {
+        let error = MemberLine::Error {
             code: text("full"),
             definite: true,
             message: Some(text("n1/1/0")),
             text: Some(text("later")),
         };
-        let halt = |reason| Notice::Halt { reason, text: None };
+        let halt = |reason| MemberLine::Halt { reason, text: None };
         let (name, version, features) = (text("example"), text("0.1"), vec![text("views")]);
         let cases = [
             (
                 r#"{"type":"init_ok","name":"example","version":"0.1","features":["views"]}"#,
-                Notice::InitOk { name, version, features },
+                MemberLine::InitOk { name, version, features },
             ),
-            (r#"{"type":"ok","message":"n1/1/0"}"#, Notice::Ok { message: Some(text("n1/1/0")) }),
+            (
+                r#"{"type":"ok","message":"n1/1/0"}"#,
+                MemberLine::Ok { message: Some(text("n1/1/0")) },
+            ),
             (
                 r#"{"type":"error","code":"full","definite":true,"message":"n1/1/0","text":"later"}"#,
                 error,
             ),
             (
                 r#"{"type":"deliver","message":"n1/1/0","sender":"n1","group":"g0","view":1,"bytes":100,"digest":"955396c97e2db725","replayed":true}"#,
-                Notice::Deliver(delivery),
+                MemberLine::Deliver(delivery),
             ),
             (
                 r#"{"type":"view","group":"g0","view":1,"members":["n0"]}"#,
-                Notice::View { group: text("g0"), view: 1, members: vec![text("n0")] },
+                MemberLine::View { group: text("g0"), view: 1, members: vec![text("n0")] },
             ),
             (
                 r#"{"type":"durable","group":"g0","upto":3}"#,
-                Notice::Durable { group: text("g0"), upto: 3 },
+                MemberLine::Durable { group: text("g0"), upto: 3 },
             ),
             (
                 r#"{"type":"leader","group":"g0","term":4}"#,
-                Notice::Leader { group: text("g0"), term: Some(4) },
+                MemberLine::Leader { group: text("g0"), term: Some(4) },
             ),
-            (r#"{"type":"leader","group":"g0"}"#, Notice::Leader { group: text("g0"), term: None }),
-            (r#"{"type":"stats","posts":3}"#, Notice::Stats { posts: 3 }),
+            (
+                r#"{"type":"leader","group":"g0"}"#,
+                MemberLine::Leader { group: text("g0"), term: None },
+            ),
+            (r#"{"type":"stats","posts":3}"#, MemberLine::Stats { posts: 3 }),
             (r#"{"type":"halt","reason":"done"}"#, halt(HaltReason::Done)),
             (r#"{"type":"halt","reason":"left"}"#, halt(HaltReason::Left)),
             (r#"{"type":"halt","reason":"halted"}"#, halt(HaltReason::Halted)),

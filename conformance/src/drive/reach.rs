@@ -11,7 +11,7 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 
-use super::recorded::{Delivery, Recorded};
+use super::recorded::{Recorded, RecordedDelivery};
 use crate::history::FaultKind;
 
 /// The silence that the quiescence check requires.
@@ -153,7 +153,7 @@ impl Reach {
             }
             Self::BackFromFull { node } => {
                 let time = |kind| recorded.fault_ns(kind, *node);
-                let again = |one: &Delivery| one.inc > 1 && !one.replayed;
+                let again = |one: &RecordedDelivery| one.inc > 1 && !one.replayed;
                 sent_between(recorded, time(FaultKind::Full), time(FaultKind::Room), |peer| {
                     peer != *node
                 }) && of_node(recorded, *node).any(again)
@@ -189,7 +189,7 @@ fn comes_back<T: PartialEq + std::hash::Hash + Eq + Copy>(list: impl Iterator<It
     false
 }
 
-fn of_node(recorded: &Recorded, node: usize) -> impl Iterator<Item = &Delivery> {
+fn of_node(recorded: &Recorded, node: usize) -> impl Iterator<Item = &RecordedDelivery> {
     recorded.deliveries.iter().filter(move |delivery| delivery.node == node)
 }
 
@@ -198,12 +198,12 @@ fn nodes(recorded: &Recorded) -> HashSet<usize> {
 }
 
 fn senders_interleave(recorded: &Recorded) -> bool {
-    let sender = |delivery: &Delivery| recorded.messages[delivery.message].sender;
+    let sender = |delivery: &RecordedDelivery| recorded.messages[delivery.message].sender;
     nodes(recorded).into_iter().any(|node| comes_back(of_node(recorded, node).map(sender)))
 }
 
 fn groups_interleave(recorded: &Recorded) -> bool {
-    let group = |delivery: &Delivery| recorded.messages[delivery.message].groups.first();
+    let group = |delivery: &RecordedDelivery| recorded.messages[delivery.message].groups.first();
     let in_turns = |node: &usize| comes_back(of_node(recorded, *node).map(group));
     nodes(recorded).iter().filter(|node| in_turns(node)).count() >= 2
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::error::Ending;
 use super::feature::Feature;
 use super::ledger::{Fate, only};
-use super::lines::{Received, What};
-use super::member::{Asked, Phase};
+use super::lines::{ReceivedItem, What};
+use super::member::{Asked, MemberPhase};
 use super::names::group_name;
-use super::protocol::{Delivery, HaltReason, Notice};
+use super::protocol::{HaltReason, MemberLine, ReportedDelivery};
 use super::stage::{Introduction, Stage};
 use crate::history::{EndReason, Event};
 
@@ -24,7 +24,7 @@ const SHOWN_CHARACTERS: usize = 160;
 
 /// The source of a line.
 #[derive(Clone, Copy)]
-struct Origin {
+struct LineOrigin {
     node: usize,
     inc: u32,
     t_ns: u64,
@@ -33,8 +33,8 @@ struct Origin {
 
 impl Stage<'_> {
     /// Handles an item from a member.
-    pub(super) fn receive(&mut self, received: Received) -> Result<(), Ending> {
-        let Received { node, inc, t_ns, line, what } = received;
+    pub(super) fn receive(&mut self, received: ReceivedItem) -> Result<(), Ending> {
+        let ReceivedItem { node, inc, t_ns, line, what } = received;
         let member = &self.members[node];
         if inc != member.inc {
             // The item is from an earlier incarnation, which the driver no longer waits for.
@@ -43,12 +43,12 @@ impl Stage<'_> {
         // A line that a member wrote before it was killed is recorded before the kill, whenever it
         // is read.
         let t_ns = member.killed_ns.map_or(t_ns, |killed_ns| t_ns.min(killed_ns));
-        let origin = Origin { node, inc, t_ns, line };
+        let origin = LineOrigin { node, inc, t_ns, line };
         if line > self.lines_max {
             return Err(self.broken(origin, "it writes output without end", &[]));
         }
         match what {
-            What::Line(text) => match Notice::read(&text) {
+            What::Line(text) => match MemberLine::read(&text) {
                 Ok(notice) => self.take(origin, &text, notice),
                 Err(why) => Err(self.broken(origin, &why, &text)),
             },
@@ -59,9 +59,11 @@ impl Stage<'_> {
         }
     }
 
-    fn take(&mut self, origin: Origin, text: &[u8], notice: Notice) -> Result<(), Ending> {
-        let Origin { node, inc, t_ns, .. } = origin;
-        if self.members[node].phase == Phase::Ended && !matches!(notice, Notice::Deliver(_)) {
+    fn take(&mut self, origin: LineOrigin, text: &[u8], notice: MemberLine) -> Result<(), Ending> {
+        let LineOrigin { node, inc, t_ns, .. } = origin;
+        if self.members[node].phase == MemberPhase::Ended
+            && !matches!(notice, MemberLine::Deliver(_))
+        {
             self.note(format!(
                 "{} wrote more lines after its `halt` line",
                 self.members[node].name
@@ -69,8 +71,8 @@ impl Stage<'_> {
             return Ok(());
         }
         match notice {
-            Notice::InitOk { name, version, features } => {
-                if self.members[node].phase != Phase::Starting {
+            MemberLine::InitOk { name, version, features } => {
+                if self.members[node].phase != MemberPhase::Starting {
                     return Err(self.broken(origin, "a second init_ok", text));
                 }
                 if let Some(feature) = features.iter().find(|name| Feature::named(name).is_none()) {
@@ -80,7 +82,7 @@ impl Stage<'_> {
                 self.take_introduction(node, Introduction { name, version, features });
                 Ok(())
             }
-            Notice::Ok { message: Some(message) } => {
+            MemberLine::Ok { message: Some(message) } => {
                 let Some(place) = self.answer(node, &message) else {
                     return Err(self.broken(origin, "an answer without an open request", text));
                 };
@@ -93,13 +95,13 @@ impl Stage<'_> {
                 })?;
                 Ok(())
             }
-            Notice::Ok { message: None } => {
+            MemberLine::Ok { message: None } => {
                 if self.members[node].take_asked(Asked::Pause) {
                     return Ok(());
                 }
                 Err(self.broken(origin, "an answer without an open request", text))
             }
-            Notice::Error { code, definite, message: Some(message), text: why } => {
+            MemberLine::Error { code, definite, message: Some(message), text: why } => {
                 let Some(place) = self.answer(node, &message) else {
                     return Err(self.broken(origin, "an answer without an open request", text));
                 };
@@ -114,14 +116,14 @@ impl Stage<'_> {
                 })?;
                 self.unless_unsupported(node, &code, why)
             }
-            Notice::Error { code, message: None, text: why, .. } => {
+            MemberLine::Error { code, message: None, text: why, .. } => {
                 self.take_error(origin, text, &code, why)
             }
-            Notice::Deliver(delivery) => self.take_delivery(origin, &delivery),
-            Notice::View { group, view, members } => {
+            MemberLine::Deliver(delivery) => self.take_delivery(origin, &delivery),
+            MemberLine::View { group, view, members } => {
                 self.take_view(origin, text, &group, view, &members)
             }
-            Notice::Durable { group, upto } => {
+            MemberLine::Durable { group, upto } => {
                 self.known_group(origin, text, &group)?;
                 self.history_file.of(node, t_ns, |t_ns, node| Event::Durable {
                     t_ns,
@@ -132,7 +134,7 @@ impl Stage<'_> {
                 })?;
                 Ok(())
             }
-            Notice::Leader { group, term } => {
+            MemberLine::Leader { group, term } => {
                 let place = self.known_group(origin, text, &group)?;
                 self.leaders.take(place, (node, inc), term);
                 self.history_file.of(node, t_ns, |t_ns, node| Event::Leader {
@@ -144,7 +146,7 @@ impl Stage<'_> {
                 })?;
                 Ok(())
             }
-            Notice::Stats { posts } => {
+            MemberLine::Stats { posts } => {
                 if !self.members[node].take_asked(Asked::Stats) {
                     return Err(self.broken(origin, "an answer without an open request", text));
                 }
@@ -156,7 +158,7 @@ impl Stage<'_> {
                 })?;
                 Ok(())
             }
-            Notice::Halt { reason, text: why } => self.take_halt(origin, reason, why),
+            MemberLine::Halt { reason, text: why } => self.take_halt(origin, reason, why),
         }
     }
 
@@ -164,7 +166,7 @@ impl Stage<'_> {
         let sent = self.ledger.len();
         let member = &mut self.members[node];
         member.ready_at = sent;
-        member.phase = Phase::Ready;
+        member.phase = MemberPhase::Ready;
         match &self.introduction {
             None => self.introduction = Some(introduction),
             Some(first) if *first != introduction => {
@@ -188,13 +190,13 @@ impl Stage<'_> {
 
     fn take_error(
         &mut self,
-        origin: Origin,
+        origin: LineOrigin,
         text: &[u8],
         code: &str,
         why: Option<String>,
     ) -> Result<(), Ending> {
         let node = origin.node;
-        if self.members[node].phase == Phase::Starting {
+        if self.members[node].phase == MemberPhase::Starting {
             self.unless_unsupported(node, code, why)?;
             return Err(self.broken(origin, "it cannot start", text));
         }
@@ -225,8 +227,12 @@ impl Stage<'_> {
         )))
     }
 
-    fn take_delivery(&mut self, origin: Origin, delivery: &Delivery) -> Result<(), Ending> {
-        let Origin { node, inc, t_ns, .. } = origin;
+    fn take_delivery(
+        &mut self,
+        origin: LineOrigin,
+        delivery: &ReportedDelivery,
+    ) -> Result<(), Ending> {
+        let LineOrigin { node, inc, t_ns, .. } = origin;
         let place = match &delivery.message {
             Some(name) => self.ledger.find(name),
             None => self.empty_message(origin, delivery),
@@ -253,7 +259,7 @@ impl Stage<'_> {
     }
 
     /// Returns the message of a delivery without a name, if a node sent one.
-    fn empty_message(&mut self, origin: Origin, delivery: &Delivery) -> Option<usize> {
+    fn empty_message(&mut self, origin: LineOrigin, delivery: &ReportedDelivery) -> Option<usize> {
         if delivery.bytes.is_some_and(|bytes| bytes > 0) {
             return None;
         }
@@ -264,14 +270,14 @@ impl Stage<'_> {
 
     fn take_view(
         &mut self,
-        origin: Origin,
+        origin: LineOrigin,
         text: &[u8],
         group: &str,
         view: u64,
         members: &[String],
     ) -> Result<(), Ending> {
         let place = self.known_group(origin, text, group)?;
-        let Origin { node, inc, t_ns, .. } = origin;
+        let LineOrigin { node, inc, t_ns, .. } = origin;
         let position = |name: &String| self.members.iter().position(|member| member.name == *name);
         let set = members.iter().filter_map(position).fold(0, |set, node| set | only(node));
         self.members[node].views[place] = Some(set);
@@ -295,17 +301,17 @@ impl Stage<'_> {
         (0..self.plan.groups.len()).find(|group| group_name(*group) == name)
     }
 
-    fn known_group(&self, origin: Origin, text: &[u8], name: &str) -> Result<usize, Ending> {
+    fn known_group(&self, origin: LineOrigin, text: &[u8], name: &str) -> Result<usize, Ending> {
         self.group(name).ok_or_else(|| self.broken(origin, "there is no such group", text))
     }
 
     fn take_halt(
         &mut self,
-        origin: Origin,
+        origin: LineOrigin,
         reason: HaltReason,
         why: Option<String>,
     ) -> Result<(), Ending> {
-        let Origin { node, inc, t_ns, .. } = origin;
+        let LineOrigin { node, inc, t_ns, .. } = origin;
         let member = &mut self.members[node];
         if member.killed_ns.is_some() {
             // The member exited just before; the kill that follows is recorded instead.
@@ -317,7 +323,7 @@ impl Stage<'_> {
             HaltReason::Left if member.asked.contains(&Asked::Leave) => EndReason::Left,
             _ => EndReason::Halted,
         };
-        member.phase = Phase::Ended;
+        member.phase = MemberPhase::Ended;
         member.forget_orders();
         if reason == EndReason::Halted {
             let why = why.unwrap_or_else(|| "no reason given".to_owned());
@@ -330,7 +336,7 @@ impl Stage<'_> {
 
     /// Handles the end of the output. Without a kill or a last line before it, the member broke the
     /// protocol.
-    fn take_end(&mut self, origin: Origin) -> Result<(), Ending> {
+    fn take_end(&mut self, origin: LineOrigin) -> Result<(), Ending> {
         let member = &mut self.members[origin.node];
         member.silent = true;
         if member.killed_ns.is_some() {
@@ -343,7 +349,7 @@ impl Stage<'_> {
             Some(status) if ended => format!("its process ended with {status}"),
             _ => "its output ended, but its process did not".to_owned(),
         };
-        if member.phase != Phase::Ended {
+        if member.phase != MemberPhase::Ended {
             return Err(self.broken(origin, &format!("{how} without a `halt` line"), &[]));
         }
         if !ended || !status.is_some_and(|status| status.success()) {
@@ -360,7 +366,7 @@ impl Stage<'_> {
         }
     }
 
-    fn broken(&self, origin: Origin, why: &str, text: &[u8]) -> Ending {
+    fn broken(&self, origin: LineOrigin, why: &str, text: &[u8]) -> Ending {
         let name = &self.members[origin.node].name;
         let mut what = format!("{name}, line {}: {why}", origin.line);
         if !text.is_empty() {

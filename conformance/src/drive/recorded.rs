@@ -21,7 +21,7 @@ pub(super) struct RecordedMessage {
 
 /// A delivery of a message that was sent.
 #[derive(Debug)]
-pub(super) struct Delivery {
+pub(super) struct RecordedDelivery {
     pub(super) t_ns: u64,
     pub(super) node: usize,
     pub(super) inc: u32,
@@ -48,7 +48,7 @@ pub(super) struct Lead {
 
 /// A fault.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct RecordedFault {
     pub(super) t_ns: u64,
     pub(super) kind: FaultKind,
     pub(super) nodes: Vec<usize>,
@@ -59,10 +59,10 @@ pub(super) struct Fault {
 pub(super) struct Recorded {
     pub(super) members: HashMap<String, Vec<usize>>,
     pub(super) messages: Vec<RecordedMessage>,
-    pub(super) deliveries: Vec<Delivery>,
+    pub(super) deliveries: Vec<RecordedDelivery>,
     pub(super) views: Vec<View>,
     pub(super) leads: Vec<Lead>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<RecordedFault>,
     /// The start times of nodes' processes.
     pub(super) starts: Vec<(usize, u64)>,
     /// The times at which processes ended by themselves.
@@ -117,7 +117,7 @@ impl Recorded {
                 self.leads.push(Lead { t_ns, node, group, term });
             }
             Event::Fault { t_ns, kind, nodes, .. } => {
-                self.faults.push(Fault { t_ns, kind, nodes: numbers(&nodes) })
+                self.faults.push(RecordedFault { t_ns, kind, nodes: numbers(&nodes) })
             }
             Event::Multicast { t_ns, node, inc, msg, groups, bytes, .. } => {
                 names.insert(msg.into_owned(), self.messages.len());
@@ -143,7 +143,7 @@ impl Recorded {
                 let Some(&message) = names.get(msg.as_ref()) else { return };
                 let node = number(&node);
                 self.messages[message].delivered.entry(node).or_insert(t_ns);
-                self.deliveries.push(Delivery { t_ns, node, inc, message, replayed });
+                self.deliveries.push(RecordedDelivery { t_ns, node, inc, message, replayed });
             }
             _ => {}
         }

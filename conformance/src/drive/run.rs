@@ -9,7 +9,7 @@ use super::folder::Folder;
 use super::interrupt::Interrupts;
 use super::ledger::NODES_MAX;
 use super::load_clock::LoadClock;
-use super::options::{Options, Progress};
+use super::options::{RunOptions, RunProgress};
 use super::stage::{Introduction, Setting};
 use crate::report::{CutShort, Run};
 
@@ -22,9 +22,9 @@ use crate::report::{CutShort, Run};
 /// # Errors
 /// Fails if nothing could be run. Errors of the adapter are in the cases.
 pub fn drive(
-    options: &Options,
+    options: &RunOptions,
     interrupts: &Interrupts,
-    progress: &dyn Fn(Progress),
+    progress: &dyn Fn(RunProgress),
 ) -> Result<Driven, DriveError> {
     let adapter = shell_words::split(&options.adapter)
         .map_err(|error| DriveError::Command(error.to_string()))?;
@@ -59,7 +59,7 @@ pub fn drive(
             if driver.is_over(&cases) {
                 break 'seeds;
             }
-            progress(Progress::Scenario { name: choice.scenario.name, place, of: chosen.len() });
+            progress(RunProgress::Scenario { name: choice.scenario.name, place, of: chosen.len() });
             if let Err(error) = driver.run(*choice, &mut cases) {
                 // The cases judged so far are returned, unless there are none.
                 if cases.is_empty() {

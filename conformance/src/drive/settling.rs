@@ -2,14 +2,14 @@
 //! when to continue, and does not judge.
 
 use super::ledger::{Fate, LedgerMessage, NodeSet, only, set};
-use super::member::{Member, Phase};
+use super::member::{Member, MemberPhase};
 use super::names::node_name;
 use super::stage::Stage;
 
 impl Stage<'_> {
     /// Returns the nodes that run and accept messages.
     fn live(&self) -> NodeSet {
-        let ready = |node: &usize| self.members[*node].phase == Phase::Ready;
+        let ready = |node: &usize| self.members[*node].phase == MemberPhase::Ready;
         (0..self.members.len()).filter(ready).fold(0, |set, node| set | only(node))
     }
 
@@ -46,7 +46,7 @@ impl Stage<'_> {
         let busy = |(node, member): (usize, &Member)| {
             let waits = !member.orders.is_empty() || !member.unanswered.is_empty();
             // A removed node may wait for an answer indefinitely.
-            member.phase == Phase::Starting || only(node) & present != 0 && waits
+            member.phase == MemberPhase::Starting || only(node) & present != 0 && waits
         };
         !self.members.iter().enumerate().any(busy)
             && self.views_agree(live)

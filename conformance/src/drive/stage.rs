@@ -24,16 +24,16 @@ use super::folder::ScenarioFolder;
 use super::history_file::HistoryFile;
 use super::interrupt::Interrupts;
 use super::leaders::Leaders;
-use super::ledger::{Fate, Ledger, LedgerMessage, NodeSet, set};
-use super::lines::{Clock, Received};
+use super::ledger::{Fate, LedgerMessage, NodeSet, SentLedger, set};
+use super::lines::{Clock, ReceivedItem};
 use super::load_clock::LoadClock;
-use super::member::{Asked, Member, MemberOrder, Phase};
+use super::member::{Asked, Member, MemberOrder, MemberPhase};
 use super::names::{group_name, node_name};
 use super::network::Network;
-use super::options::Progress;
+use super::options::RunProgress;
 use super::parting::Parting;
 use super::payload;
-use super::plan::{Condition, Plan, Sending};
+use super::plan::{Condition, PlannedSend, RunPlan};
 use super::process::Mark;
 use super::protocol::{Command, WINDOW};
 use crate::history::Event;
@@ -65,7 +65,7 @@ pub(super) struct Setting<'s> {
     pub(super) seed: u64,
     pub(super) deadline: Duration,
     pub(super) interrupts: &'s Interrupts,
-    pub(super) progress: &'s dyn Fn(Progress),
+    pub(super) progress: &'s dyn Fn(RunProgress),
 }
 
 impl Setting<'_> {
@@ -135,18 +135,18 @@ pub(super) enum GoalState {
 /// A running scenario.
 pub(super) struct Stage<'s> {
     pub(super) setting: &'s Setting<'s>,
-    pub(super) plan: &'s Plan,
+    pub(super) plan: &'s RunPlan,
     pub(super) folder: &'s ScenarioFolder,
     pub(super) network: Option<Network>,
     pub(super) disks: Option<Disks>,
     pub(super) members: Vec<Member>,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: SentLedger,
     pub(super) history_file: HistoryFile,
     pub(super) clock: Clock,
-    pub(super) received: Receiver<Received>,
-    pub(super) to_heard: SyncSender<Received>,
+    pub(super) received: Receiver<ReceivedItem>,
+    pub(super) to_heard: SyncSender<ReceivedItem>,
     /// The items that arrived while the driver listened to only one member.
-    pub(super) stash: VecDeque<Received>,
+    pub(super) stash: VecDeque<ReceivedItem>,
     pub(super) last_heard: Instant,
     /// For each group, the highest view that any member installed.
     pub(super) highest: Vec<Option<(u64, NodeSet)>>,
@@ -176,7 +176,7 @@ impl<'s> Stage<'s> {
         setting: &'s Setting<'s>,
         scenario: &str,
         adapter: Option<&str>,
-        plan: &'s Plan,
+        plan: &'s RunPlan,
         folder: &'s ScenarioFolder,
         (network, disks): (Option<Network>, Option<Disks>),
     ) -> Result<Self, DriveError> {
@@ -203,7 +203,7 @@ impl<'s> Stage<'s> {
             network,
             disks,
             members,
-            ledger: Ledger::default(),
+            ledger: SentLedger::default(),
             history_file,
             clock,
             received,
@@ -302,7 +302,11 @@ impl<'s> Stage<'s> {
 
     fn show_progress(&self) {
         let (done, of) = (self.ledger.len() as u64, self.plan.messages() as u64);
-        (self.setting.progress)(Progress::Sent { done, of, deliveries: self.ledger.deliveries() });
+        (self.setting.progress)(RunProgress::Sent {
+            done,
+            of,
+            deliveries: self.ledger.deliveries(),
+        });
     }
 
     /// Sends members the requests that the window allows, in turn.
@@ -323,7 +327,7 @@ impl<'s> Stage<'s> {
         let member = &mut self.members[node];
         let full = member.unanswered.len() >= WINDOW;
         let waits = full && matches!(member.orders.front(), Some(MemberOrder::Multicast(_)));
-        if member.phase != Phase::Ready || member.stopping || waits {
+        if member.phase != MemberPhase::Ready || member.stopping || waits {
             return None;
         }
         member.orders.pop_front()
@@ -350,8 +354,8 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    fn give_multicast(&mut self, sending: Sending) -> Result<(), DriveError> {
-        let Sending { sender, groups, bytes } = sending;
+    fn give_multicast(&mut self, sending: PlannedSend) -> Result<(), DriveError> {
+        let PlannedSend { sender, groups, bytes } = sending;
         let member = &mut self.members[sender];
         let (name, inc) = (member.next_message(), member.inc);
         let group_names: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
@@ -438,8 +442,9 @@ impl<'s> Stage<'s> {
     /// Returns whether all of these nodes can accept messages, and whether any of them never will.
     fn are_ready(&self, nodes: &[usize]) -> (bool, bool) {
         let phases = || nodes.iter().map(|node| self.members[*node].phase);
-        let over = |phase| matches!(phase, Phase::Ended | Phase::Killed | Phase::Absent);
-        (phases().all(|phase| phase == Phase::Ready), phases().any(over))
+        let over =
+            |phase| matches!(phase, MemberPhase::Ended | MemberPhase::Killed | MemberPhase::Absent);
+        (phases().all(|phase| phase == MemberPhase::Ready), phases().any(over))
     }
 
     /// Returns the end of a member's log, for people.

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use super::error::{DriveError, Ending};
 use super::ledger::only;
 use super::lines::What;
-use super::member::{MemberOrder, Phase};
+use super::member::{MemberOrder, MemberPhase};
 use super::names::{group_name, node_name};
 use super::plan::{Condition, Step};
-use super::process::{Process, Start};
+use super::process::{Process, ProcessStart};
 use super::protocol::{
-    Command, GroupMembers, HUGE_BYTES_MAX, Init, Limits, MESSAGE_BYTES_MAX, NodeAddress, VERSION,
-    WINDOW,
+    Command, DriverLimits, GroupMembers, HUGE_BYTES_MAX, Init, MESSAGE_BYTES_MAX, NodeAddress,
+    VERSION, WINDOW,
 };
 use super::stage::{Goal, GoalState, Stage};
 use crate::history::{EndReason, Event, FaultKind};
@@ -121,7 +121,7 @@ impl Stage<'_> {
             };
             self.history_file.start(node, inc)?;
             let received = self.to_heard.clone();
-            let start = Start {
+            let start = ProcessStart {
                 command: &command,
                 mark: &self.mark,
                 node,
@@ -173,7 +173,7 @@ impl Stage<'_> {
                     .map(|one| NodeAddress { node: &one.name, address: &one.address })
                     .collect(),
                 groups: groups.collect(),
-                limits: Limits {
+                limits: DriverLimits {
                     message_bytes_max: MESSAGE_BYTES_MAX,
                     huge_bytes_max: HUGE_BYTES_MAX,
                     window: WINDOW,
@@ -217,7 +217,7 @@ impl Stage<'_> {
     }
 
     fn no_answer(&self, nodes: &[usize]) -> Ending {
-        let silent = |node: &&usize| self.members[**node].phase == Phase::Starting;
+        let silent = |node: &&usize| self.members[**node].phase == MemberPhase::Starting;
         let node = nodes.iter().find(silent).or(nodes.first()).copied().unwrap_or(0);
         let name = &self.members[node].name;
         let what = format!(
@@ -305,7 +305,7 @@ impl Stage<'_> {
         for &node in victims {
             let member = &mut self.members[node];
             member.process = None;
-            member.phase = Phase::Killed;
+            member.phase = MemberPhase::Killed;
             member.forget_orders();
         }
         Ok(())
@@ -370,10 +370,10 @@ impl Stage<'_> {
         }
         self.wait_patiently(&Goal::Stopped, self.setting.deadline)?;
         for node in 0..self.members.len() {
-            if self.members[node].phase == Phase::Starting {
+            if self.members[node].phase == MemberPhase::Starting {
                 return Err(self.no_answer(&[node]));
             }
-            if self.members[node].phase == Phase::Ready {
+            if self.members[node].phase == MemberPhase::Ready {
                 self.end_hung(node)?;
             }
         }

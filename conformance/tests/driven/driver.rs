@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tramontane_conformance::check::CheckId;
-use tramontane_conformance::drive::{Interrupts, Options, drive};
+use tramontane_conformance::drive::{Interrupts, RunOptions, drive};
 use tramontane_conformance::history::{Event, Reader};
 use tramontane_conformance::report::{Case, CaseStatus, Run};
 
@@ -39,7 +39,7 @@ fn driven_at(
     deadline: Duration,
 ) -> Driven {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = Options {
+    let options = RunOptions {
         adapter: adapter.to_owned(),
         hosts: hosts.iter().map(ToString::to_string).collect(),
         nodes,

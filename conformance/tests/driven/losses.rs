@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tramontane_conformance::drive::{Interrupts, Options, drive};
+use tramontane_conformance::drive::{Interrupts, RunOptions, drive};
 use tramontane_conformance::report::{Case, CaseStatus};
 
 const ADAPTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/driven/datagrams.py");
@@ -15,7 +15,7 @@ const SEED: u64 = 2;
 /// Plays a plan with these of its random faults.
 fn played(options: &str, faults: &[usize]) -> Case {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = Options {
+    let options = RunOptions {
         adapter: format!("python3 '{ADAPTER}' {options}"),
         hosts: Vec::new(),
         nodes: 3,

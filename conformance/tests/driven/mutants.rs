@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tramontane_conformance::check::CheckId;
 use tramontane_conformance::drive::SCENARIOS;
 
-use crate::runs::{self, Results, Run};
+use crate::runs::{self, Results, RunParameters};
 
 const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
 
@@ -65,7 +65,8 @@ fn run(folder: &Path, scenario: &str, seed: u64, arguments: &str) -> Results {
     let (nodes, mode) =
         if is_of_shards(scenario) { (NODES_OF_SHARDS, "--shards") } else { (NODES, "") };
     let adapter = format!("'{REFERENCE}' {mode} {arguments}");
-    Run { adapter, nodes, scenarios: &[scenario], seed, deadline_s: DEADLINE_S }.run(folder)
+    RunParameters { adapter, nodes, scenarios: &[scenario], seed, deadline_s: DEADLINE_S }
+        .run(folder)
 }
 
 pub fn reference_adapter_passes_every_scenario() {

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// The parameters of a run.
-pub struct Run<'a> {
+pub struct RunParameters<'a> {
     /// The adapter's command.
     pub adapter: String,
     /// Number of nodes.
@@ -27,7 +27,7 @@ pub struct Results {
     json: Value,
 }
 
-impl Run<'_> {
+impl RunParameters<'_> {
     /// Executes the run, with all its files in this folder.
     pub fn run(&self, folder: &Path) -> Results {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
@@ -66,8 +66,13 @@ pub fn play(
     let mut open = scenarios;
     for seed in 1..=SEEDS {
         let scenarios: Vec<&str> = open.iter().map(String::as_str).collect();
-        let run =
-            Run { adapter: adapter.to_owned(), nodes, scenarios: &scenarios, seed, deadline_s };
+        let run = RunParameters {
+            adapter: adapter.to_owned(),
+            nodes,
+            scenarios: &scenarios,
+            seed,
+            deadline_s,
+        };
         let results = run.run(&folder.join(seed.to_string()));
         assert_eq!(results.broken(), [""; 0], "{}", results.told);
         let starved = results.starved();

@@ -24,25 +24,25 @@ fn command() -> Command {
 }
 
 /// The result of a command.
-struct Told {
+struct CommandResult {
     status: Option<i32>,
     out: String,
     error: String,
 }
 
-impl From<Output> for Told {
+impl From<Output> for CommandResult {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("what is said is UTF-8");
         Self { status: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
     }
 }
 
-fn tell<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> Told {
+fn tell<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> CommandResult {
     command().args(arguments).output().expect("the program starts").into()
 }
 
 /// Judges these histories, with options before them.
-fn check(options: &[&str], histories: &[&Path]) -> Told {
+fn check(options: &[&str], histories: &[&Path]) -> CommandResult {
     let mut command = command();
     command.arg("check").args(options).args(histories);
     command.output().expect("the program starts").into()
@@ -223,7 +223,7 @@ fn checks_are_listed_with_their_promises() {
 }
 
 /// Returns the result of a check program on a valid history.
-fn own_check(program: &str) -> Told {
+fn own_check(program: &str) -> CommandResult {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("check.sh");
     fs::write(&path, program).expect("written");
@@ -271,7 +271,7 @@ fn reports_are_written_to_the_requested_paths() {
     let mut command = command();
     command.arg("check").arg("--json").arg(path("a.json")).arg("--junit").arg(path("b.xml"));
     command.arg("--html").arg(path("c.html")).arg("-q").args([fixture(GOOD), fixture(BAD)]);
-    let told = Told::from(command.output().expect("the program starts"));
+    let told = CommandResult::from(command.output().expect("the program starts"));
     assert_eq!(told.status, Some(1), "{}", told.error);
     assert!(told.out.is_empty() && told.error.is_empty(), "quiet: {}{}", told.out, told.error);
 
@@ -307,7 +307,7 @@ fn dash_selects_standard_output_or_input() {
     let mut input = child.stdin.take().expect("it is piped");
     input.write_all(&fs::read(fixture(BAD)).expect("a fixture")).expect("it is read");
     drop(input);
-    let told = Told::from(child.wait_with_output().expect("it ends"));
+    let told = CommandResult::from(child.wait_with_output().expect("it ends"));
     assert_eq!(told.status, Some(1));
     let results: Value = serde_json::from_str(&told.out).expect("JSON");
     assert_eq!(results["cases"][0]["name"], "standard input");
@@ -325,7 +325,7 @@ fn history_from_a_pipe_is_judged() {
     let mut pipe = File::options().write(true).open(&path).expect("the other end opens");
     pipe.write_all(&fs::read(fixture(BAD)).expect("a fixture")).expect("it is read");
     drop(pipe);
-    let told = Told::from(
+    let told = CommandResult::from(
         child.wait_with_output().expect("it ends, and does not wait for a second reading"),
     );
     let results: Value = serde_json::from_str(&told.out).expect("JSON");
@@ -346,7 +346,7 @@ fn unwritable_report_is_reported_without_hiding_verdict() {
             for form in ["--json", "--junit", "--html"] {
                 let mut command = command();
                 command.arg("check").arg(form).arg(target).arg(fixture(name));
-                let told = Told::from(command.output().expect("the program starts"));
+                let told = CommandResult::from(command.output().expect("the program starts"));
                 assert_eq!(
                     told.status,
                     Some(status),
@@ -369,7 +369,7 @@ fn missing_report_folder_fails_before_the_run() {
         .args(["run", "--adapter", "/nowhere/adapter", "--nodes", "3", "--output"])
         .arg(folder.path());
     command.arg("--html").arg(folder.path().join("no/such/folder.html"));
-    let told = Told::from(command.output().expect("the program starts"));
+    let told = CommandResult::from(command.output().expect("the program starts"));
     assert_eq!(told.status, Some(3));
     assert_one_line(
         &told.error,
@@ -384,7 +384,7 @@ fn full_standard_output_is_an_error() {
         [vec!["check".into(), fixture(GOOD)], vec!["--list".into()], vec!["--help".into()]]
     {
         let told = command().args(&arguments).stdout(full()).output();
-        let told = Told::from(told.expect("the program starts"));
+        let told = CommandResult::from(told.expect("the program starts"));
         assert_eq!(told.status, Some(3), "{arguments:?}: {}", told.error);
         assert_one_line(&told.error, &["standard output", "free some space"]);
     }
@@ -397,7 +397,7 @@ fn full_standard_output_is_an_error() {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let told = command().args(&arguments).stdout(writer).output();
-        let told = Told::from(told.expect("the program starts"));
+        let told = CommandResult::from(told.expect("the program starts"));
         assert_eq!((told.status, &*told.error), (Some(status), ""), "{arguments:?}");
     }
 }
@@ -438,5 +438,5 @@ fn colours_are_printed_on_terminal_or_when_forced() {
     let plain = check(&[], &[&fixture(BAD)]);
     assert!(!plain.out.contains('\u{1b}'), "{}", plain.out);
     let forced = command().env("CLICOLOR_FORCE", "1").arg("check").arg(fixture(BAD)).output();
-    assert!(Told::from(forced.expect("the program starts")).out.contains('\u{1b}'));
+    assert!(CommandResult::from(forced.expect("the program starts")).out.contains('\u{1b}'));
 }

@@ -10,19 +10,19 @@ use crate::{good_history, random_histories};
 
 /// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum OutcomeKind {
     Held,
     Broken,
     Inconclusive,
     NotJudged,
 }
 
-pub fn kinds(verdict: &Verdict) -> Vec<(CheckId, Kind)> {
+pub fn kinds(verdict: &Verdict) -> Vec<(CheckId, OutcomeKind)> {
     let kind = |outcome: &Outcome| match outcome {
-        Outcome::Held { .. } => Kind::Held,
-        Outcome::Broken { .. } => Kind::Broken,
-        Outcome::Inconclusive(_) => Kind::Inconclusive,
-        Outcome::NotJudged(_) => Kind::NotJudged,
+        Outcome::Held { .. } => OutcomeKind::Held,
+        Outcome::Broken { .. } => OutcomeKind::Broken,
+        Outcome::Inconclusive(_) => OutcomeKind::Inconclusive,
+        Outcome::NotJudged(_) => OutcomeKind::NotJudged,
     };
     verdict.judgements.iter().map(|of| (of.check, kind(&of.outcome))).collect()
 }
@@ -52,7 +52,7 @@ fn forgetting_does_not_change_verdicts() {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(4_000);
-    let mut differed: BTreeMap<(CheckId, Kind, Kind), u64> = BTreeMap::new();
+    let mut differed: BTreeMap<(CheckId, OutcomeKind, OutcomeKind), u64> = BTreeMap::new();
     for seed in 0..histories {
         let history = random_histories::history(&mut Random::stream(seed, "histories"));
         let Ok(whole) = judged(&history, usize::MAX) else {
@@ -67,7 +67,7 @@ fn forgetting_does_not_change_verdicts() {
                     continue;
                 }
                 *differed.entry((check, whole, kind)).or_default() += 1;
-                let doubt = DOUBTFUL.contains(&check) && kind == Kind::Inconclusive;
+                let doubt = DOUBTFUL.contains(&check) && kind == OutcomeKind::Inconclusive;
                 assert!(
                     doubt || is_late(check),
                     "seed {seed}, holding {messages}: {check} is {whole:?}, and {kind:?} when messages are forgotten\n{}",
@@ -98,7 +98,7 @@ fn late_refusals(history: &[u8]) -> bool {
 
 /// A node is killed early and comes back halfway: it replays its deliveries long after the judge
 /// has forgotten them.
-const RESTART: good_history::Shape = good_history::Shape {
+const RESTART: good_history::HistoryShape = good_history::HistoryShape {
     events: 60_000,
     nodes: 4,
     groups: 1,
@@ -126,7 +126,7 @@ fn with_replays(change: impl Fn(&mut Vec<String>)) -> String {
 pub fn broken(verdict: &Verdict) -> Vec<CheckId> {
     kinds(verdict)
         .into_iter()
-        .filter(|(_, kind)| *kind == Kind::Broken)
+        .filter(|(_, kind)| *kind == OutcomeKind::Broken)
         .map(|(check, _)| check)
         .collect()
 }

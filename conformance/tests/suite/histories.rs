@@ -3,14 +3,15 @@
 use tramontane_conformance::check::{self, CheckId, Outcome};
 use tramontane_conformance::history::HistoryError;
 
-use crate::naive::{self, Kind};
+use crate::naive::{self, CheckOutcome};
 use crate::samples::{BAD, GOOD, MALFORMED, all};
 
 /// The names of the checks that a history breaks.
 type Broken = Result<Vec<&'static str>, HistoryError>;
 
 fn naively(history: &[u8]) -> Broken {
-    let broken = naive::judge(history)?.into_iter().filter(|(_, kind)| *kind == Kind::Broken);
+    let broken =
+        naive::judge(history)?.into_iter().filter(|(_, kind)| *kind == CheckOutcome::Broken);
     Ok(broken.map(|(id, _)| id.check().name).collect())
 }
 

@@ -3,7 +3,7 @@
 
 use tramontane_conformance::check::CheckId;
 
-use crate::forgetting::{Kind, broken, judged, kinds};
+use crate::forgetting::{OutcomeKind, broken, judged, kinds};
 use crate::good_history::shards::{Shards, write};
 
 /// One replica of each group comes back in mid-stream with its group's state.
@@ -61,7 +61,7 @@ fn correct_long_history_passes_with_any_memory_limit() {
             CheckId::PrefixOrder,
             CheckId::AcyclicOrder,
         ] {
-            assert!(said.contains(&(check, Kind::Held)), "{check}, holding {messages}");
+            assert!(said.contains(&(check, OutcomeKind::Held)), "{check}, holding {messages}");
         }
     }
 }

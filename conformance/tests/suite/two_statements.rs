@@ -10,7 +10,7 @@ use tramontane_conformance::history::Trouble;
 use tramontane_conformance::random::Random;
 
 use crate::judges::{HOLDING, assert_agreed, fast, forgetful, naively, shrunk};
-use crate::naive::{self, Kind};
+use crate::naive::{self, CheckOutcome};
 use crate::random_histories;
 
 fn random_history(seed: u64) -> Vec<u8> {
@@ -29,14 +29,14 @@ fn is_in_doubt(history: &[u8]) -> bool {
 
 /// Number of times that each check had each outcome.
 #[derive(Default)]
-struct Reached {
-    kinds: BTreeMap<(CheckId, Kind), u64>,
+struct OutcomeCounts {
+    kinds: BTreeMap<(CheckId, CheckOutcome), u64>,
     refused: u64,
     cut: u64,
     in_doubt: u64,
 }
 
-impl Reached {
+impl OutcomeCounts {
     fn add(&mut self, history: &[u8]) {
         match naive::judge(history) {
             Ok(kinds) => {
@@ -79,15 +79,20 @@ impl Reached {
 }
 
 /// Returns the outcomes that a check can have.
-fn possible(id: CheckId) -> &'static [Kind] {
+fn possible(id: CheckId) -> &'static [CheckOutcome] {
     match id {
         CheckId::Validity
         | CheckId::Agreement
         | CheckId::UniformAgreement
         | CheckId::RemovedSilent
         | CheckId::DurableKept
-        | CheckId::Liveness => &[Kind::Held, Kind::Broken, Kind::Inconclusive, Kind::NotJudged],
-        _ => &[Kind::Held, Kind::Broken, Kind::NotJudged],
+        | CheckId::Liveness => &[
+            CheckOutcome::Held,
+            CheckOutcome::Broken,
+            CheckOutcome::Inconclusive,
+            CheckOutcome::NotJudged,
+        ],
+        _ => &[CheckOutcome::Held, CheckOutcome::Broken, CheckOutcome::NotJudged],
     }
 }
 
@@ -99,7 +104,7 @@ fn both_judges_agree_on_random_histories() {
         return assert_agreed(&format!("the history of seed {seed}"), &history);
     }
     let histories = number("TRAMONTANE_HISTORIES").unwrap_or(10_000);
-    let mut reached = Reached::default();
+    let mut reached = OutcomeCounts::default();
     for seed in 0..histories {
         let history = random_history(seed);
         assert_agreed(&format!("the history of seed {seed}"), &history);
@@ -115,7 +120,7 @@ fn model_histories_rarely_break_promises() {
         let history = random_histories::right(&mut Random::stream(seed, "right"));
         assert_agreed(&format!("the history of seed {seed}"), &history);
         let kinds = naively(&history).expect("the model writes histories");
-        for (id, _) in kinds.into_iter().filter(|(_, kind)| *kind == Kind::Broken) {
+        for (id, _) in kinds.into_iter().filter(|(_, kind)| *kind == CheckOutcome::Broken) {
             *broken.entry(id).or_default() += 1;
         }
     }
@@ -129,7 +134,8 @@ fn model_histories_rarely_break_promises() {
 #[test]
 fn failing_history_shrinks_to_few_lines() {
     let once = |history: &[u8]| {
-        naively(history).is_ok_and(|said| said.contains(&(CheckId::IntegrityOnce, Kind::Broken)))
+        naively(history)
+            .is_ok_and(|said| said.contains(&(CheckId::IntegrityOnce, CheckOutcome::Broken)))
     };
     let history = (0..).map(random_history).find(|history| once(history)).expect("there are many");
     let smallest = shrunk(&history, once);

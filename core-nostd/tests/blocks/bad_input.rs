@@ -195,9 +195,9 @@ fn algorithm() -> impl Strategy<Value = Algorithm> {
 }
 
 /// An event that a fabric could report, usually about a posted receive and with plausible numbers.
-type Said = (bool, u16, u8, u32, usize);
+type ReportedEvent = (bool, u16, u8, u32, usize);
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = ReportedEvent> {
     let number = prop_oneof![0..12_u32, any::<u32>()];
     let length = prop_oneof![Just(BLOCK), 0..=BLOCK, any::<usize>()];
     (any::<bool>(), 0..5_u16, any::<u8>(), number, length)

@@ -26,11 +26,11 @@ fn failed(member: Rank, cause: Cause) -> Option<Outcome> {
 }
 
 /// A step of a member.
-type Step<'s> = dyn FnMut(&mut BlockGroup<'_>) + 's;
+type MemberStep<'s> = dyn FnMut(&mut BlockGroup<'_>) + 's;
 
 /// Runs a test on a member that has confirmed the close of a group without messages; the test can
 /// publish its peers' cells.
-fn confirmed(test: impl Fn(&mut BlockGroup<'_>, &mut Step<'_>, &dyn Fn(Rank, usize, u64))) {
+fn confirmed(test: impl Fn(&mut BlockGroup<'_>, &mut MemberStep<'_>, &dyn Fn(Rank, usize, u64))) {
     let mut rows = <[[u64; 4]; 4]>::default();
     rows[0][CLOSING] = 1;
     with_peers(Algorithm::Chain, rows, |mut group, fabric, messages, say| {

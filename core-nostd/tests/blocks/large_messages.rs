@@ -19,7 +19,7 @@ const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 
 /// A delivered message: the sender's rank, the first byte in the slot, and the count of a large
 /// message.
-type Delivered = (u16, u8, Option<u64>);
+type DeliveredMessage = (u16, u8, Option<u64>);
 
 fn subgroups(delivery: Delivery) -> [Subgroup<'static>; 1] {
     [Subgroup { members: &RANKS, senders: &RANKS, window: 4, message_max: 8, delivery }]
@@ -41,7 +41,7 @@ fn send_large(outbox: &Outbox<'_>, says: u8) -> bool {
 }
 
 /// Steps all nodes until all are idle.
-fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Delivered>]) {
+fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<DeliveredMessage>]) {
     for _ in 0..1000 {
         let mut is_idle = true;
         for (node, delivered) in nodes.iter_mut().zip(delivered.iter_mut()) {
@@ -236,15 +236,15 @@ fn each_large_message_sender_has_a_channel() {
 
 /// An event of the run: a member sends, or a sender's blocks arrive at a member.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum RunEvent {
     Send { rank: usize, large: bool },
     Arrive { at: usize, from: usize },
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = RunEvent> {
     prop_oneof![
-        (0..3_usize, any::<bool>()).prop_map(|(rank, large)| Event::Send { rank, large }),
-        (0..3_usize, 0..3_usize).prop_map(|(at, from)| Event::Arrive { at, from }),
+        (0..3_usize, any::<bool>()).prop_map(|(rank, large)| RunEvent::Send { rank, large }),
+        (0..3_usize, 0..3_usize).prop_map(|(at, from)| RunEvent::Arrive { at, from }),
     ]
 }
 
@@ -261,7 +261,7 @@ proptest! {
                 |sent: &[(u8, bool)]| sent.iter().filter(|(_, large)| *large).count() as u64;
             for event in events {
                 match event {
-                    Event::Send { rank, large } => {
+                    RunEvent::Send { rank, large } => {
                         let says = sent[rank].len() as u8;
                         let outbox = outbox(outboxes, rank);
                         let went = if large {
@@ -273,18 +273,22 @@ proptest! {
                             sent[rank].push((says, large));
                         }
                     }
-                    Event::Arrive { at, from } if arrived[at][from] < large_sent(&sent[from]) => {
+                    RunEvent::Arrive { at, from }
+                        if arrived[at][from] < large_sent(&sent[from]) =>
+                    {
                         arrived[at][from] += 1;
                         nodes[at].large_arrived(ALL, SenderRank(from as u16), arrived[at][from]);
                     }
-                    Event::Arrive { .. } => {}
+                    RunEvent::Arrive { .. } => {}
                 }
                 settle(nodes, &mut delivered);
                 // No member delivered a message that another member lacks.
                 for (from, sent) in sent.iter().enumerate() {
                     let others = (0..3).filter(|at| *at != from);
                     let least = others.map(|at| arrived[at][from]).min().unwrap_or(0);
-                    let is_of = |one: &&Delivered| usize::from(one.0) == from && one.2.is_some();
+                    let is_of = |one: &&DeliveredMessage| {
+                        usize::from(one.0) == from && one.2.is_some()
+                    };
                     for delivered in &delivered {
                         assert!(delivered.iter().filter(is_of).count() as u64 <= least, "{from}: {sent:?}");
                     }
@@ -301,7 +305,7 @@ proptest! {
             assert!(delivered[0] == delivered[1] && delivered[1] == delivered[2]);
             for (from, sent) in sent.iter().enumerate() {
                 let mut large = 0;
-                let expected: Vec<Delivered> = sent
+                let expected: Vec<DeliveredMessage> = sent
                     .iter()
                     .map(|(says, is_large)| {
                         let count = is_large.then_some(large);
@@ -309,7 +313,7 @@ proptest! {
                         (from as u16, *says, count)
                     })
                     .collect();
-                let is_of = |one: &&Delivered| usize::from(one.0) == from;
+                let is_of = |one: &&DeliveredMessage| usize::from(one.0) == from;
                 let of: Vec<_> = delivered[0].iter().filter(is_of).copied().collect();
                 assert_eq!(of, expected);
             }

@@ -24,7 +24,7 @@ const MEMORY_BYTES: usize = BLOCK * (1 + BLOCKS_MAX as usize);
 type Awaited = (Area, usize, Token);
 
 /// State that the members share.
-struct Shared {
+struct MembersState {
     memory: Vec<Vec<u8>>,
     /// Receives, indexed by receiver and sender.
     receives: BTreeMap<(usize, Rank), VecDeque<Awaited>>,
@@ -34,7 +34,7 @@ struct Shared {
     posts: u64,
 }
 
-impl Shared {
+impl MembersState {
     fn post(&mut self) -> Result<(), ErrorKind> {
         self.posts += 1;
         let is_refused = self.refused_each > 0 && self.posts.is_multiple_of(self.refused_each);
@@ -43,14 +43,14 @@ impl Shared {
 }
 
 /// One member's fabric.
-struct End<'r> {
+struct MemberFabric<'r> {
     own: Rank,
     /// Each owner's row, as each reader sees it.
     copies: &'r [Vec<RowWriter<'r>>],
-    shared: Rc<RefCell<Shared>>,
+    shared: Rc<RefCell<MembersState>>,
 }
 
-impl Carries for End<'_> {
+impl Carries for MemberFabric<'_> {
     fn limits(&self) -> Capabilities {
         Capabilities {
             promises: Promises::WRITE_ORDER,
@@ -74,9 +74,9 @@ impl Carries for End<'_> {
     }
 }
 
-fabric!(End<'_>);
+fabric!(MemberFabric<'_>);
 
-impl Blocks for End<'_> {
+impl Blocks for MemberFabric<'_> {
     fn block_limits(&self) -> BlockLimits {
         BlockLimits { channels: 8, receives_max: 4, sends_max: 4, bytes_max: 1 << 20 }
     }
@@ -129,13 +129,13 @@ impl Blocks for End<'_> {
 }
 
 /// A member's memory for messages: one at a time, after the staging block.
-struct Kept {
+struct LargeMessageMemory {
     own: Rank,
-    shared: Rc<RefCell<Shared>>,
+    shared: Rc<RefCell<MembersState>>,
     messages: Vec<Vec<u8>>,
 }
 
-impl MessageMemory for Kept {
+impl MessageMemory for LargeMessageMemory {
     fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area> {
         assert_eq!(number, self.messages.len() as u64);
         (bytes <= MEMORY_BYTES - BLOCK).then_some(MESSAGE)
@@ -172,7 +172,7 @@ fn run(
         .iter()
         .map(|of_owner| of_owner.iter().map(|copy| RowWriter::from_lines(copy)).collect())
         .collect();
-    let shared = Rc::new(RefCell::new(Shared {
+    let shared = Rc::new(RefCell::new(MembersState {
         memory: vec![vec![0; MEMORY_BYTES]; members],
         receives: BTreeMap::new(),
         events: vec![VecDeque::new(); members],
@@ -182,17 +182,17 @@ fn run(
     let seen: Vec<Vec<Row<'_>>> =
         (0..members).map(|at| copies.iter().map(|of| of[at].reader()).collect()).collect();
     let mut words = vec![vec![0; words_for(BLOCKS_MAX)]; members];
-    let mut all: Vec<(BlockGroup<'_>, End<'_>, Kept)> = words
+    let mut all: Vec<(BlockGroup<'_>, MemberFabric<'_>, LargeMessageMemory)> = words
         .iter_mut()
         .zip(&ranks)
         .map(|(words, own)| {
             let row = copies[own.index()][own.index()];
             let rows = &seen[own.index()];
             let memory = ViewMemory { own: *own, members: &nodes, row, rows };
-            let end = End { own: *own, copies: &copies, shared: Rc::clone(&shared) };
+            let end = MemberFabric { own: *own, copies: &copies, shared: Rc::clone(&shared) };
             let group = BlockGroup::open(setup(&ranks, algorithm), &memory, &end, words);
             let messages = Vec::new();
-            let kept = Kept { own: *own, shared: Rc::clone(&shared), messages };
+            let kept = LargeMessageMemory { own: *own, shared: Rc::clone(&shared), messages };
             (group.expect("a group"), end, kept)
         })
         .collect();

@@ -13,7 +13,7 @@ use tramontane_core::ids::Rank;
 use tramontane_core::memory::RowWriter;
 
 /// Bytes written at an offset of an owner's row.
-struct Bytes {
+struct WrittenBytes {
     owner: usize,
     offset: usize,
     bytes: Vec<u8>,
@@ -24,9 +24,9 @@ struct Bytes {
 #[derive(Default)]
 struct Inbox {
     /// Lists of writes that have not arrived.
-    coming: VecDeque<Vec<Bytes>>,
+    coming: VecDeque<Vec<WrittenBytes>>,
     /// Content that has arrived but is not visible yet.
-    hidden: Vec<Bytes>,
+    hidden: Vec<WrittenBytes>,
 }
 
 /// One member's fabric.
@@ -38,7 +38,7 @@ pub struct Weak<'r> {
 }
 
 impl Weak<'_> {
-    fn store(&self, what: &Bytes) {
+    fn store(&self, what: &WrittenBytes) {
         self.copies[what.owner][self.own].apply(what.offset, &what.bytes).expect("in the row");
     }
 
@@ -76,7 +76,7 @@ impl Carries for Weak<'_> {
         let carried = writes.iter().map(|write| {
             let mut bytes = vec![0; write.length];
             row.read(write.source.offset, &mut bytes).expect("in the row");
-            Bytes { owner: self.own, offset: write.target.offset, bytes, kind: write.kind }
+            WrittenBytes { owner: self.own, offset: write.target.offset, bytes, kind: write.kind }
         });
         self.inboxes.borrow_mut()[to.index()].coming.push_back(carried.collect());
         Ok(())

@@ -1,15 +1,15 @@
 //! All states of the models, up to a size.
 
-use crate::explorer::{Found, Model, explore};
+use crate::explorer::{Model, SearchCounts, explore};
 use crate::{group, trim};
 
 /// SAFETY: the model checks accesses to the slots, because loom itself reports any access that is
 /// not ordered.
-fn exhaust<M: Model>(name: &str, model: &M) -> Found {
+fn exhaust<M: Model>(name: &str, model: &M) -> SearchCounts {
     let began = std::time::Instant::now();
     let found = explore(model)
         .unwrap_or_else(|refuted| panic!("{name}: {}\n{:#?}", refuted.what, refuted.actions));
-    let Found { states, transitions, ends, depth } = found;
+    let SearchCounts { states, transitions, ends, depth } = found;
     println!(
         "{name}: {states} states, {transitions} transitions, {ends} ends, {depth} actions deep, \
          {:.1} s",

@@ -26,7 +26,7 @@ pub trait Model {
 
 /// Counts of a completed search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchCounts {
     pub states: usize,
     pub transitions: usize,
     /// States without possible actions.
@@ -43,7 +43,7 @@ pub struct Refuted {
 }
 
 /// How a state was first reached: the previous state and the action.
-struct Arrival<A> {
+struct FirstReached<A> {
     from: usize,
     by: Option<A>,
     depth: usize,
@@ -71,13 +71,13 @@ impl Hasher for Mix {
 }
 
 /// Visits every state.
-pub fn explore<M: Model>(model: &M) -> Result<Found, Refuted> {
+pub fn explore<M: Model>(model: &M) -> Result<SearchCounts, Refuted> {
     let start = Rc::new(model.start());
     let mut known = HashMap::with_hasher(BuildHasherDefault::<Mix>::default());
     known.insert(Rc::clone(&start), 0_usize);
     let mut states = vec![start];
-    let mut ways = vec![Arrival { from: 0, by: None, depth: 0 }];
-    let (actions, mut found) = (model.actions(), Found::default());
+    let mut ways = vec![FirstReached { from: 0, by: None, depth: 0 }];
+    let (actions, mut found) = (model.actions(), SearchCounts::default());
     // States are visited in the order in which they were found, so the first path to a state is a
     // shortest one.
     while let Some(state) = states.get(found.states).cloned() {
@@ -94,7 +94,7 @@ pub fn explore<M: Model>(model: &M) -> Result<Found, Refuted> {
                 place.insert(states.len());
                 states.push(next);
                 let depth = ways[at].depth + 1;
-                ways.push(Arrival { from: at, by: Some(*action), depth });
+                ways.push(FirstReached { from: at, by: Some(*action), depth });
             }
         }
         if found.transitions == before {
@@ -108,7 +108,7 @@ pub fn explore<M: Model>(model: &M) -> Result<Found, Refuted> {
     Ok(found)
 }
 
-fn actions_to<A: Debug>(ways: &[Arrival<A>], mut at: usize) -> Vec<String> {
+fn actions_to<A: Debug>(ways: &[FirstReached<A>], mut at: usize) -> Vec<String> {
     let mut actions = Vec::new();
     while let Some(action) = &ways[at].by {
         actions.push(format!("{action:?}"));

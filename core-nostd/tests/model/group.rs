@@ -25,12 +25,12 @@ pub struct Scope {
     pub window: usize,
     /// Number of messages per sender.
     pub messages: Vec<u8>,
-    pub fault: Option<Fault>,
+    pub fault: Option<GroupBug>,
 }
 
 /// Faults that can be planted in the model, so that the checker has something to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum GroupBug {
     /// A slot is reused once its message has been delivered at its sender.
     SlotIsFreeEarly,
     /// A marker of nulls is put into a slot that is not free.
@@ -51,7 +51,7 @@ pub enum Fault {
 
 /// A sender's use of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Turn {
+pub enum RoundUse {
     /// The sender's message with this number.
     Message(u8),
     Null,
@@ -67,7 +67,7 @@ pub struct Slot {
 
 /// A member's row: its ring and its two frontiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Row {
+pub struct GroupRow {
     pub slots: [Slot; WINDOW_MAX],
     pub received: u8,
     pub delivered: u8,
@@ -76,9 +76,9 @@ pub struct Row {
 /// A member: its row, its copies of the other rows, and its private state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupMember {
-    pub rows: [Row; MEMBERS_MAX],
+    pub rows: [GroupRow; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed at this member.
-    pub landing: [Vec<Row>; MEMBERS_MAX],
+    pub landing: [Vec<GroupRow>; MEMBERS_MAX],
     /// For each sender: the number of its rounds that have arrived at this member, and the number
     /// of its slots that have been taken and delivered. For this member's ring: the number of
     /// rounds used and slots published.
@@ -86,15 +86,15 @@ pub struct GroupMember {
     pub taken: [u8; MEMBERS_MAX],
     pub handed: [u8; MEMBERS_MAX],
     /// The delivered turns, by sequence position.
-    pub delivered: Vec<Turn>,
+    pub delivered: Vec<RoundUse>,
 }
 
 /// The whole group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub struct GroupState {
     pub members: Vec<GroupMember>,
     /// Each sender's use of its rounds.
-    pub used: Vec<Vec<Turn>>,
+    pub used: Vec<Vec<RoundUse>>,
 }
 
 /// An action. Numbers are ranks.
@@ -119,7 +119,7 @@ impl Scope {
         Self { members, window, messages: messages.to_vec(), fault: None }
     }
 
-    fn has(&self, fault: Fault) -> bool {
+    fn has(&self, fault: GroupBug) -> bool {
         self.fault == Some(fault)
     }
 
@@ -137,7 +137,7 @@ impl Scope {
     fn frontier(&self, rounds: &[u8; MEMBERS_MAX]) -> u8 {
         let missing = (0..self.senders()).map(|sender| self.place(rounds[sender], sender));
         let frontier =
-            if self.has(Fault::FrontierOfTheFurthest) { missing.max() } else { missing.min() };
+            if self.has(GroupBug::FrontierOfTheFurthest) { missing.max() } else { missing.min() };
         frontier.expect("a sender")
     }
 
@@ -147,7 +147,7 @@ impl Scope {
         let used_before = usize::from(member.taken[own]) >= self.window;
         let mut readers = 0..self.members;
         let is_delivered = |reader: usize| {
-            let waited_for = reader == own || !self.has(Fault::SlotIsFreeEarly);
+            let waited_for = reader == own || !self.has(GroupBug::SlotIsFreeEarly);
             !waited_for || self.place(slot.counter / 2, own) < member.rows[reader].delivered
         };
         // An even counter is a marker: the slot was free when the marker was put there.
@@ -158,17 +158,17 @@ impl Scope {
     /// seen.
     fn owed(&self, member: &GroupMember, own: usize) -> u8 {
         let of = |other: usize| {
-            let is_before = own < other && !self.has(Fault::OwedIsOneTooFew);
+            let is_before = own < other && !self.has(GroupBug::OwedIsOneTooFew);
             member.rounds[other].saturating_sub(u8::from(!is_before))
         };
         let owed = (0..self.senders()).filter(|other| *other != own).map(of).max().unwrap_or(0);
-        owed + u8::from(owed > 0 && self.has(Fault::OwedIsOneTooMany))
+        owed + u8::from(owed > 0 && self.has(GroupBug::OwedIsOneTooMany))
     }
 
     /// ORD-3: the number of positions that every member has. A lone sender has what it sent, as its
     /// messages imply.
     fn stable(&self, member: &GroupMember, own: usize) -> u8 {
-        if self.has(Fault::UnstableIsDelivered) {
+        if self.has(GroupBug::UnstableIsDelivered) {
             return member.rows[own].received;
         }
         let lone = |of: usize| self.senders() == 1 && of == 0 && own != 0;
@@ -183,7 +183,7 @@ impl Scope {
         let known = member.rounds.iter().max().copied().unwrap_or(0);
         let unseen = |of: usize| self.window as u8 - (member.taken[of] - member.handed[of]);
         let others = (0..self.senders()).filter(|of| *of != own && *of != sender);
-        if self.has(Fault::ReachWithoutUnseen) {
+        if self.has(GroupBug::ReachWithoutUnseen) {
             known
         } else {
             known + others.map(unseen).sum::<u8>()
@@ -210,7 +210,7 @@ impl Scope {
         let counter = member.rows[sender].slots[slot].counter;
         let (round, is_message) = (counter / 2, !counter.is_multiple_of(2));
         let is_new = if is_message {
-            round >= member.rounds[sender] || self.has(Fault::LapBeforeIsNew)
+            round >= member.rounds[sender] || self.has(GroupBug::LapBeforeIsNew)
         } else {
             round > member.rounds[sender]
         };
@@ -218,9 +218,9 @@ impl Scope {
     }
 }
 
-impl State {
+impl GroupState {
     /// Changes a member's row, and sends the change to the other members.
-    fn write(&mut self, own: usize, change: impl FnOnce(&mut Row)) {
+    fn write(&mut self, own: usize, change: impl FnOnce(&mut GroupRow)) {
         change(&mut self.members[own].rows[own]);
         let row = self.members[own].rows[own];
         for (_, other) in self.members.iter_mut().enumerate().filter(|(rank, _)| *rank != own) {
@@ -237,7 +237,7 @@ impl State {
         let mut next = self.clone();
         next.members[own].taken[own] += 1;
         next.members[own].rounds[own] += 1;
-        next.used[own].push(Turn::Message(message));
+        next.used[own].push(RoundUse::Message(message));
         let slot = usize::from(message) % scope.window;
         next.write(own, |row| row.slots[slot] = Slot { counter: 2 * round + 1, message });
         Some(next)
@@ -246,13 +246,13 @@ impl State {
     fn null(&self, scope: &Scope, own: usize) -> Option<Self> {
         let member = &self.members[own];
         let (owed, used) = (scope.owed(member, own), member.rounds[own]);
-        let free = scope.is_free(member, own) || scope.has(Fault::NullsWithoutASlot);
+        let free = scope.is_free(member, own) || scope.has(GroupBug::NullsWithoutASlot);
         if owed <= used || !free {
             return None;
         }
         let mut next = self.clone();
         next.members[own].rounds[own] = owed;
-        next.used[own].extend((used..owed).map(|_| Turn::Null));
+        next.used[own].extend((used..owed).map(|_| RoundUse::Null));
         let slot = usize::from(member.taken[own]) % scope.window;
         next.write(own, |row| row.slots[slot].counter = 2 * owed);
         Some(next)
@@ -287,7 +287,7 @@ impl State {
         let slot = member.rows[sender].slots[usize::from(member.handed[sender]) % scope.window];
         let is_here = member.handed[sender] < member.taken[sender];
         let is_message = is_here && slot.counter == 2 * round + 1;
-        let turn = if is_message { Turn::Message(slot.message) } else { Turn::Null };
+        let turn = if is_message { RoundUse::Message(slot.message) } else { RoundUse::Null };
         let mut next = self.clone();
         next.members[own].handed[sender] += u8::from(is_message);
         next.members[own].delivered.push(turn);
@@ -307,19 +307,19 @@ impl State {
 }
 
 impl Model for Scope {
-    type State = State;
+    type State = GroupState;
     type Action = Action;
 
-    fn start(&self) -> State {
+    fn start(&self) -> GroupState {
         let member = GroupMember {
-            rows: [Row::default(); MEMBERS_MAX],
+            rows: [GroupRow::default(); MEMBERS_MAX],
             landing: [const { Vec::new() }; MEMBERS_MAX],
             rounds: [0; MEMBERS_MAX],
             taken: [0; MEMBERS_MAX],
             handed: [0; MEMBERS_MAX],
             delivered: Vec::new(),
         };
-        State { members: vec![member; self.members], used: vec![Vec::new(); self.senders()] }
+        GroupState { members: vec![member; self.members], used: vec![Vec::new(); self.senders()] }
     }
 
     fn actions(&self) -> Vec<Action> {
@@ -339,7 +339,7 @@ impl Model for Scope {
         actions
     }
 
-    fn next(&self, state: &State, action: Action) -> Option<State> {
+    fn next(&self, state: &GroupState, action: Action) -> Option<GroupState> {
         match action {
             Action::Send(own) => state.send(self, own),
             Action::Null(own) => state.null(self, own),
@@ -350,7 +350,7 @@ impl Model for Scope {
         }
     }
 
-    fn check(&self, state: &State) -> Result<(), String> {
+    fn check(&self, state: &GroupState) -> Result<(), String> {
         for own in 0..self.members {
             self.check_delivered(state, own)?;
             for sender in (0..self.senders()).filter(|sender| *sender != own) {
@@ -364,7 +364,7 @@ impl Model for Scope {
     }
 
     /// NUL-4: everything is delivered, however many messages each sender sends.
-    fn check_end(&self, state: &State) -> Result<(), String> {
+    fn check_end(&self, state: &GroupState) -> Result<(), String> {
         for (own, member) in state.members.iter().enumerate() {
             if member.handed[..self.senders()] != self.messages[..] {
                 return Err(format!("at the end {own} delivered {:?} messages", member.handed));
@@ -378,7 +378,7 @@ impl Scope {
     /// ORD-2: members deliver exactly what the senders sent, in the order of positions and without
     /// gaps; so of any two members, one has delivered a prefix of the other's sequence. ORD-3:
     /// every member has each delivered message.
-    fn check_delivered(&self, state: &State, own: usize) -> Result<(), String> {
+    fn check_delivered(&self, state: &GroupState, own: usize) -> Result<(), String> {
         for (place, delivered) in state.members[own].delivered.iter().enumerate() {
             let (round, sender) = (place / self.senders(), place % self.senders());
             if state.used[sender].get(round) != Some(delivered) {
@@ -395,10 +395,11 @@ impl Scope {
 
     /// SMC-2, SMC-5: a reader's view of a sender's rounds is correct, the undelivered messages are
     /// in its copy of the ring, and new content in the ring is within reach.
-    fn check_ring(&self, state: &State, own: usize, sender: usize) -> Result<(), String> {
+    fn check_ring(&self, state: &GroupState, own: usize, sender: usize) -> Result<(), String> {
         let member = &state.members[own];
         let known = state.used[sender].get(..usize::from(member.rounds[sender]));
-        let messages = |turns: &[Turn]| turns.iter().filter(|turn| **turn != Turn::Null).count();
+        let messages =
+            |turns: &[RoundUse]| turns.iter().filter(|turn| **turn != RoundUse::Null).count();
         if known.map(messages) != Some(usize::from(member.taken[sender])) {
             return Err(format!("{own} takes the rounds of {sender} for others: {known:?}"));
         }
@@ -424,14 +425,15 @@ impl Scope {
     /// FLT-1: other members' frontiers only grow, and a reader refuses no value that a correct
     /// member publishes. This member has received every position that another member claims to have
     /// delivered.
-    fn check_frontiers(&self, state: &State, own: usize, other: usize) -> Result<(), String> {
+    fn check_frontiers(&self, state: &GroupState, own: usize, other: usize) -> Result<(), String> {
         let (member, shown) = (&state.members[own], state.members[own].rows[other]);
         let most = self.places_max(member, own);
         let delivered_max = if self.senders() > 1 { member.rows[own].received } else { most };
         if shown.received > most || shown.delivered > delivered_max {
             return Err(format!("{own} refuses the frontiers of {other}: {shown:?}"));
         }
-        let grows = |row: &Row| row.received >= shown.received && row.delivered >= shown.delivered;
+        let grows =
+            |row: &GroupRow| row.received >= shown.received && row.delivered >= shown.delivered;
         if !member.landing[other].iter().all(grows) {
             return Err(format!("frontiers of {other} shrink"));
         }

@@ -11,24 +11,24 @@ mod random;
 mod schedules;
 
 use crate::explorer::Model;
-use crate::group::{Action, GroupMember, Scope, State};
-use nodes::{Did, Image, Nodes, What};
+use crate::group::{Action, GroupMember, GroupState, Scope};
+use nodes::{Did, Image, NodeAction, Nodes};
 
 /// A group of nodes and the model, side by side.
-pub struct Pair<'n, 'm> {
+pub struct GroupPair<'n, 'm> {
     pub scope: &'n Scope,
     pub nodes: &'n mut Nodes<'m>,
-    pub state: State,
+    pub state: GroupState,
 }
 
-impl Pair<'_, '_> {
+impl GroupPair<'_, '_> {
     /// Performs one action on the nodes, if possible, lets the model follow, and returns the
     /// model's actions.
-    pub fn follow(&mut self, what: What) -> Result<Option<Vec<Action>>, String> {
+    pub fn follow(&mut self, what: NodeAction) -> Result<Option<Vec<Action>>, String> {
         let Some(did) = self.nodes.act(what)? else { return Ok(None) };
         let actions = match what {
-            What::Step { member, .. } => self.follow_step(member, did)?,
-            What::Land { reader, writer } => self.follow_landing(reader, writer)?,
+            NodeAction::Step { member, .. } => self.follow_step(member, did)?,
+            NodeAction::Land { reader, writer } => self.follow_landing(reader, writer)?,
         };
         self.scope.check(&self.state).map_err(|wrong| format!("the model itself: {wrong}"))?;
         Ok(Some(actions))
@@ -92,7 +92,7 @@ impl Pair<'_, '_> {
     fn compare(&self, own: usize, image: &Image) -> Result<(), String> {
         let (model, node) = (&self.state.members[own], &image.member);
         for (rank, (model, node)) in model.rows.iter().zip(&node.rows).enumerate() {
-            let counters = |row: &crate::group::Row| row.slots.map(|slot| slot.counter);
+            let counters = |row: &crate::group::GroupRow| row.slots.map(|slot| slot.counter);
             let same = counters(model) == counters(node)
                 && (model.received, model.delivered) == (node.received, node.delivered);
             if !same {
@@ -122,8 +122,8 @@ fn messages(member: &GroupMember) -> Vec<(u64, u8)> {
     let turns = member.delivered.iter().enumerate();
     turns
         .filter_map(|(place, turn)| match turn {
-            crate::group::Turn::Message(message) => Some((place as u64, *message)),
-            crate::group::Turn::Null => None,
+            crate::group::RoundUse::Message(message) => Some((place as u64, *message)),
+            crate::group::RoundUse::Null => None,
         })
         .collect()
 }

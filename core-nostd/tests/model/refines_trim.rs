@@ -12,14 +12,14 @@ use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::view::{Change, Committed, Stance};
 
-use crate::arena::{Arena, RECEIVED, Setting, setting, timeless};
+use crate::arena::{Arena, ArenaSetting, RECEIVED, setting, timeless};
 use crate::explorer::Model;
-use crate::trim::{Action, Proposal, Row, Scope, State};
+use crate::trim::{Action, Proposal, Scope, TrimRow, TrimState};
 
 const ALL: SubgroupId = SubgroupId(0);
 
 /// The model's scope, and the actions of the core's members.
-struct Run {
+struct TrimRun {
     scope: Scope,
     /// Members that send a message in their first step.
     senders: Vec<usize>,
@@ -29,7 +29,7 @@ struct Run {
     victims: Vec<usize>,
 }
 
-impl Run {
+impl TrimRun {
     fn of(scope: Scope) -> Self {
         let victims = (0..scope.members).collect();
         Self { scope, senders: vec![0], leaver: None, victims }
@@ -38,9 +38,9 @@ impl Run {
 
 /// Members of the core and the model, side by side.
 #[derive(Clone)]
-struct Pair {
+struct TrimPair {
     arena: Arena,
-    state: State,
+    state: TrimState,
     /// For each member and each write of the model: the length of the member's log after that
     /// write.
     marks: Vec<Vec<usize>>,
@@ -52,7 +52,7 @@ struct Pair {
 
 /// Counts of a search.
 #[derive(Debug, Default)]
-struct Met {
+struct TrimCounts {
     states: usize,
     abstract_states: HashSet<u64>,
     steps: usize,
@@ -65,10 +65,10 @@ struct Met {
 }
 
 /// Returns a member's row as in the model, excluding the trim.
-fn cells_of(setting: &Setting, raw: &[u64]) -> Row {
+fn cells_of(setting: &ArenaSetting, raw: &[u64]) -> TrimRow {
     let cell = |column| raw[setting.cell(column).expect("a column")];
     let stance = Stance::decode(cell(ViewColumn::Stance));
-    Row {
+    TrimRow {
         received: raw[setting.multicast_cell(0, RECEIVED)] as u8,
         last: cell(ViewColumn::Wedged(ALL)).checked_sub(1).map(|count| count as u8),
         suspects: cell(ViewColumn::Suspicions(0)) as u8,
@@ -79,7 +79,7 @@ fn cells_of(setting: &Setting, raw: &[u64]) -> Row {
 }
 
 /// Returns the ragged trim of a row whose list is sealed.
-fn trim_of(setting: &Setting, raw: &[u64]) -> Option<u8> {
+fn trim_of(setting: &ArenaSetting, raw: &[u64]) -> Option<u8> {
     let cell = |column| raw[setting.cell(column).expect("a column")];
     let accepted = Stance::decode(cell(ViewColumn::Stance)).accepted;
     let last = cell(ViewColumn::Entry(accepted.count.checked_sub(1)?));
@@ -87,8 +87,8 @@ fn trim_of(setting: &Setting, raw: &[u64]) -> Option<u8> {
     sealed.then(|| (cell(ViewColumn::Trim(ALL)) - 1) as u8)
 }
 
-impl Pair {
-    fn new(run: &Run) -> Self {
+impl TrimPair {
+    fn new(run: &TrimRun) -> Self {
         let members = run.scope.members;
         let nodes: Vec<NodeId> = (0..members as u32).map(|id| NodeId(id + 10)).collect();
         let everyone: Vec<Rank> = (0..members as u16).map(Rank).collect();
@@ -113,7 +113,7 @@ impl Pair {
     }
 
     /// Lets a member pull the complete logs of some other members, and step.
-    fn step(&mut self, run: &Run, own: usize, pulled: &[usize]) -> Result<Vec<Action>, String> {
+    fn step(&mut self, run: &TrimRun, own: usize, pulled: &[usize]) -> Result<Vec<Action>, String> {
         let mut actions = Vec::new();
         for writer in pulled {
             self.arena.pull(own, *writer, usize::MAX);
@@ -143,7 +143,7 @@ impl Pair {
     /// Lands in the model the writes that a member of the core has pulled.
     fn land(
         &mut self,
-        run: &Run,
+        run: &TrimRun,
         own: usize,
         writer: usize,
         actions: &mut Vec<Action>,
@@ -163,9 +163,9 @@ impl Pair {
     /// Follows one write of a member in the model.
     fn follow_write(
         &mut self,
-        run: &Run,
+        run: &TrimRun,
         own: usize,
-        (was, raw): (&Row, &[u64]),
+        (was, raw): (&TrimRow, &[u64]),
         mark: usize,
         actions: &mut Vec<Action>,
     ) -> Result<(), String> {
@@ -205,9 +205,9 @@ impl Pair {
     /// Takes the first possible action that leads to such a row.
     fn take_one(
         &mut self,
-        run: &Run,
+        run: &TrimRun,
         mut ways: impl Iterator<Item = Action> + Clone,
-        leads: impl Fn(&Row) -> bool,
+        leads: impl Fn(&TrimRow) -> bool,
         mark: usize,
         actions: &mut Vec<Action>,
     ) -> Result<(), String> {
@@ -223,7 +223,7 @@ impl Pair {
 
     fn take(
         &mut self,
-        run: &Run,
+        run: &TrimRun,
         action: Action,
         mark: usize,
         actions: &mut Vec<Action>,
@@ -238,7 +238,7 @@ impl Pair {
     }
 
     /// Checks that a member's state equals that in the model.
-    fn compare(&self, run: &Run, own: usize) -> Result<(), String> {
+    fn compare(&self, run: &TrimRun, own: usize) -> Result<(), String> {
         let (setting, core) = (self.arena.setting, &self.arena.members[own]);
         let model = &self.state.members[own];
         let trim = trim_of(setting, &core.row);
@@ -263,7 +263,7 @@ impl Pair {
 
     /// Returns every way in which a member can crash in the step that it has just taken: each other
     /// member has seen some of the crashed member's writes, from those already seen to all of them.
-    fn crashes_of(&self, run: &Run, own: usize, before: usize) -> Result<Vec<Self>, String> {
+    fn crashes_of(&self, run: &TrimRun, own: usize, before: usize) -> Result<Vec<Self>, String> {
         let after = self.arena.members[own].log.len();
         let readers: Vec<usize> = (0..run.scope.members).filter(|rank| *rank != own).collect();
         let seen: Vec<usize> =
@@ -289,7 +289,7 @@ impl Pair {
     }
 
     /// Returns the losses that may still be reported, each with the member that gets the report.
-    fn reports(&self, run: &Run) -> Vec<(usize, usize)> {
+    fn reports(&self, run: &TrimRun) -> Vec<(usize, usize)> {
         let members = run.scope.members;
         let lost = |reader: usize, lost: usize| {
             let crashed = !self.arena.members[lost].alive;
@@ -302,14 +302,14 @@ impl Pair {
 }
 
 /// Runs every schedule; stops at the first step that the model cannot follow.
-fn every_schedule(run: &Run) -> Result<Met, String> {
+fn every_schedule(run: &TrimRun) -> Result<TrimCounts, String> {
     let members = run.scope.members;
-    let (mut met, start) = (Met::default(), Pair::new(run));
+    let (mut met, start) = (TrimCounts::default(), TrimPair::new(run));
     let mut known = HashSet::from([start.key()]);
     let mut open = vec![start];
     while let Some(pair) = open.pop() {
         met.states += 1;
-        let mut go_to = |next: Pair| {
+        let mut go_to = |next: TrimPair| {
             if known.insert(next.key()) {
                 open.push(next);
             }
@@ -351,7 +351,7 @@ fn every_schedule(run: &Run) -> Result<Met, String> {
     Ok(met)
 }
 
-fn must_refine(name: &str, run: &Run) {
+fn must_refine(name: &str, run: &TrimRun) {
     let began = std::time::Instant::now();
     let met = every_schedule(run).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
     println!(
@@ -373,20 +373,20 @@ fn must_refine(name: &str, run: &Run) {
 #[test]
 fn core_matches_trim_model_after_one_crash() {
     let scope = Scope { crashes: 1, ..Scope::of(3, 8) };
-    must_refine("a crash", &Run::of(scope));
+    must_refine("a crash", &TrimRun::of(scope));
 }
 
 #[test]
 fn core_matches_trim_model_if_one_member_leaves() {
     let scope = Scope { wish: true, ..Scope::of(3, 8) };
-    must_refine("a leave", &Run { leaver: Some(1), ..Run::of(scope) });
+    must_refine("a leave", &TrimRun { leaver: Some(1), ..TrimRun::of(scope) });
 }
 
 #[test]
 #[ignore = "a whole search, which takes a quarter of a minute: .ci/full"]
 fn core_matches_trim_model_with_broken_link() {
     let scope = Scope { mistakes: vec![(0, 1), (1, 0)], ..Scope::of(3, 8) };
-    must_refine("a broken link", &Run::of(scope));
+    must_refine("a broken link", &TrimRun::of(scope));
 }
 
 /// The leader crashes before or after it has sealed the list, and the next leader takes it over.
@@ -394,6 +394,6 @@ fn core_matches_trim_model_with_broken_link() {
 #[ignore = "a whole search, which takes a minute: .ci/full"]
 fn core_matches_trim_model_if_leader_crashes() {
     let scope = Scope { wish: true, crashes: 1, ..Scope::of(3, 8) };
-    let run = Run { leaver: Some(1), victims: vec![0], ..Run::of(scope) };
+    let run = TrimRun { leaver: Some(1), victims: vec![0], ..TrimRun::of(scope) };
     must_refine("a leave and a crash", &run);
 }

@@ -35,12 +35,12 @@ pub struct Scope {
     pub received: [u8; MEMBERS_MAX],
     /// Whether the view is to end although no member is suspected, as for a join or a leave.
     pub wish: bool,
-    pub fault: Option<Fault>,
+    pub fault: Option<TrimBug>,
 }
 
 /// Faults that can be planted in the model, so that the checker has something to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum TrimBug {
     /// The trim is the maximum of the final counts.
     TrimIsTheMost,
     /// The trim is set from the final counts of a majority.
@@ -67,7 +67,7 @@ pub struct Proposal {
 
 /// A member's published row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Row {
+pub struct TrimRow {
     /// Number of received positions.
     pub received: u8,
     /// The final count, once the member has wedged.
@@ -84,16 +84,16 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TrimMember {
     /// The member's row and its copies of the other rows.
-    pub rows: [Row; MEMBERS_MAX],
+    pub rows: [TrimRow; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed here.
-    pub landing: [Vec<Row>; MEMBERS_MAX],
+    pub landing: [Vec<TrimRow>; MEMBERS_MAX],
     pub delivered: u8,
     pub crashed: bool,
 }
 
 /// The state of the whole model: all members of one view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub struct TrimState {
     pub members: Vec<TrimMember>,
     pub crashes: u8,
 }
@@ -137,7 +137,7 @@ impl TrimMember {
 
     /// VIE-9.
     fn has_majority(&self, own: usize, scope: &Scope) -> bool {
-        self.trusted(own, scope).count() * 2 > scope.members || scope.has(Fault::NoMajority)
+        self.trusted(own, scope).count() * 2 > scope.members || scope.has(TrimBug::NoMajority)
     }
 
     /// Returns whether this member shares all suspicions that another publishes. It does not if it
@@ -184,18 +184,18 @@ impl Scope {
         }
     }
 
-    fn has(&self, fault: Fault) -> bool {
+    fn has(&self, fault: TrimBug) -> bool {
         self.fault == Some(fault)
     }
 
     /// Returns the member's row after an action that changes only that row, or `None` if the action
     /// is not possible.
-    fn change(&self, member: &TrimMember, own: usize, action: Action) -> Option<Row> {
+    fn change(&self, member: &TrimMember, own: usize, action: Action) -> Option<TrimRow> {
         let mut row = member.rows[own];
         let possible = match action {
             Action::Receive(_) => {
                 row.received += 1;
-                let open = row.last.is_none() || self.has(Fault::ReceivesWedged);
+                let open = row.last.is_none() || self.has(TrimBug::ReceivesWedged);
                 row.received <= self.places && open
             }
             Action::Suspect(_, rank) => {
@@ -252,7 +252,7 @@ impl Scope {
             && member.is_settled(own, self)
             && member.trusted(own, self).all(promised);
         let latest = member.trusted(own, self).map(|rank| member.rows[rank].accepted).max();
-        let trim = latest.filter(|_| !self.has(Fault::TakeoverForgets)).and_then(|of| of.trim);
+        let trim = latest.filter(|_| !self.has(TrimBug::TakeoverForgets)).and_then(|of| of.trim);
         may.then_some(Proposal { ballot, trim })
     }
 
@@ -266,16 +266,16 @@ impl Scope {
             let follows = row.accepted == proposal && usize::from(row.promise) == own;
             if follows {
                 wedged.push(row.last?);
-            } else if !self.has(Fault::TrimOfAMajority) {
+            } else if !self.has(TrimBug::TrimOfAMajority) {
                 return None;
             }
         }
         let own_is_ready = member.rows[own].accepted == proposal && member.is_settled(own, self);
-        let enough = wedged.len() * 2 > self.members || self.has(Fault::NoMajority);
+        let enough = wedged.len() * 2 > self.members || self.has(TrimBug::NoMajority);
         if !own_is_ready || !enough {
             return None;
         }
-        if self.has(Fault::TrimIsTheMost) {
+        if self.has(TrimBug::TrimIsTheMost) {
             wedged.into_iter().max()
         } else {
             wedged.into_iter().min()
@@ -297,11 +297,11 @@ impl Scope {
     fn may_decide(&self, member: &TrimMember, own: usize) -> bool {
         let row = &member.rows[own];
         let all = member.trusted(own, self).all(|rank| member.rows[rank].accepted == row.accepted);
-        let accepted = all || self.has(Fault::DecidesAlone);
+        let accepted = all || self.has(TrimBug::DecidesAlone);
         row.accepted.trim.is_some() && !row.decided && member.is_settled(own, self) && accepted
     }
 
-    fn publish(&self, state: &mut State, own: usize, row: Row) {
+    fn publish(&self, state: &mut TrimState, own: usize, row: TrimRow) {
         state.members[own].rows[own] = row;
         for (rank, other) in state.members.iter_mut().enumerate() {
             if rank != own && !other.is_done(rank, self) && !other.suspects(rank, own) {
@@ -311,7 +311,7 @@ impl Scope {
     }
 
     /// Returns whether a member may suspect another, with or without a reason.
-    fn may_suspect(&self, state: &State, own: usize, rank: usize) -> bool {
+    fn may_suspect(&self, state: &TrimState, own: usize, rank: usize) -> bool {
         let member = &state.members[own];
         let says_so = |of: usize| of != own && member.suspects_of(of, rank);
         let has_halted = !member.shows_majority(rank, self);
@@ -330,7 +330,7 @@ impl TrimMember {
     /// Forgets rows that will not be read again.
     fn forget(&mut self, own: usize) {
         let row = self.rows[own];
-        self.rows = [Row::default(); MEMBERS_MAX];
+        self.rows = [TrimRow::default(); MEMBERS_MAX];
         self.rows[own] = row;
         self.landing = [const { Vec::new() }; MEMBERS_MAX];
     }
@@ -346,17 +346,17 @@ impl TrimMember {
 }
 
 impl Model for Scope {
-    type State = State;
+    type State = TrimState;
     type Action = Action;
 
-    fn start(&self) -> State {
+    fn start(&self) -> TrimState {
         let member = TrimMember {
-            rows: self.received.map(|received| Row { received, ..Row::default() }),
+            rows: self.received.map(|received| TrimRow { received, ..TrimRow::default() }),
             landing: [const { Vec::new() }; MEMBERS_MAX],
             delivered: 0,
             crashed: false,
         };
-        State { members: vec![member; self.members], crashes: 0 }
+        TrimState { members: vec![member; self.members], crashes: 0 }
     }
 
     fn actions(&self) -> Vec<Action> {
@@ -373,7 +373,7 @@ impl Model for Scope {
         actions
     }
 
-    fn next(&self, state: &State, action: Action) -> Option<State> {
+    fn next(&self, state: &TrimState, action: Action) -> Option<TrimState> {
         let own = action.member();
         let member = &state.members[own];
         let ends = matches!(action, Action::Deliver(_) | Action::Crash(_));
@@ -416,7 +416,7 @@ impl Model for Scope {
     /// For all members, including those that have crashed or been excluded: only one trim is
     /// decided, no member has delivered a position beyond it, and every member that has decided has
     /// all positions below it.
-    fn check(&self, state: &State) -> Result<(), String> {
+    fn check(&self, state: &TrimState) -> Result<(), String> {
         let decided = |own: usize| {
             let row = state.members[own].rows[own];
             row.accepted.trim.filter(|_| row.decided)
@@ -442,7 +442,7 @@ impl Model for Scope {
 
     /// If only crashed members are suspected and a majority remains, all remaining members decide
     /// and have delivered the same.
-    fn check_end(&self, state: &State) -> Result<(), String> {
+    fn check_end(&self, state: &TrimState) -> Result<(), String> {
         let crashed = state.members.iter().filter(|member| member.crashed).count();
         if !self.mistakes.is_empty() || crashed == 0 || (self.members - crashed) * 2 <= self.members
         {

@@ -14,7 +14,7 @@ const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 
 /// A fabric in which each member has copies of the others' rows. The queue to a peer is
 /// occasionally full, and writes are counted.
-struct Counting<'r> {
+struct CountingFabric<'r> {
     row: RowWriter<'r>,
     /// Copies of the local row, by holder.
     copies: [RowWriter<'r>; 3],
@@ -24,7 +24,7 @@ struct Counting<'r> {
     bytes: u64,
 }
 
-impl Carries for Counting<'_> {
+impl Carries for CountingFabric<'_> {
     fn limits(&self) -> Capabilities {
         Capabilities {
             promises: self.promises,
@@ -49,7 +49,7 @@ impl Carries for Counting<'_> {
     }
 }
 
-impl Counting<'_> {
+impl CountingFabric<'_> {
     fn chance(&mut self, percent: u64) -> bool {
         self.random = self
             .random
@@ -59,7 +59,7 @@ impl Counting<'_> {
     }
 }
 
-fabric!(Counting<'_>);
+fabric!(CountingFabric<'_>);
 
 /// Runs three members for a while, and returns the largest counts of any step.
 fn busiest(
@@ -83,11 +83,11 @@ fn busiest(
         .collect();
     let mut private: Vec<Private> = RANKS.iter().map(|rank| Private::new(&layout, *rank)).collect();
     let options = Options { messages_max, ..Options::default() };
-    let mut members: Vec<(Node<'_>, Counting<'_>)> = Vec::new();
+    let mut members: Vec<(Node<'_>, CountingFabric<'_>)> = Vec::new();
     for ((rank, private), seed) in RANKS.iter().zip(&mut private).zip(1..) {
         let copy = |holder: usize| RowWriter::from_lines(&memory[holder][rank.index()]);
         let (row, copies) = (copy(rank.index()), [copy(0), copy(1), copy(2)]);
-        let fabric = Counting { row, copies, promises, random: seed, writes: 0, bytes: 0 };
+        let fabric = CountingFabric { row, copies, promises, random: seed, writes: 0, bytes: 0 };
         let rows = &rows[rank.index()];
         let node = private.open_with(&layout, *rank, rows, row, fabric.limits(), options);
         members.push((node, fabric));

@@ -9,9 +9,9 @@ use tramontane_core::multicast::Batch;
 
 /// Keeps the posted writes for the test to carry.
 #[derive(Default)]
-struct Kept(Vec<Write>);
+struct KeptWrites(Vec<Write>);
 
-impl Carries for Kept {
+impl Carries for KeptWrites {
     fn limits(&self) -> Capabilities {
         let promises =
             OneMemory.limits().promises.difference(Promises::SHARED | Promises::ADDRESS_ORDER);
@@ -23,7 +23,7 @@ impl Carries for Kept {
     }
 }
 
-fabric!(Kept);
+fabric!(KeptWrites);
 
 /// Carries one message from member 0 to member 1, write by write. Returns the number of writes, and
 /// the number of writes after which the message was delivered, if it was.
@@ -49,13 +49,13 @@ fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
         .collect();
     let (mut first, mut second) =
         (Private::new(&layout, ranks[0]), Private::new(&layout, ranks[1]));
-    let capabilities = Kept::default().capabilities();
+    let capabilities = KeptWrites::default().capabilities();
     let row = |rank: usize| RowWriter::from_lines(&memory[rank][rank]);
     let mut sender = first.open(&layout, ranks[0], &rows[0], row(0), capabilities);
     let mut receiver = second.open(&layout, ranks[1], &rows[1], row(1), capabilities);
 
     send(&sender.outbox(SubgroupId(0)).expect("it sends"), b"alone").expect("there is room");
-    let mut fabric = Kept::default();
+    let mut fabric = KeptWrites::default();
     sender.step(Time(0), &mut fabric, &mut |_: &mut Batch<'_>| {}).expect("it steps");
     let copy = RowWriter::from_lines(&memory[1][0]);
     let mut delivered = None;
@@ -67,7 +67,7 @@ fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
             assert!(batch.all(|message| message.payload == b"alone"));
             delivered = delivered.or(Some(index + 1));
         };
-        receiver.step(Time(0), &mut Kept::default(), &mut upcall).expect("it steps");
+        receiver.step(Time(0), &mut KeptWrites::default(), &mut upcall).expect("it steps");
     }
     (fabric.0.len(), delivered)
 }

@@ -25,14 +25,14 @@ struct DirectLink {
     row: RowWriter<'static>,
     copy: RowWriter<'static>,
     is_cut: bool,
-    refusal: Refusal,
+    refusal: LinkRefusal,
     /// Number of calls that asked the link to carry writes.
     posts: usize,
 }
 
 /// The reason why a link currently refuses writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+enum LinkRefusal {
     None,
     NotReady,
     Post(ErrorKind),
@@ -49,11 +49,11 @@ impl Carries for DirectLink {
         }
     }
     fn is_ready(&self, _: Rank) -> bool {
-        self.refusal != Refusal::NotReady
+        self.refusal != LinkRefusal::NotReady
     }
     fn carry(&mut self, _: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
         self.posts += 1;
-        if let Refusal::Post(kind) = self.refusal {
+        if let LinkRefusal::Post(kind) = self.refusal {
             return Err(kind);
         }
         for write in writes.iter().filter(|_| !self.is_cut) {
@@ -68,7 +68,7 @@ impl Carries for DirectLink {
 fabric!(DirectLink);
 
 /// One incarnation of one of the two members.
-struct Life {
+struct MemberIncarnation {
     node: Node<'static>,
     monitor: Monitor<'static>,
     outbox: Outbox<'static>,
@@ -100,12 +100,12 @@ fn layout(checks: Checks) -> Layout<'static> {
 
 /// A member's memory: its row, and its copy of the other's row.
 #[derive(Clone, Copy)]
-struct Memory {
+struct PartnerMemory {
     own: &'static [Line],
     copy: &'static [Line],
 }
 
-impl Memory {
+impl PartnerMemory {
     fn new(layout: &Layout<'_>) -> Self {
         Self { own: lines(layout), copy: lines(layout) }
     }
@@ -115,10 +115,10 @@ impl Memory {
 fn begin(
     layout: &Layout<'static>,
     own: Rank,
-    memory: Memory,
-    to: Memory,
+    memory: PartnerMemory,
+    to: PartnerMemory,
     options: HealthOptions,
-) -> Life {
+) -> MemberIncarnation {
     let seen = match own {
         Rank(0) => [memory.own, memory.copy],
         _ => [memory.copy, memory.own],
@@ -126,21 +126,21 @@ fn begin(
     let rows: &'static [Row<'static>; 2] = leak(seen.map(Row::from_lines));
     let row = RowWriter::from_lines(memory.own);
     let copy = RowWriter::from_lines(to.copy);
-    let way = DirectLink { row, copy, is_cut: false, refusal: Refusal::None, posts: 0 };
+    let way = DirectLink { row, copy, is_cut: false, refusal: LinkRefusal::None, posts: 0 };
     let private = leak(Private::new(layout, own));
     let node = private.open(layout, own, rows, row, way.limits());
     let peers = leak([PeerHealth::default(); 2]);
     let monitor = Monitor::open(ViewId(1), layout, own, (rows, row), peers, options);
     let outbox = node.outbox(ALL).expect("a sender");
     let monitor = monitor.expect("a layout with health");
-    Life { node, monitor, outbox, way, delivered: vec![], events: vec![], lost: None }
+    MemberIncarnation { node, monitor, outbox, way, delivered: vec![], events: vec![], lost: None }
 }
 
 const fn options(incarnation: u64) -> HealthOptions {
     HealthOptions { incarnation, interval_ns: 10, timeout_ns: Some(50) }
 }
 
-impl Life {
+impl MemberIncarnation {
     fn step(&mut self, now: u64) {
         let Self { node, monitor, way, delivered, events, .. } = self;
         monitor.step(Time(now), way, |event| events.push(event));
@@ -161,9 +161,9 @@ impl Life {
 
 /// Opens two members that have sent each other two messages; the last value is the time of the last
 /// step.
-fn pair(checks: Checks) -> (Layout<'static>, [Memory; 2], [Life; 2], u64) {
+fn pair(checks: Checks) -> (Layout<'static>, [PartnerMemory; 2], [MemberIncarnation; 2], u64) {
     let layout = layout(checks);
-    let memory = [Memory::new(&layout), Memory::new(&layout)];
+    let memory = [PartnerMemory::new(&layout), PartnerMemory::new(&layout)];
     let mut lives = [
         begin(&layout, Rank(0), memory[0], memory[1], options(5)),
         begin(&layout, Rank(1), memory[1], memory[0], options(9)),
@@ -192,7 +192,7 @@ fn both_partners_report_restart_with_empty_memory() {
     for checks in [Checks::Off, Checks::On] {
         let (layout, mut memory, mut lives, mut now) = pair(checks);
         // Member 1's row and copies are lost; member 0's copy of its row is unchanged.
-        memory[1] = Memory::new(&layout);
+        memory[1] = PartnerMemory::new(&layout);
         lives[1] = begin(&layout, Rank(1), memory[1], memory[0], options(10));
         lives[0].way.copy = RowWriter::from_lines(memory[1].copy);
         for _ in 0..10 {
@@ -245,7 +245,7 @@ fn partner_silence_is_dated_from_last_heartbeat() {
 #[test]
 fn partner_is_never_silent_without_a_timeout() {
     let layout = layout(Checks::Off);
-    let memory = [Memory::new(&layout), Memory::new(&layout)];
+    let memory = [PartnerMemory::new(&layout), PartnerMemory::new(&layout)];
     let options = HealthOptions { timeout_ns: None, ..options(1) };
     let mut one = begin(&layout, Rank(0), memory[0], memory[1], options);
     (0..200).for_each(|now| one.step(now * 100));
@@ -339,7 +339,7 @@ fn only_fixed_pair_continues_without_a_partner() {
         });
     }
     let layout = layout(Checks::On);
-    let memory = Memory::new(&layout);
+    let memory = PartnerMemory::new(&layout);
     let rows = [Row::from_lines(memory.own), Row::from_lines(memory.copy)];
     let row = RowWriter::from_lines(memory.own);
     let subgroups = *layout.group();
@@ -384,7 +384,7 @@ fn only_fixed_pair_continues_without_a_partner() {
 #[test]
 fn header_waits_until_fabric_accepts_the_post() {
     let layout = layout(Checks::Off);
-    let memory = [Memory::new(&layout), Memory::new(&layout)];
+    let memory = [PartnerMemory::new(&layout), PartnerMemory::new(&layout)];
     let mut one = begin(&layout, Rank(0), memory[0], memory[1], options(3));
     let shown = |cell: HeaderCell| {
         Row::from_lines(memory[1].copy).cell(cell.offset()).expect("a header").load()
@@ -396,14 +396,14 @@ fn header_waits_until_fabric_accepts_the_post() {
         one.monitor.step(Time(now), &mut one.way, |_| {});
         one.way.posts - before
     };
-    assert_eq!((step(1, Refusal::NotReady), shown(HeaderCell::Heartbeat)), (0, 0));
-    let full = Refusal::Post(ErrorKind::QueueFull);
+    assert_eq!((step(1, LinkRefusal::NotReady), shown(HeaderCell::Heartbeat)), (0, 0));
+    let full = LinkRefusal::Post(ErrorKind::QueueFull);
     assert_eq!((step(2, full), shown(HeaderCell::Heartbeat)), (1, 0));
     assert_eq!((step(3, full), shown(HeaderCell::Heartbeat)), (1, 0), "it is tried again");
-    assert_eq!((step(4, Refusal::None), shown(HeaderCell::Heartbeat)), (1, 1));
-    assert_eq!((step(5, Refusal::None), shown(HeaderCell::Incarnation)), (0, 3), "it is there");
-    assert_eq!(step(12, Refusal::Post(ErrorKind::PeerLost)), 1);
-    assert_eq!((step(13, Refusal::None), shown(HeaderCell::Heartbeat)), (0, 1));
+    assert_eq!((step(4, LinkRefusal::None), shown(HeaderCell::Heartbeat)), (1, 1));
+    assert_eq!((step(5, LinkRefusal::None), shown(HeaderCell::Incarnation)), (0, 3), "it is there");
+    assert_eq!(step(12, LinkRefusal::Post(ErrorKind::PeerLost)), 1);
+    assert_eq!((step(13, LinkRefusal::None), shown(HeaderCell::Heartbeat)), (0, 1));
 }
 
 #[test]

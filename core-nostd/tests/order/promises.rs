@@ -18,7 +18,7 @@ const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 
 /// A list in flight: its destination, its writes, and the bytes of its guards.
-struct List {
+struct ListInFlight {
     to: Rank,
     writes: Vec<(Write, Vec<u8>)>,
     token: Option<Token>,
@@ -32,7 +32,7 @@ struct Promising<'r> {
     promises: Promises,
     writes_max: usize,
     write_overhead_bytes: usize,
-    under_way: VecDeque<List>,
+    under_way: VecDeque<ListInFlight>,
     completed: VecDeque<Token>,
     posts: u64,
     landings: u64,
@@ -100,7 +100,7 @@ impl Fabric for Promising<'_> {
             return Err(ErrorKind::QueueFull);
         }
         let writes = writes.iter().map(|write| (*write, self.bytes(write))).collect();
-        self.under_way.push_back(List { to, writes, token });
+        self.under_way.push_back(ListInFlight { to, writes, token });
         Ok(())
     }
     fn poll(&mut self) -> Option<Event> {
@@ -153,7 +153,7 @@ struct Stepping {
 }
 
 /// The messages that each member delivers in each subgroup, with their senders.
-type Delivered = Vec<[Vec<(Rank, Vec<u8>)>; 3]>;
+type SubgroupDeliveries = Vec<[Vec<(Rank, Vec<u8>)>; 3]>;
 
 /// Returns a sender's message by number; lengths differ.
 fn message(subgroup: &Subgroup<'_>, sender: Rank, number: u8) -> Vec<u8> {
@@ -166,7 +166,7 @@ fn message(subgroup: &Subgroup<'_>, sender: Rank, number: u8) -> Vec<u8> {
 /// Returns the deliveries of all messages from all senders, with dropped reservations and silences
 /// in between. Asserts that, once a member is settled, it and all other members have delivered
 /// everything that it sent.
-fn delivered(way: Stepping) -> Delivered {
+fn delivered(way: Stepping) -> SubgroupDeliveries {
     let Stepping { promises, writes_max, write_overhead_bytes, switches, checks } = way;
     let group = Group { members: &NODES, subgroups: &SUBGROUPS };
     let layout = Layout::new(group).expect("a good group");
@@ -206,7 +206,7 @@ fn delivered(way: Stepping) -> Delivered {
             senders.push((subgroup, *rank, outbox, 0_u8));
         }
     }
-    let mut delivered: Delivered = SUBGROUPS.iter().map(|_| Default::default()).collect();
+    let mut delivered: SubgroupDeliveries = SUBGROUPS.iter().map(|_| Default::default()).collect();
     for turn in 0..90_000_u64 {
         let is_all = senders.iter().all(|(.., sent)| *sent == MESSAGES);
         for (subgroup, rank, outbox, sent) in &mut senders {

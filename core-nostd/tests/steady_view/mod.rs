@@ -34,12 +34,12 @@ impl Host for Still {
 }
 
 /// Counts the loaded cells.
-struct Counted<'t, T> {
+struct CountedLoads<'t, T> {
     table: &'t mut T,
     loads: &'t Cell<u64>,
 }
 
-impl<T: Table> Table for Counted<'_, T> {
+impl<T: Table> Table for CountedLoads<'_, T> {
     fn load(&self, owner: Rank, column: ViewColumn) -> u64 {
         self.loads.set(self.loads.get().saturating_add(1));
         self.table.load(owner, column)
@@ -84,7 +84,7 @@ pub fn with_view(
         loads.set(0);
         let mut change =
             ViewChange::new(&layout, &mut state, &mut peers, &mut next).expect("state that fits");
-        let mut counted = Counted { table: &mut table, loads: &loads };
+        let mut counted = CountedLoads { table: &mut table, loads: &loads };
         assert_eq!(change.step(Time(1), &mut counted, &mut Still), Status::Steady);
         loads.get()
     });

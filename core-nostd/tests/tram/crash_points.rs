@@ -12,7 +12,7 @@ use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+enum ReplicaFault {
     /// The replica returns after a while, without its memory.
     Crash(ReplicaId),
     /// The replica pauses for longer than the others wait for it.
@@ -28,7 +28,7 @@ const PAUSE_NS: u64 = 400_000;
 /// First seed whose messages have payloads by reference.
 const BY_REFERENCE: u64 = 3;
 
-fn run(parents: &[Option<u16>], seed: u64, faults: &[(usize, Fault)]) -> usize {
+fn run(parents: &[Option<u16>], seed: u64, faults: &[(usize, ReplicaFault)]) -> usize {
     let references_from = if seed >= BY_REFERENCE { 8 } else { 0 };
     let limits = Settings { log_entries: 8, window: 2, references_from, ..Settings::default() };
     let settings = Settings { seed, clients: 1, ..limits };
@@ -48,12 +48,12 @@ fn run(parents: &[Option<u16>], seed: u64, faults: &[(usize, Fault)]) -> usize {
         }
         for (_, fault) in faults.iter().filter(|(point, _)| *point == at) {
             match *fault {
-                Fault::Crash(id) if world.may_crash(id) => {
+                ReplicaFault::Crash(id) if world.may_crash(id) => {
                     world.crash_replica(id);
                     returns.push((at + AWAY, id));
                 }
-                Fault::Crash(_) => {}
-                Fault::Pause(id) => world.pause(id, world.now + PAUSE_NS),
+                ReplicaFault::Crash(_) => {}
+                ReplicaFault::Pause(id) => world.pause(id, world.now + PAUSE_NS),
             }
         }
         for (_, id) in returns.extract_if(.., |(due, _)| *due <= at) {
@@ -75,11 +75,11 @@ fn all_points() -> bool {
     std::env::var("TRAMONTANE_POINTS").is_ok_and(|points| points == "all")
 }
 
-fn faults_of(groups: u16) -> Vec<Fault> {
+fn faults_of(groups: u16) -> Vec<ReplicaFault> {
     let ids = (0..groups).flat_map(|group| {
         (0..3).map(move |rank| ReplicaId { group: GroupId(group), rank: Rank(rank) })
     });
-    ids.flat_map(|id| [Fault::Crash(id), Fault::Pause(id)]).collect()
+    ids.flat_map(|id| [ReplicaFault::Crash(id), ReplicaFault::Pause(id)]).collect()
 }
 
 /// Number of events until both messages have been delivered everywhere if there are no faults.

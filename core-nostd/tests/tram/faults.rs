@@ -11,7 +11,7 @@ use super::world::{Settings, World};
 
 /// Counts of the situations that a run has reached.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reached {
+pub struct FaultsReached {
     pub refusals: u64,
     pub leaders: u32,
     pub restored: u32,
@@ -107,7 +107,7 @@ pub fn thirty_faults(world: &mut World) {
 }
 
 /// Runs thirty faults, and asserts that the judge finds no error and no missing message at the end.
-pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Reached {
+pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) -> FaultsReached {
     let mut world = World::new(parents, replicas, settings);
     thirty_faults(&mut world);
     world.network.borrow_mut().heal();
@@ -125,7 +125,7 @@ pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) ->
     }
     leaders_fail_once_more(&mut world);
     settle(&mut world, "without the last leaders");
-    Reached {
+    FaultsReached {
         refusals: world.network.borrow().refusals,
         leaders: world.leaders,
         restored: world.restored,
@@ -226,8 +226,8 @@ fn faulty_settings(seed: u64, references_from: u32) -> Settings {
     settings
 }
 
-fn faulty_runs(count: u64, references_from: u32) -> Reached {
-    let mut all = Reached::default();
+fn faulty_runs(count: u64, references_from: u32) -> FaultsReached {
+    let mut all = FaultsReached::default();
     for seed in seeds(count) {
         let (parents, replicas) = shape_of(seed);
         let more_snapshots = (seed / 8).is_multiple_of(2);

@@ -8,12 +8,12 @@ use tramontane_core::tram::{MessageId, ReplicaId};
 use super::world::World;
 
 /// The deliveries of one replica: log positions and messages.
-type Order<'h> = &'h [(u64, MessageId)];
+type ReplicaDeliveries<'h> = &'h [(u64, MessageId)];
 
 /// Returns the errors in the histories so far; later deliveries cannot correct them.
 pub fn safety(world: &World) -> Vec<String> {
     let mut wrong = world.complaints.clone();
-    let mut longest: BTreeMap<GroupId, (ReplicaId, Order<'_>)> = BTreeMap::new();
+    let mut longest: BTreeMap<GroupId, (ReplicaId, ReplicaDeliveries<'_>)> = BTreeMap::new();
     for (id, history) in &world.histories {
         let mut seen = BTreeSet::new();
         for (place, message) in &history.messages {
@@ -33,7 +33,7 @@ pub fn safety(world: &World) -> Vec<String> {
             (*other, *before) = (*id, &history.messages);
         }
     }
-    let orders: Vec<Order<'_>> = longest.values().map(|(_, order)| *order).collect();
+    let orders: Vec<ReplicaDeliveries<'_>> = longest.values().map(|(_, order)| *order).collect();
     if has_cycle(&orders) {
         wrong.push("the groups' orders have a cycle".to_owned());
     }
@@ -41,7 +41,7 @@ pub fn safety(world: &World) -> Vec<String> {
 }
 
 /// Returns whether several sequences have no common order.
-fn has_cycle(orders: &[Order<'_>]) -> bool {
+fn has_cycle(orders: &[ReplicaDeliveries<'_>]) -> bool {
     let mut before: BTreeMap<MessageId, usize> = BTreeMap::new();
     let mut after: BTreeMap<MessageId, Vec<MessageId>> = BTreeMap::new();
     for order in orders {

@@ -15,7 +15,7 @@ use super::random::Random;
 pub use end::{NetworkEnd, capabilities};
 
 /// The two rows of a view at one of its members.
-pub struct Rows {
+pub struct RowPair {
     pub own: Vec<Line>,
     pub copy: Vec<Line>,
 }
@@ -25,29 +25,29 @@ fn lines(bytes: usize) -> Vec<Line> {
 }
 
 /// A view at one of its two members.
-struct End {
+struct ViewEnd {
     process: usize,
-    rows: Rc<Rows>,
+    rows: Rc<RowPair>,
 }
 
 enum Flight {
     /// Bytes that land at an offset of a region, and the number that have landed.
-    Write { region: Region, offset: usize, bytes: Bytes, landed: usize },
+    Write { region: Region, offset: usize, bytes: FlightBytes, landed: usize },
     /// All earlier writes have landed.
     Done(Token),
     /// A part of the target's region is read into the local region.
     Read { source: usize, into: usize, length: usize, done: usize, token: Token },
 }
 
-enum Bytes {
+enum FlightBytes {
     /// The bytes as they were when posted.
     Taken(Vec<u8>),
     /// The bytes are read from the writer's memory when they land.
     Late { region: Region, offset: usize, length: usize },
 }
 
-struct View {
-    ends: [End; 2],
+struct NetworkView {
+    ends: [ViewEnd; 2],
     /// Writes in flight, indexed by the rank of the writer.
     flights: [VecDeque<Flight>; 2],
     /// Whether the peer's log refuses the writer's writes until the writer knows of the denial,
@@ -57,7 +57,7 @@ struct View {
     knows_ready: [bool; 2],
 }
 
-struct Process {
+struct NetworkProcess {
     is_alive: bool,
     log: Rc<Vec<Line>>,
     /// Views whose peers may write to the log.
@@ -67,10 +67,10 @@ struct Process {
 }
 
 /// The whole network.
-pub struct Network {
-    processes: Vec<Process>,
+pub struct TestNetwork {
+    processes: Vec<NetworkProcess>,
     /// Views, indexed by id, from zero.
-    views: Vec<Option<View>>,
+    views: Vec<Option<NetworkView>>,
     /// Links with something in flight, each listed once: a view, and the rank of its writer.
     busy: Vec<(usize, usize)>,
     /// Pairs of processes, from and to, between which nothing moves.
@@ -99,7 +99,7 @@ pub struct Network {
     pub reads_last_first: bool,
 }
 
-impl Network {
+impl TestNetwork {
     pub fn new(seed: u64) -> Rc<RefCell<Self>> {
         Rc::new(RefCell::new(Self {
             processes: Vec::new(),
@@ -148,7 +148,7 @@ impl Network {
 
     /// Adds a process with `log_bytes` bytes of log.
     pub fn add(&mut self, log_bytes: usize) -> usize {
-        self.processes.push(Process {
+        self.processes.push(NetworkProcess {
             is_alive: true,
             log: Rc::new(lines(log_bytes)),
             rights: BTreeSet::new(),
@@ -163,15 +163,24 @@ impl Network {
     }
 
     /// Opens a view of two processes whose rows have `bytes` bytes.
-    pub fn connect(&mut self, processes: [usize; 2], bytes: [usize; 2]) -> (ViewId, [Rc<Rows>; 2]) {
+    pub fn connect(
+        &mut self,
+        processes: [usize; 2],
+        bytes: [usize; 2],
+    ) -> (ViewId, [Rc<RowPair>; 2]) {
         let view = ViewId(self.views.len() as u64);
         let rows = [0, 1].map(|end: usize| {
-            Rc::new(Rows { own: lines(bytes[end]), copy: lines(bytes[1 - end]) })
+            Rc::new(RowPair { own: lines(bytes[end]), copy: lines(bytes[1 - end]) })
         });
-        let ends =
-            [0, 1].map(|end: usize| End { process: processes[end], rows: Rc::clone(&rows[end]) });
+        let ends = [0, 1]
+            .map(|end: usize| ViewEnd { process: processes[end], rows: Rc::clone(&rows[end]) });
         let flights = [VecDeque::new(), VecDeque::new()];
-        self.views.push(Some(View { ends, flights, denied: [false; 2], knows_ready: [false; 2] }));
+        self.views.push(Some(NetworkView {
+            ends,
+            flights,
+            denied: [false; 2],
+            knows_ready: [false; 2],
+        }));
         (view, rows)
     }
 
@@ -201,7 +210,7 @@ impl Network {
             Flight::Read { token, .. } => Some(*token),
             Flight::Write { .. } | Flight::Done(_) => None,
         };
-        let of_view = |view: &View| {
+        let of_view = |view: &NetworkView| {
             let ends = view.ends.iter().zip(&view.flights);
             let own = ends.filter(|(end, _)| end.process == process);
             own.flat_map(|(_, flights)| flights.iter().filter_map(token)).collect::<Vec<_>>()
@@ -255,7 +264,7 @@ impl Network {
             Flight::Read { source, into, .. } => source == into,
             Flight::Write { .. } | Flight::Done(_) => false,
         };
-        let of_view = |view: &View| {
+        let of_view = |view: &NetworkView| {
             let ends = view.ends.iter().zip(&view.flights);
             let own = ends.filter(|(end, _)| end.process == process);
             own.map(|(_, flights)| flights.iter().filter(is_in_place).count()).sum::<usize>()
@@ -339,7 +348,7 @@ impl Network {
         Some(!self.blocked.contains(&way))
     }
 
-    fn view_mut(&mut self, view: ViewId) -> Option<&mut View> {
+    fn view_mut(&mut self, view: ViewId) -> Option<&mut NetworkView> {
         self.views.get_mut(view.0 as usize)?.as_mut()
     }
 
@@ -389,8 +398,8 @@ impl Network {
                 let length = bytes.length();
                 let count = piece.min(length - *landed);
                 let part = match bytes {
-                    Bytes::Taken(bytes) => bytes[*landed..*landed + count].to_vec(),
-                    Bytes::Late { region, offset, .. } => {
+                    FlightBytes::Taken(bytes) => bytes[*landed..*landed + count].to_vec(),
+                    FlightBytes::Late { region, offset, .. } => {
                         let mut part = vec![0; count];
                         let source = if *region == Region::ROW {
                             Row::from_lines(&own.own)
@@ -431,7 +440,7 @@ impl Network {
     }
 }
 
-impl Bytes {
+impl FlightBytes {
     fn length(&self) -> usize {
         match self {
             Self::Taken(bytes) => bytes.len(),

@@ -14,7 +14,7 @@ use tramontane_core::tram::{
 
 use super::judge::{missing, safety};
 use super::network::capabilities;
-use super::world::{Lent, Settings, World, tree};
+use super::world::{Leased, Settings, World, tree};
 
 const ROOT: GroupId = GroupId(0);
 const CHILD: GroupId = GroupId(1);
@@ -31,10 +31,10 @@ fn overlay() -> Overlay {
 fn replica(id: ReplicaId, lengths: [usize; 4], limits: Capabilities) -> Option<OpenError> {
     let overlay = overlay();
     let state = (
-        Lent::new(lengths[0]),
-        Lent::new(lengths[1]),
-        Lent::new(lengths[2]),
-        Lent::new(lengths[3]),
+        Leased::new(lengths[0]),
+        Leased::new(lengths[1]),
+        Leased::new(lengths[2]),
+        Leased::new(lengths[3]),
     );
     let lent = LentState {
         links: state.0.lend(),
@@ -94,10 +94,10 @@ fn client(
 ) -> Result<(), OpenError> {
     let overlay = overlay();
     let state = (
-        Lent::new(lengths[0]),
-        Lent::new(lengths[1]),
-        Lent::new(lengths[2]),
-        Lent::new(lengths[3]),
+        Leased::new(lengths[0]),
+        Leased::new(lengths[1]),
+        Leased::new(lengths[2]),
+        Leased::new(lengths[3]),
     );
     let (links, groups) = (state.0.lend(), state.1.lend());
     let (messages, payloads) = (state.2.lend(), state.3.lend());
@@ -358,7 +358,7 @@ fn list_must_fit_longest_header_and_payload() {
     let overlay = Overlay::new(&groups, limits).expect("a tree");
     let links = ReplicaLinks::of(&overlay, ROOT).len();
     let open = |write_bytes_max| {
-        let state = (Lent::new(links), Lent::new(2), Lent::new(2), Lent::new(1));
+        let state = (Leased::new(links), Leased::new(2), Leased::new(2), Leased::new(1));
         let lent = LentState {
             links: state.0.lend(),
             sources: state.1.lend(),
@@ -384,8 +384,8 @@ fn fabric_must_carry_a_slot_in_one_write() {
     let links = ReplicaLinks::of(&overlay, ROOT).len();
     let sources = usize::from(settings.clients) + 1;
     let open = |write_bytes_max| {
-        let replies = Lent::new(Replica::reply_cells(&overlay));
-        let state = (Lent::new(links), Lent::new(sources), replies, Lent::new(1));
+        let replies = Leased::new(Replica::reply_cells(&overlay));
+        let state = (Leased::new(links), Leased::new(sources), replies, Leased::new(1));
         let lent = LentState {
             links: state.0.lend(),
             sources: state.1.lend(),

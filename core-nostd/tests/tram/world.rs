@@ -17,9 +17,9 @@ use tramontane_core::tram::{
     Stage,
 };
 
-use super::network::{Network, NetworkEnd, capabilities};
+use super::network::{NetworkEnd, TestNetwork, capabilities};
 use super::random::Random;
-pub use lending::{Lending, Lent};
+pub use lending::{Leased, Lending};
 
 /// Time for which a client may be disconnected.
 pub const LEASE_NS: u64 = 300_000;
@@ -30,7 +30,7 @@ pub struct RunningReplica {
     pub memory: Lending,
     end: NetworkEnd,
     pub incarnation: u16,
-    _state: (Lent<LinkState>, Lent<SourceState>, Lent<u64>, Lent<u8>),
+    _state: (Leased<LinkState>, Leased<SourceState>, Leased<u64>, Leased<u8>),
 }
 
 /// One running client.
@@ -39,19 +39,19 @@ pub struct RunningClient {
     pub memory: Lending,
     end: NetworkEnd,
     pub incarnation: u32,
-    _state: (Lent<ClientLink>, Lent<GroupState>, Lent<MessageState>, Lent<u8>),
+    _state: (Leased<ClientLink>, Leased<GroupState>, Leased<MessageState>, Leased<u8>),
 }
 
 /// The deliveries of a replica over all its incarnations; a snapshot brings the deliveries before
 /// it.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct ReplicaHistory {
     pub messages: Vec<(u64, MessageId)>,
 }
 
 /// A message that a client multicast.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct ClientMessage {
     pub destinations: Destinations,
     pub payload: Vec<u8>,
     pub answered: bool,
@@ -114,18 +114,18 @@ impl Default for Settings {
 
 pub struct World {
     pub overlay: &'static Overlay,
-    pub network: Rc<RefCell<Network>>,
+    pub network: Rc<RefCell<TestNetwork>>,
     pub settings: Settings,
     pub now: u64,
     pub replicas: BTreeMap<ReplicaId, RunningReplica>,
     incarnations: BTreeMap<ReplicaId, u16>,
-    pub histories: BTreeMap<ReplicaId, History>,
+    pub histories: BTreeMap<ReplicaId, ReplicaHistory>,
     /// The message that any replica, including crashed ones, has ever delivered at a position of
     /// its group.
     pub ever: BTreeMap<(GroupId, u64), MessageId>,
     pub clients: BTreeMap<ClientNumber, RunningClient>,
     client_incarnations: BTreeMap<ClientNumber, u32>,
-    pub sent: BTreeMap<MessageId, Sent>,
+    pub sent: BTreeMap<MessageId, ClientMessage>,
     /// The replicas that had replied to a message when it was answered, and whether each led its
     /// group then.
     pub replied: BTreeMap<MessageId, Vec<(ReplicaId, bool)>>,
@@ -171,7 +171,7 @@ impl World {
         let overlay = Box::leak(Box::new(tree(parents, replicas, &settings)));
         let mut world = Self {
             overlay,
-            network: Network::new(settings.seed),
+            network: TestNetwork::new(settings.seed),
             settings,
             now: 1,
             replicas: BTreeMap::new(),
@@ -224,10 +224,10 @@ impl World {
         *incarnation += 1;
         let incarnation = *incarnation;
         let state = (
-            Lent::new(links.len()),
-            Lent::new(usize::from(self.settings.clients) + 1),
-            Lent::new(Replica::reply_cells(self.overlay)),
-            Lent::new(self.settings.payload_max as usize),
+            Leased::new(links.len()),
+            Leased::new(usize::from(self.settings.clients) + 1),
+            Leased::new(Replica::reply_cells(self.overlay)),
+            Leased::new(self.settings.payload_max as usize),
         );
         let heartbeat_ns = self.settings.heartbeat_ns * self.ids().len() as u64;
         let options = ReplicaOptions {
@@ -255,7 +255,7 @@ impl World {
         let replica = Replica::open(self.overlay, id, options, end.capabilities(), lent)
             .expect("a replica of the overlay");
         let mut running = RunningReplica { replica, memory, end, incarnation, _state: state };
-        self.histories.insert(id, History::default());
+        self.histories.insert(id, ReplicaHistory::default());
         if !is_founder {
             self.restore(id, &mut running);
         }
@@ -418,7 +418,7 @@ impl World {
         };
         running.memory.hide(self.settings.hides, &mut self.random);
         let process = running.end.process;
-        let lists = |network: &Network| network.lists.get(&process).copied();
+        let lists = |network: &TestNetwork| network.lists.get(&process).copied();
         let lists_before = lists(&self.network.borrow());
         let stepped =
             running.replica.step(Time(self.now), &mut running.end, &running.memory, &mut deliver);

@@ -15,7 +15,7 @@ use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup, ViewColumn};
 use tramontane_core::view::{PeerState, Stance, Status, Table, ViewChange, ViewOptions, ViewState};
 
-use crate::around::{Around, Membership};
+use crate::around::{Around, SubgroupContents};
 use crate::oracle::Decision;
 
 /// Cells of the multicast, which follow those of the view: three per subgroup.
@@ -24,7 +24,7 @@ const SENT: usize = 0;
 pub const RECEIVED: usize = 1;
 
 /// Settings that do not change during a view.
-pub struct Setting {
+pub struct ArenaSetting {
     pub layout: Layout<'static>,
     pub id: ViewId,
     pub options: ViewOptions,
@@ -44,7 +44,7 @@ pub fn setting(
     nodes: &[NodeId],
     subgroups: &[Vec<Rank>],
     options: ViewOptions,
-) -> Setting {
+) -> ArenaSetting {
     let members: &'static [NodeId] = Box::leak(nodes.into());
     let subgroups: Vec<Subgroup<'static>> = subgroups
         .iter()
@@ -61,7 +61,7 @@ pub fn setting(
         .collect();
     let group = Group { members, subgroups: Box::leak(subgroups.into()) };
     let layout = Layout::with_views(group).expect("a good group");
-    Setting {
+    ArenaSetting {
         layout,
         id: ViewId(id),
         options,
@@ -82,7 +82,7 @@ pub fn timeless() -> ViewOptions {
     }
 }
 
-impl Setting {
+impl ArenaSetting {
     pub fn members(&self) -> usize {
         self.layout.members()
     }
@@ -149,7 +149,7 @@ struct Arrivals<'a> {
 
 /// Row memory of one member during its step.
 struct Cells<'a> {
-    setting: &'a Setting,
+    setting: &'a ArenaSetting,
     own: usize,
     row: &'a mut Vec<u64>,
     log: &'a mut Vec<(u16, u64)>,
@@ -208,7 +208,7 @@ impl Table for Cells<'_> {
 /// All members of one view.
 #[derive(Clone)]
 pub struct Arena {
-    pub setting: &'static Setting,
+    pub setting: &'static ArenaSetting,
     pub members: Vec<ArenaMember>,
     /// The first decision of any member.
     pub decision: Option<Decision>,
@@ -216,15 +216,15 @@ pub struct Arena {
 
 impl Arena {
     /// Returns all members in their initial state.
-    pub fn new(setting: &'static Setting) -> Self {
+    pub fn new(setting: &'static ArenaSetting) -> Self {
         let count = setting.members();
         let subgroups = setting.subgroups();
         let member = |rank: usize| {
             let state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
-            let part = Membership {
+            let part = SubgroupContents {
                 sent_seen: vec![0; count],
                 received_seen: vec![0; count],
-                ..Membership::default()
+                ..SubgroupContents::default()
             };
             ArenaMember {
                 state,

@@ -9,7 +9,7 @@ use tramontane_core::view::{Ballot, Cause, Host, NextView};
 
 /// A member's state in one subgroup: counts, and the contents of its rounds.
 #[derive(Clone, Debug, Default, Hash)]
-pub struct Membership {
+pub struct SubgroupContents {
     /// The message of each of its rounds, or `None`.
     pub rounds: Vec<Option<u64>>,
     /// Rounds of each sender and received frontier of each member, as last read from a row that may
@@ -23,7 +23,7 @@ pub struct Membership {
 /// The node around a `ViewChange`, excluding its row.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Around {
-    pub parts: Vec<Membership>,
+    pub parts: Vec<SubgroupContents>,
     pub wedged: bool,
     pub cut: BTreeSet<u16>,
     pub misbehaved: BTreeSet<u16>,

@@ -14,7 +14,7 @@ use tramontane_core::view::{
 };
 
 use crate::arena::timeless;
-use crate::chain::Random;
+use crate::chain::SplitMix;
 
 mod columns;
 mod decisions;
@@ -391,7 +391,7 @@ fn member_ignores_list_meant_for_later_leader() {
 fn random_cells_cause_no_panic_or_impossible_delivery() {
     let mut statuses = [0_u32; 4];
     for seed in 0..20_000 {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix::new(seed);
         let mut victim = Victim::new();
         if random.chance(30) {
             // Some of the random cells are added to a valid change.

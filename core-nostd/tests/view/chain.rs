@@ -9,16 +9,16 @@ mod deeds;
 mod judge;
 mod plan;
 
-pub use plan::{Random, Reached};
+pub use plan::{ChainReached, SplitMix};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::view::{Ballot, Status, ViewOptions};
 
-use crate::arena::{Arena, Setting, setting};
+use crate::arena::{Arena, ArenaSetting, setting};
 use crate::oracle::{check, is_sealed};
-use plan::Phase;
+use plan::ChangePhase;
 
 /// One node through all its views.
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct Traveller {
 
 /// A group through all its views.
 pub struct Chain {
-    random: Random,
+    random: SplitMix,
     now: u64,
     arenas: Vec<Arena>,
     /// For each view: the rule of each of its subgroups.
@@ -50,12 +50,12 @@ pub struct Chain {
     options: ViewOptions,
     /// Nodes that wait to be admitted.
     waiting: BTreeSet<u32>,
-    crash_at: Option<Phase>,
+    crash_at: Option<ChangePhase>,
     parted: Option<(u64, BTreeSet<u32>)>,
     mistaken: bool,
-    pub reached: Reached,
+    pub reached: ChainReached,
     /// The schedule of row changes during a step; `None` if rows do not change during steps.
-    live: Option<Random>,
+    live: Option<SplitMix>,
 }
 
 const MS: u64 = 1_000_000;
@@ -72,7 +72,7 @@ fn belongs(node: u32, rule: usize) -> bool {
 
 /// Returns the number of a member's writes that arrive between two reads: usually none, and
 /// sometimes all available.
-fn writes_between_looks(random: &mut Random) -> usize {
+fn writes_between_looks(random: &mut SplitMix) -> usize {
     match random.below(100) {
         0..3 => 1 + random.below(4) as usize,
         3 => usize::MAX,
@@ -82,7 +82,7 @@ fn writes_between_looks(random: &mut Random) -> usize {
 
 impl Chain {
     pub fn new(seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix::new(seed);
         let sizes = if random.chance(60) { 15 } else { 5 };
         let count = 2 + random.below(sizes) as u32;
         let options = ViewOptions {
@@ -105,7 +105,7 @@ impl Chain {
             crash_at: None,
             parted: None,
             mistaken: false,
-            reached: Reached::default(),
+            reached: ChainReached::default(),
             live: None,
         };
         let members: Vec<NodeId> = (1..=count).map(NodeId).collect();
@@ -125,7 +125,7 @@ impl Chain {
 
     /// Runs the same plans with rows that also change during a step, as they do in shared memory.
     pub fn with_live_rows(seed: u64) -> Self {
-        Self { live: Some(Random::new(!seed)), ..Self::new(seed) }
+        Self { live: Some(SplitMix::new(!seed)), ..Self::new(seed) }
     }
 
     fn add_node(&mut self, node: u32) {
@@ -151,7 +151,7 @@ impl Chain {
         }
         let id = self.arenas.len() as u64 + 1;
         let made = setting(id, members, &subgroups, self.options);
-        let made = Setting {
+        let made = ArenaSetting {
             prepare_calls: 1 + self.random.below(6) as u8,
             deliver_calls: 1 + self.random.below(6) as u8,
             ..made
@@ -168,7 +168,7 @@ impl Chain {
     }
 
     /// Runs a plan to its end, lets the group settle, and judges the result.
-    pub fn run(mut self) -> Result<Reached, String> {
+    pub fn run(mut self) -> Result<ChainReached, String> {
         let events = 1 + self.random.below(5);
         for _ in 0..events {
             let until = self.now + self.random.below(30 * MS);
@@ -335,13 +335,13 @@ impl Chain {
             [arena.setting.cell(tramontane_core::layout::ViewColumn::Committed).expect("a column")]
             != 0;
         let there = match phase {
-            Phase::Proposed => true,
-            Phase::Committed => committed,
-            Phase::Sealed => sealed,
-            Phase::Decided => {
+            ChangePhase::Proposed => true,
+            ChangePhase::Committed => committed,
+            ChangePhase::Sealed => sealed,
+            ChangePhase::Decided => {
                 matches!(arena.status(rank), Status::Decided | Status::Installed | Status::Left)
             }
-            Phase::Installed => arena.status(rank) == Status::Installed,
+            ChangePhase::Installed => arena.status(rank) == Status::Installed,
         };
         if there {
             self.reached.crashed_at.insert(phase);

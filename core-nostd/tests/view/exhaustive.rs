@@ -9,12 +9,12 @@ use std::collections::HashSet;
 
 use tramontane_core::ids::{NodeId, Rank, Time};
 
-use crate::arena::{Arena, Setting, setting, timeless};
+use crate::arena::{Arena, ArenaSetting, setting, timeless};
 use crate::oracle::{check, check_end};
 
 /// Size and conditions of a search.
 #[derive(Clone)]
-pub struct Scope {
+pub struct SearchScope {
     pub members: usize,
     /// Members that send a message in their first step.
     pub senders: Vec<usize>,
@@ -33,7 +33,7 @@ pub struct Scope {
     pub states_max: usize,
 }
 
-impl Scope {
+impl SearchScope {
     pub fn of(members: usize) -> Self {
         Self {
             members,
@@ -51,7 +51,7 @@ impl Scope {
 
 /// Counts of a search.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct ExhaustiveCounts {
     pub states: usize,
     pub transitions: usize,
     pub crashes: usize,
@@ -65,7 +65,7 @@ pub struct Found {
 
 /// A state of the search: the view, and the faults that may still occur.
 #[derive(Clone)]
-struct Node {
+struct SearchState {
     arena: Arena,
     crashes: usize,
     /// The reported losses, as bits of `reader * members + lost`.
@@ -74,7 +74,7 @@ struct Node {
     wishes: u64,
 }
 
-impl Node {
+impl SearchState {
     fn key(&self) -> u64 {
         let rest = [self.crashes as u64, self.reported, self.mistakes, self.wishes];
         rest.iter().fold(self.arena.fingerprint(), |key, part| {
@@ -84,22 +84,25 @@ impl Node {
 }
 
 /// Explores a scope completely, or stops at the first incorrect state.
-pub fn explore(scope: &Scope) -> Result<Found, String> {
+pub fn explore(scope: &SearchScope) -> Result<ExhaustiveCounts, String> {
     explore_each(scope, |_| {})
 }
 
 /// Explores a scope, and passes each state to `show`.
-pub fn explore_each(scope: &Scope, mut show: impl FnMut(&Arena)) -> Result<Found, String> {
+pub fn explore_each(
+    scope: &SearchScope,
+    mut show: impl FnMut(&Arena),
+) -> Result<ExhaustiveCounts, String> {
     let nodes: Vec<NodeId> = (0..scope.members as u32).map(|id| NodeId(id + 10)).collect();
     let everyone: Vec<Rank> = (0..scope.members as u16).map(Rank).collect();
     let setting = setting(1, &nodes, &[everyone], timeless());
-    let setting = Setting { keeps_promises: scope.keeps_promises, ..setting };
+    let setting = ArenaSetting { keeps_promises: scope.keeps_promises, ..setting };
     let mut arena = Arena::new(Box::leak(setting.into()));
     for leaver in &scope.leavers {
         arena.leave(*leaver);
     }
-    let start = Node { arena, crashes: 0, reported: 0, mistakes: 0, wishes: 0 };
-    let mut found = Found { complete: true, ..Found::default() };
+    let start = SearchState { arena, crashes: 0, reported: 0, mistakes: 0, wishes: 0 };
+    let mut found = ExhaustiveCounts { complete: true, ..ExhaustiveCounts::default() };
     let mut known = HashSet::from([start.key()]);
     let mut stack = vec![start];
     while let Some(node) = stack.pop() {
@@ -111,14 +114,15 @@ pub fn explore_each(scope: &Scope, mut show: impl FnMut(&Arena)) -> Result<Found
         }
         let mut moved = false;
         let key = node.key();
-        let mut go_to = |next: Node, found: &mut Found, stack: &mut Vec<Node>| {
-            found.transitions += 1;
-            let next_key = next.key();
-            if known.insert(next_key) {
-                stack.push(next);
-            }
-            next_key != key
-        };
+        let mut go_to =
+            |next: SearchState, found: &mut ExhaustiveCounts, stack: &mut Vec<SearchState>| {
+                found.transitions += 1;
+                let next_key = next.key();
+                if known.insert(next_key) {
+                    stack.push(next);
+                }
+                next_key != key
+            };
         for rank in (0..scope.members).filter(|rank| node.arena.is_active(*rank)) {
             let worth = |writer: &usize| {
                 node.arena.reads(rank, *writer) && node.arena.unseen(rank, *writer) > 0
@@ -183,7 +187,7 @@ pub fn explore_each(scope: &Scope, mut show: impl FnMut(&Arena)) -> Result<Found
     Ok(found)
 }
 
-fn step(arena: &mut Arena, rank: usize, scope: &Scope) -> Result<(), String> {
+fn step(arena: &mut Arena, rank: usize, scope: &SearchScope) -> Result<(), String> {
     let unsent =
         arena.members[rank].around.parts[0].rounds.is_empty() && scope.senders.contains(&rank);
     let message = if unsent { Some(rank as u64) } else { None };
@@ -192,7 +196,7 @@ fn step(arena: &mut Arena, rank: usize, scope: &Scope) -> Result<(), String> {
 }
 
 /// Returns every way in which a member can crash in the step that it has just taken.
-fn crashes_of(node: &Node, rank: usize, before: usize, after: usize) -> Vec<Node> {
+fn crashes_of(node: &SearchState, rank: usize, before: usize, after: usize) -> Vec<SearchState> {
     let mut ways = Vec::new();
     let readers: Vec<usize> =
         (0..node.arena.members.len()).filter(|reader| *reader != rank).collect();
@@ -220,7 +224,7 @@ fn crashes_of(node: &Node, rank: usize, before: usize, after: usize) -> Vec<Node
 }
 
 /// Returns the reports of crashes that are still to come.
-fn reports(node: &Node, scope: &Scope) -> Vec<(usize, usize)> {
+fn reports(node: &SearchState, scope: &SearchScope) -> Vec<(usize, usize)> {
     let mut reports = Vec::new();
     for lost in (0..scope.members).filter(|lost| !node.arena.members[*lost].alive) {
         for reader in (0..scope.members).filter(|reader| node.arena.is_active(*reader)) {
@@ -233,7 +237,7 @@ fn reports(node: &Node, scope: &Scope) -> Vec<(usize, usize)> {
 }
 
 /// Explores a scope that must be correct, and returns its counts.
-fn must_hold(name: &str, scope: &Scope) -> Found {
+fn must_hold(name: &str, scope: &SearchScope) -> ExhaustiveCounts {
     let found = explore(scope).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
     println!(
         "{name}: {} states, {} transitions, {} crashes, {} ends, {} of them decided, {} different decisions",
@@ -250,25 +254,25 @@ fn must_hold(name: &str, scope: &Scope) -> Found {
 
 #[test]
 fn every_single_crash_point_preserves_agreement() {
-    let found = must_hold("one crash", &Scope { crashes: 1, ..Scope::of(3) });
+    let found = must_hold("one crash", &SearchScope { crashes: 1, ..SearchScope::of(3) });
     assert!(found.crashes > 1000 && found.decisions.len() > 3);
 }
 
 #[test]
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
 fn every_pair_of_crash_points_preserves_agreement() {
-    let found = must_hold("two crashes", &Scope { crashes: 2, ..Scope::of(3) });
+    let found = must_hold("two crashes", &SearchScope { crashes: 2, ..SearchScope::of(3) });
     assert!(found.crashes > 10_000 && found.decisions.len() > 3);
 }
 
 #[test]
 fn three_members_agree_when_one_leaves() {
-    must_hold("leave", &Scope { leavers: vec![1], senders: vec![0], ..Scope::of(3) });
+    must_hold("leave", &SearchScope { leavers: vec![1], senders: vec![0], ..SearchScope::of(3) });
 }
 
 #[test]
 fn three_members_agree_when_all_leave() {
-    let found = must_hold("all leave", &Scope { crashes: 0, ..all_leave() });
+    let found = must_hold("all leave", &SearchScope { crashes: 0, ..all_leave() });
     assert_eq!(found.ends, found.decided, "each ends");
 }
 
@@ -278,9 +282,9 @@ fn members_agree_if_two_leave_during_join() {
 }
 
 /// Returns a scope of two members that leave at any time; one requests a node's join.
-pub fn both_leave() -> Scope {
+pub fn both_leave() -> SearchScope {
     let wishes = vec![(0, None), (1, None), (0, Some(NodeId(20)))];
-    Scope { wishes, senders: vec![0], ..Scope::of(2) }
+    SearchScope { wishes, senders: vec![0], ..SearchScope::of(2) }
 }
 
 #[test]
@@ -290,8 +294,8 @@ fn members_agree_if_leavers_crash() {
 }
 
 /// Returns a scope of three members that leave, one of which crashes.
-pub fn all_leave() -> Scope {
-    Scope { leavers: vec![0, 1, 2], senders: vec![0], crashes: 1, ..Scope::of(3) }
+pub fn all_leave() -> SearchScope {
+    SearchScope { leavers: vec![0, 1, 2], senders: vec![0], crashes: 1, ..SearchScope::of(3) }
 }
 
 #[test]
@@ -299,22 +303,27 @@ pub fn all_leave() -> Scope {
 fn members_agree_after_one_leave_and_one_crash() {
     must_hold(
         "leave and crash",
-        &Scope { leavers: vec![1], senders: vec![0], crashes: 1, ..Scope::of(3) },
+        &SearchScope { leavers: vec![1], senders: vec![0], crashes: 1, ..SearchScope::of(3) },
     );
 }
 
 #[test]
 fn members_agree_despite_unfounded_loss_reports() {
-    let mistaken =
-        must_hold("a mistaken report", &Scope { mistakes: vec![(1, 0)], ..Scope::of(3) });
-    let link =
-        must_hold("a link that fails", &Scope { mistakes: vec![(0, 1), (1, 0)], ..Scope::of(3) });
+    let mistaken = must_hold(
+        "a mistaken report",
+        &SearchScope { mistakes: vec![(1, 0)], ..SearchScope::of(3) },
+    );
+    let link = must_hold(
+        "a link that fails",
+        &SearchScope { mistakes: vec![(0, 1), (1, 0)], ..SearchScope::of(3) },
+    );
     assert!(mistaken.decided > 0 && link.decided > 0);
 }
 
 #[test]
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
 fn members_agree_despite_unfounded_report_and_crash() {
-    let scope = Scope { mistakes: vec![(2, 0)], crashes: 1, victims: vec![1], ..Scope::of(3) };
+    let scope =
+        SearchScope { mistakes: vec![(2, 0)], crashes: 1, victims: vec![1], ..SearchScope::of(3) };
     must_hold("a mistaken report and a crash", &scope);
 }

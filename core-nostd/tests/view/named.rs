@@ -5,7 +5,7 @@ use tramontane_core::layout::ViewColumn;
 use tramontane_core::view::{Cause, Halt, Status, ViewOptions};
 
 use crate::arena::{Arena, setting, timeless};
-use crate::chain::{Chain, Reached};
+use crate::chain::{Chain, ChainReached};
 use crate::oracle::{check, is_sealed};
 
 mod membership;
@@ -186,7 +186,7 @@ fn suspected_leaders_list_is_refused_after_a_promise() {
 
 #[test]
 fn messages_in_flight_are_resent_first_and_once() {
-    let mut reached = Reached::default();
+    let mut reached = ChainReached::default();
     for seed in 7_000..7_040 {
         // The chain's own judge checks that each survivor's messages are delivered once, in order,
         // at every member.

@@ -5,7 +5,7 @@ use tramontane_core::ids::NodeId;
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::view::Status;
 
-use crate::arena::{Arena, Setting};
+use crate::arena::{Arena, ArenaSetting};
 
 /// The decision that one member has found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,12 +17,12 @@ pub struct Decision {
     pub ends: bool,
 }
 
-fn entry(setting: &Setting, row: &[u64], index: u16) -> u64 {
+fn entry(setting: &ArenaSetting, row: &[u64], index: u16) -> u64 {
     row[setting.cell(ViewColumn::Entry(index)).expect("an entry of the list")]
 }
 
 /// Returns whether the list in a row ends with a seal.
-pub fn is_sealed(setting: &Setting, row: &[u64], count: u16) -> bool {
+pub fn is_sealed(setting: &ArenaSetting, row: &[u64], count: u16) -> bool {
     count > 0 && entry(setting, row, count - 1) >> 32 & 0xffff == 5
 }
 

@@ -1,7 +1,7 @@
 //! Many random plans, with rows that do not change during a step and with rows that do.
 //! `TRAMONTANE_VIEW_PLANS` sets their number, and `TRAMONTANE_VIEW_SEED` the first seed.
 
-use crate::chain::{Chain, Reached};
+use crate::chain::{Chain, ChainReached};
 
 /// Number of failed plans after which no more are run.
 const FAILURES_MAX: usize = 5;
@@ -23,7 +23,7 @@ fn random_plans_with_live_rows_lose_no_message() {
 fn must_hold(chain: impl Fn(u64) -> Chain) {
     let first = number("TRAMONTANE_VIEW_SEED", 1);
     let plans = number("TRAMONTANE_VIEW_PLANS", 300);
-    let mut reached = Reached::default();
+    let mut reached = ChainReached::default();
     let mut wrong = Vec::new();
     for seed in first..first + plans {
         match chain(seed).run() {

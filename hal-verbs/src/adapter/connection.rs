@@ -14,7 +14,7 @@ pub(crate) struct QueuePairLimits {
 
 /// The states of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum QueuePairState {
     Reset,
     Initialised,
     ReadyToReceive,
@@ -25,7 +25,7 @@ pub(crate) enum State {
     Unknown,
 }
 
-impl State {
+impl QueuePairState {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Reset => "reset",

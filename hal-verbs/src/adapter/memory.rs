@@ -16,11 +16,11 @@ use crate::ffi;
 /// clone refers to the same domain.
 #[derive(Clone, Debug)]
 pub(crate) struct ProtectionDomain {
-    inner: Inner,
+    inner: AnyProtectionDomain,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Inner {
+pub(super) enum AnyProtectionDomain {
     Library(Arc<ffi::ProtectionDomain>),
     #[cfg(feature = "fake")]
     Fake(fake::ProtectionDomain),
@@ -31,15 +31,17 @@ impl ProtectionDomain {
     pub(crate) fn new(context: &Context) -> io::Result<Self> {
         let inner = match context.inner() {
             context::Inner::Library(context) => {
-                Inner::Library(Arc::new(ffi::ProtectionDomain::new(context)?))
+                AnyProtectionDomain::Library(Arc::new(ffi::ProtectionDomain::new(context)?))
             }
             #[cfg(feature = "fake")]
-            context::Inner::Fake(context) => Inner::Fake(fake::ProtectionDomain::new(context)?),
+            context::Inner::Fake(context) => {
+                AnyProtectionDomain::Fake(fake::ProtectionDomain::new(context)?)
+            }
         };
         Ok(Self { inner })
     }
 
-    pub(super) const fn inner(&self) -> &Inner {
+    pub(super) const fn inner(&self) -> &AnyProtectionDomain {
         &self.inner
     }
 }
@@ -73,13 +75,13 @@ impl MemoryRegion {
         access: Access,
     ) -> io::Result<Self> {
         let (registration, local_key, remote_key) = match domain.inner() {
-            Inner::Library(domain) => {
+            AnyProtectionDomain::Library(domain) => {
                 let made = ffi::Registration::new(domain, pages, bytes, access)?;
                 let keys = (made.local_key(), made.remote_key());
                 (Registration::Library(made), keys.0, keys.1)
             }
             #[cfg(feature = "fake")]
-            Inner::Fake(domain) => {
+            AnyProtectionDomain::Fake(domain) => {
                 let made = fake::Registration::new(domain, pages, bytes, access)?;
                 let keys = (made.local_key(), made.remote_key());
                 (Registration::Fake(made), keys.0, keys.1)

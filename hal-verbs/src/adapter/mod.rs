@@ -47,7 +47,7 @@ mod send_list;
 pub(crate) use attributes::{DeviceAttributes, DeviceFeatures, PortAttributes};
 pub(crate) use barrier::device_read_barrier;
 pub(crate) use completion::CompletionQueue;
-pub(crate) use connection::{QueuePairLimits, Route, SendTimes, State, mtu_raw};
+pub(crate) use connection::{QueuePairLimits, QueuePairState, Route, SendTimes, mtu_raw};
 pub(crate) use context::{Context, device_names, is_fake, open};
 pub(crate) use events::AsyncEvent;
 pub use memory::MemoryRegion;

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::{
-    Access, CompletionQueue, MemoryRegion, ProtectionDomain, QueuePairLimits, Route, SendList,
-    SendTimes, State, completion, memory, send_list,
+    Access, CompletionQueue, MemoryRegion, ProtectionDomain, QueuePairLimits, QueuePairState,
+    Route, SendList, SendTimes, completion, memory, send_list,
 };
 use crate::devices::DataInOrder;
 #[cfg(feature = "fake")]
@@ -32,11 +32,12 @@ impl QueuePair {
         limits: QueuePairLimits,
     ) -> io::Result<Self> {
         let inner = match (domain.inner(), completions.inner()) {
-            (memory::Inner::Library(domain), completion::Inner::Library(completions)) => {
-                Inner::Library(ffi::QueuePair::new(domain, completions, limits)?)
-            }
+            (
+                memory::AnyProtectionDomain::Library(domain),
+                completion::Inner::Library(completions),
+            ) => Inner::Library(ffi::QueuePair::new(domain, completions, limits)?),
             #[cfg(feature = "fake")]
-            (memory::Inner::Fake(domain), completion::Inner::Fake(completions)) => {
+            (memory::AnyProtectionDomain::Fake(domain), completion::Inner::Fake(completions)) => {
                 Inner::Fake(fake::QueuePair::new(domain, completions, limits)?)
             }
             #[cfg(feature = "fake")]
@@ -108,7 +109,7 @@ impl QueuePair {
     }
 
     /// Queries the state from the device.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> QueuePairState {
         either!(&self.inner, pair => pair.state())
     }
 

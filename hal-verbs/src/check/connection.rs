@@ -26,7 +26,7 @@ const SIGNAL_EVERY: u64 = 16;
 
 /// The end of an awaited request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum RequestEnd {
     /// The request ended with this status.
     With(WorkStatus),
     /// The request did not end within the time.
@@ -190,30 +190,30 @@ impl CheckConnection {
         offset: usize,
         bytes: usize,
         time_limit: Duration,
-    ) -> Ended {
+    ) -> RequestEnd {
         let mut list = SendList::new(&mut self.buffers);
         let address = self.target.address + offset as u64;
         let operation = Operation::Write(Target { address, key: self.target.key });
         let range = (bytes > 0).then_some((&self.source, offset, bytes));
         if !list.push(self.posted, operation, range, false) {
-            return Ended::NotYet;
+            return RequestEnd::NotYet;
         }
         list.signal_last();
         self.posted += 1;
         if self.pair.post(list).is_err() {
-            return Ended::With(WorkStatus::Flushed);
+            return RequestEnd::With(WorkStatus::Flushed);
         }
         self.wait(Instant::now() + time_limit)
     }
 
     /// Waits until all posts are done. The last post must have requested a completion.
-    fn wait(&mut self, until: Instant) -> Ended {
+    fn wait(&mut self, until: Instant) -> RequestEnd {
         loop {
             let is_news = self.take();
             match self.failed {
-                Some(status) => return Ended::With(status),
-                None if self.done == self.posted => return Ended::With(WorkStatus::Success),
-                None if !is_news && Instant::now() > until => return Ended::NotYet,
+                Some(status) => return RequestEnd::With(status),
+                None if self.done == self.posted => return RequestEnd::With(WorkStatus::Success),
+                None if !is_news && Instant::now() > until => return RequestEnd::NotYet,
                 None => {}
             }
         }

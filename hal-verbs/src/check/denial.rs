@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::connection::Ended;
+use super::connection::RequestEnd;
 use super::reach::text;
-use super::{Check, CheckError, Judged, Session, Verdict};
+use super::{Check, CheckError, FindingVerdict, Judged, Session};
 use crate::status::WorkStatus;
 
 /// Number of bytes written, first with permission and then without.
@@ -29,23 +29,23 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     let ended = connection.write_and_wait(0, BYTES, session.longest());
     session.meet()?;
     let landed = session.hear_number()?;
-    if first != Ended::With(WorkStatus::Success) {
+    if first != RequestEnd::With(WorkStatus::Success) {
         let text = format!("a write with permission did not arrive ({})", text(first));
-        return Ok((Verdict::Failed, text));
+        return Ok((FindingVerdict::Failed, text));
     }
     if taken_back == UNABLE {
         return Ok((
-            Verdict::Note,
+            FindingVerdict::Note,
             "the driver does not support this, and nothing depends on it".to_owned(),
         ));
     }
     // Without revoked keys, nothing separates members. The other methods are never relied on alone.
-    let bad = if check == Check::EndedKey { Verdict::Failed } else { Verdict::Note };
+    let bad = if check == Check::EndedKey { FindingVerdict::Failed } else { FindingVerdict::Note };
     Ok(match (landed, ended) {
-        (0, Ended::With(WorkStatus::Success)) => {
+        (0, RequestEnd::With(WorkStatus::Success)) => {
             (bad, "the write did not land, but was reported as completed".to_owned())
         }
-        (0, ended) => (Verdict::Passed, format!("the write did not land: {}", text(ended))),
+        (0, ended) => (FindingVerdict::Passed, format!("the write did not land: {}", text(ended))),
         _ => (bad, "the write landed: this NIC does not deny writes in this way".to_owned()),
     })
 }

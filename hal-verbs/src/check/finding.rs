@@ -72,7 +72,7 @@ impl Check {
 /// The verdict of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum FindingVerdict {
     /// The property holds.
     Passed,
     /// The property does not hold, but the fabric does not depend on it, at least not with the
@@ -84,7 +84,7 @@ pub enum Verdict {
     Skipped,
 }
 
-impl Verdict {
+impl FindingVerdict {
     /// Returns the verdict as one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -105,7 +105,7 @@ pub struct Finding {
     /// The end that wrote.
     pub from: End,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: FindingVerdict,
     /// The observation, and the remedy if there is a problem.
     pub text: String,
 }
@@ -117,10 +117,10 @@ impl Finding {
     /// Encodes the verdict and its text. Both ends already know the check and the direction.
     pub(super) fn encode(&self) -> Vec<u8> {
         let verdict = match self.verdict {
-            Verdict::Passed => 0,
-            Verdict::Note => 1,
-            Verdict::Failed => 2,
-            Verdict::Skipped => 3,
+            FindingVerdict::Passed => 0,
+            FindingVerdict::Note => 1,
+            FindingVerdict::Failed => 2,
+            FindingVerdict::Skipped => 3,
         };
         let text = self.text.as_bytes();
         let mut bytes = vec![verdict];
@@ -132,10 +132,10 @@ impl Finding {
     pub(super) fn decode(check: Check, from: End, bytes: &[u8]) -> Option<Self> {
         let (verdict, text) = bytes.split_first()?;
         let verdict = match verdict {
-            0 => Verdict::Passed,
-            1 => Verdict::Note,
-            2 => Verdict::Failed,
-            3 => Verdict::Skipped,
+            0 => FindingVerdict::Passed,
+            1 => FindingVerdict::Note,
+            2 => FindingVerdict::Failed,
+            3 => FindingVerdict::Skipped,
             _ => return None,
         };
         // The text is printed, so a peer's bytes must not be able to move the cursor.
@@ -157,7 +157,12 @@ mod tests {
 
     #[test]
     fn findings_round_trip_and_invalid_bytes_are_refused() {
-        for verdict in [Verdict::Passed, Verdict::Note, Verdict::Failed, Verdict::Skipped] {
+        for verdict in [
+            FindingVerdict::Passed,
+            FindingVerdict::Note,
+            FindingVerdict::Failed,
+            FindingVerdict::Skipped,
+        ] {
             let finding = Finding {
                 check: Check::Loss,
                 from: End::Second,

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::connection::Ended;
+use super::connection::RequestEnd;
 use super::reach::text;
-use super::{CheckError, Judged, Session, Verdict};
+use super::{CheckError, FindingVerdict, Judged, Session};
 use crate::status::WorkStatus;
 
 /// A bound on the time that firmware may add to the requested time.
@@ -33,18 +33,19 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
     let (least, longest) = (session.site.loss_times().least(), session.site.loss_times().longest());
     let stated = format!("the stated range is {least:.1?} to {longest:.1?}");
     Ok(match ended {
-        Ended::With(WorkStatus::Success) => {
-            (Verdict::Failed, "a write to a peer that has exited was acknowledged".to_owned())
-        }
-        Ended::NotYet => (
-            Verdict::Failed,
+        RequestEnd::With(WorkStatus::Success) => (
+            FindingVerdict::Failed,
+            "a write to a peer that has exited was acknowledged".to_owned(),
+        ),
+        RequestEnd::NotYet => (
+            FindingVerdict::Failed,
             format!(
                 "the device did not give up within {most:.1?}; {stated}; check the firmware's \
                      timeouts"
             ),
         ),
-        Ended::With(status) if took > longest + SLACK => (
-            Verdict::Note,
+        RequestEnd::With(status) if took > longest + SLACK => (
+            FindingVerdict::Note,
             format!(
                 "the device gave up after {took:.1?} ({status}); {stated}; the firmware waits \
                  longer, so raise the timer floor until the stated range includes this time"
@@ -52,15 +53,15 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
         ),
         // A device may be late, but never early: otherwise, peers would be lost although the link
         // recovers in time.
-        Ended::With(status) if took < least => (
-            Verdict::Failed,
+        RequestEnd::With(status) if took < least => (
+            FindingVerdict::Failed,
             format!(
                 "the device gave up after {took:.1?} ({status}); {stated}; a short loss of the \
                  link would lose peers, so update the firmware, or use a different device"
             ),
         ),
         ended => (
-            Verdict::Passed,
+            FindingVerdict::Passed,
             format!("the device gave up after {took:.1?} ({}); {stated}", text(ended)),
         ),
     })

@@ -36,7 +36,7 @@ mod talk;
 
 use std::net::IpAddr;
 
-pub use finding::{Check, End, Finding, Verdict};
+pub use finding::{Check, End, Finding, FindingVerdict};
 pub use session::CheckError;
 use session::{Judged, Session};
 pub use talk::{Talk, TcpTalk};
@@ -79,13 +79,13 @@ pub fn run(
             // If packets do not get through, the remaining checks are meaningless.
             let is_cut = findings.iter().any(|finding| {
                 matches!(finding.check, Check::Reach | Check::PacketSize)
-                    && finding.verdict == Verdict::Failed
+                    && finding.verdict == FindingVerdict::Failed
             });
             let finding = match (is_cut, end == writer) {
                 (true, _) => Finding {
                     check,
                     from: writer,
-                    verdict: Verdict::Skipped,
+                    verdict: FindingVerdict::Skipped,
                     text: "packets do not get through: see the check that failed".to_owned(),
                 },
                 (false, true) => {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::connection::{CheckConnection, CheckedHalf};
-use super::{CheckError, Judged, Session, Verdict};
+use super::{CheckError, FindingVerdict, Judged, Session};
 use crate::settings::WriteOrder;
 
 /// The counter that guards the preceding writes, and the other end's answer to it, in a separate
@@ -79,10 +79,10 @@ pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
     let Counted { rounds, broken } = counted;
     let by_device = session.site.report().write_order == WriteOrder::ByDevice;
     Ok(match (rounds == session.rounds, broken, by_device) {
-        (false, ..) => (Verdict::Failed, stopped(&counted)),
-        (true, 0, _) => (Verdict::Passed, format!("the order was kept in {rounds} rounds")),
+        (false, ..) => (FindingVerdict::Failed, stopped(&counted)),
+        (true, 0, _) => (FindingVerdict::Passed, format!("the order was kept in {rounds} rounds")),
         (true, _, true) => (
-            Verdict::Failed,
+            FindingVerdict::Failed,
             format!(
                 "{broken} of {rounds} counters overtook their content: writes are placed out of \
                  order (adaptive routing, relaxed ordering); turn these features off, or set the \
@@ -90,7 +90,7 @@ pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
             ),
         ),
         (true, ..) => (
-            Verdict::Note,
+            FindingVerdict::Note,
             format!(
                 "the order was not kept in {broken} of {rounds} rounds; groups \
                                      on this device do not rely on it"
@@ -120,17 +120,17 @@ pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
     session.meet()?;
     let Counted { rounds, broken } = counted;
     Ok(match (rounds == session.rounds, broken, session.site.report().order.addresses) {
-        (false, ..) => (Verdict::Failed, stopped(&counted)),
-        (true, 0, _) => (Verdict::Passed, format!("the order was kept in {rounds} rounds")),
+        (false, ..) => (FindingVerdict::Failed, stopped(&counted)),
+        (true, 0, _) => (FindingVerdict::Passed, format!("the order was kept in {rounds} rounds")),
         (true, _, true) => (
-            Verdict::Failed,
+            FindingVerdict::Failed,
             format!(
                 "the order was not kept in {broken} of {rounds} rounds, although the RDMA order \
                  promises it; choose an RDMA order that promises less"
             ),
         ),
         (true, ..) => (
-            Verdict::Note,
+            FindingVerdict::Note,
             format!(
                 "the order was not kept in {broken} of {rounds} rounds; groups \
                                      on this device do not rely on it"
@@ -261,16 +261,16 @@ pub(super) fn write_and_tell(session: &mut Session<'_>) -> Judged {
     session.meet()?;
     let is_promised = session.site.report().order.visible_upon_completion;
     Ok(match (unseen, is_promised) {
-        (0, _) => (Verdict::Passed, format!("the write was visible in all {rounds} rounds")),
+        (0, _) => (FindingVerdict::Passed, format!("the write was visible in all {rounds} rounds")),
         (_, true) => (
-            Verdict::Failed,
+            FindingVerdict::Failed,
             format!(
                 "the write was not visible in {unseen} of {rounds} rounds, although the RDMA order \
                  promises it; choose an RDMA order that promises less"
             ),
         ),
         (_, false) => (
-            Verdict::Note,
+            FindingVerdict::Note,
             format!(
                 "the write was not visible in {unseen} of {rounds} rounds; \
                                      groups on this device do not rely on it"

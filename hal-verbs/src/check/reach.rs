@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::connection::{CheckConnection, Ended};
-use super::{CheckError, Judged, Session, Verdict};
+use super::connection::{CheckConnection, RequestEnd};
+use super::{CheckError, FindingVerdict, Judged, Session};
 use crate::status::WorkStatus;
 
 /// Number of full-size packets in one write.
@@ -15,11 +15,11 @@ pub(super) fn write_nothing(session: &mut Session<'_>) -> Judged {
     let ended = connection.write_and_wait(0, 0, session.longest());
     session.meet()?;
     Ok(match ended {
-        Ended::With(WorkStatus::Success) => {
-            (Verdict::Passed, "an empty write is acknowledged".to_owned())
+        RequestEnd::With(WorkStatus::Success) => {
+            (FindingVerdict::Passed, "an empty write is acknowledged".to_owned())
         }
         ended => (
-            Verdict::Failed,
+            FindingVerdict::Failed,
             format!(
                 "an empty write is not acknowledged ({}); choose GIDs on the same network, and let \
                  UDP port 4791 pass the firewalls",
@@ -35,21 +35,21 @@ pub(super) fn write_full_packets(session: &mut Session<'_>) -> Judged {
     let mtu = usize::try_from(connection.mtu_bytes()).unwrap_or(0);
     let judged = [mtu, mtu * PACKETS].into_iter().find_map(|bytes| {
         let ended = write(&mut connection, bytes, session.longest());
-        (ended != Ended::With(WorkStatus::Success)).then(|| {
+        (ended != RequestEnd::With(WorkStatus::Success)).then(|| {
             let text = format!(
                 "small packets pass, but a write of {bytes} B does not ({}); check the MTU of \
                  every switch and interface between the hosts, or set the RDMA MTU to 1024",
                 text(ended)
             );
-            (Verdict::Failed, text)
+            (FindingVerdict::Failed, text)
         })
     });
     session.meet()?;
     let passed = format!("packets of {mtu} B are acknowledged");
-    Ok(judged.unwrap_or((Verdict::Passed, passed)))
+    Ok(judged.unwrap_or((FindingVerdict::Passed, passed)))
 }
 
-fn write(connection: &mut CheckConnection, bytes: usize, time_limit: Duration) -> Ended {
+fn write(connection: &mut CheckConnection, bytes: usize, time_limit: Duration) -> RequestEnd {
     connection.write_and_wait(0, bytes, time_limit)
 }
 
@@ -60,9 +60,9 @@ pub(super) fn stay(session: &mut Session<'_>) -> Result<(), CheckError> {
 }
 
 /// Describes how a write ended.
-pub(super) fn text(ended: Ended) -> String {
+pub(super) fn text(ended: RequestEnd) -> String {
     match ended {
-        Ended::With(status) => status.to_string(),
-        Ended::NotYet => "no completion arrived".to_owned(),
+        RequestEnd::With(status) => status.to_string(),
+        RequestEnd::NotYet => "no completion arrived".to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::connection::CheckConnection;
-use super::finding::Verdict;
+use super::finding::FindingVerdict;
 use super::talk::Talk;
 use crate::site::{JoinError, Site};
 
@@ -43,7 +43,7 @@ pub(super) struct Session<'s> {
 }
 
 /// A verdict and its reason.
-pub(super) type Judged = Result<(Verdict, String), CheckError>;
+pub(super) type Judged = Result<(FindingVerdict, String), CheckError>;
 
 impl Session<'_> {
     /// Creates a new connection, and brings it up at both ends.

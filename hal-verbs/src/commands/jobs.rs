@@ -8,7 +8,7 @@ use tramontane_core::ids::Rank;
 
 use crate::adapter::{CompletionQueue, MemoryRegion};
 use crate::fabric::{BlockExchange, NearEnd};
-use crate::site::{Builder, Connection, JoinError, Prepared, Shared};
+use crate::site::{Builder, JoinError, NewConnection, Prepared, ViewObjects};
 
 /// Work on the objects of a view.
 #[derive(Debug)]
@@ -17,17 +17,17 @@ pub(crate) enum Job {
     Start(Arc<Builder>),
     /// Creates the objects for one peer: the registration of the peer's copy, and this end of its
     /// connections.
-    Prepare { builder: Arc<Builder>, shared: Arc<Shared>, peer: Rank },
+    Prepare { builder: Arc<Builder>, shared: Arc<ViewObjects>, peer: Rank },
     /// Brings up this end of a peer's connections.
-    Connect { peer: Rank, connections: Vec<Connection> },
+    Connect { peer: Rank, connections: Vec<NewConnection> },
     /// Destroys objects that are no longer used.
     End(Remains),
 }
 
 /// The outcome of a job.
 #[derive(Debug)]
-pub(crate) enum Outcome {
-    Started(Result<Shared, JoinError>),
+pub(crate) enum JobOutcome {
+    Started(Result<ViewObjects, JoinError>),
     Prepared {
         peer: Rank,
         prepared: Result<Prepared, JoinError>,
@@ -54,7 +54,7 @@ pub(crate) struct Remains {
     /// Copies of rows.
     pub(crate) copies: Vec<MemoryRegion>,
     pub(crate) completions: Option<CompletionQueue>,
-    pub(crate) shared: Option<Arc<Shared>>,
+    pub(crate) shared: Option<Arc<ViewObjects>>,
 }
 
 impl Job {
@@ -67,28 +67,28 @@ impl Job {
     }
 
     /// Runs the job. Once `is_over` is set, nothing more is created.
-    pub(super) fn run(self, is_over: &AtomicBool) -> Outcome {
+    pub(super) fn run(self, is_over: &AtomicBool) -> JobOutcome {
         let peer = self.peer();
         match self {
             Self::End(remains) => {
                 drop(remains);
-                Outcome::Ended
+                JobOutcome::Ended
             }
-            _ if is_over.load(Ordering::Relaxed) => Outcome::Abandoned(peer),
-            Self::Start(builder) => Outcome::Started(builder.start()),
+            _ if is_over.load(Ordering::Relaxed) => JobOutcome::Abandoned(peer),
+            Self::Start(builder) => JobOutcome::Started(builder.start()),
             Self::Prepare { builder, shared, peer } => {
-                Outcome::Prepared { peer, prepared: builder.prepare(&shared, peer) }
+                JobOutcome::Prepared { peer, prepared: builder.prepare(&shared, peer) }
             }
             Self::Connect { peer, connections } => {
-                Outcome::Connected { peer, ends: connect(connections, is_over) }
+                JobOutcome::Connected { peer, ends: connect(connections, is_over) }
             }
         }
     }
 }
 
 /// Brings up all of a peer's connections, or none of them.
-fn connect(connections: Vec<Connection>, is_over: &AtomicBool) -> io::Result<Vec<NearEnd>> {
-    let up = |Connection { mut near, far, access, receives }: Connection| {
+fn connect(connections: Vec<NewConnection>, is_over: &AtomicBool) -> io::Result<Vec<NearEnd>> {
+    let up = |NewConnection { mut near, far, access, receives }: NewConnection| {
         if is_over.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }

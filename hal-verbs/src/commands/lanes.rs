@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::Outcome;
+use super::JobOutcome;
 use super::workers::{Reply, Task};
 use crate::fake::WorkTime;
 
@@ -27,7 +27,7 @@ struct Work {
     /// The time at which each lane becomes free.
     free_at: Vec<u64>,
     /// Job results, each with the time at which it is reported.
-    done: Vec<(u64, Reply, Outcome)>,
+    done: Vec<(u64, Reply, JobOutcome)>,
 }
 
 impl Lanes {
@@ -66,7 +66,7 @@ impl Lanes {
             std::mem::take(&mut work.done).into_iter().partition(|(at, ..)| *at <= now);
         work.done = rest;
         drop(work);
-        let mut told: Vec<(u64, Reply, Outcome)> = told;
+        let mut told: Vec<(u64, Reply, JobOutcome)> = told;
         told.sort_by_key(|(at, ..)| *at);
         told.into_iter().for_each(|(_, mut reply, outcome)| reply.send(outcome));
     }

@@ -37,23 +37,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-pub(crate) use jobs::{Job, Outcome, Remains};
+pub(crate) use jobs::{Job, JobOutcome, Remains};
 use workers::Reply;
-pub(crate) use workers::{Place, Workers};
+pub(crate) use workers::{JobQueue, Workers};
 
 /// The commands of one view.
 #[derive(Debug)]
 pub(crate) struct Commands {
-    place: Place,
-    outcomes: Receiver<Outcome>,
-    sender: Sender<Outcome>,
+    place: JobQueue,
+    outcomes: Receiver<JobOutcome>,
+    sender: Sender<JobOutcome>,
     /// Number of jobs whose outcomes have not been collected.
     out: usize,
     is_over: Arc<AtomicBool>,
 }
 
 impl Commands {
-    pub(crate) fn new(place: Place) -> Self {
+    pub(crate) fn new(place: JobQueue) -> Self {
         let (sender, outcomes) = channel();
         Self { place, outcomes, sender, out: 0, is_over: Arc::default() }
     }
@@ -77,7 +77,7 @@ impl Commands {
     }
 
     /// Returns the outcome of a completed job, if there is one.
-    pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
+    pub(crate) fn next_outcome(&mut self) -> Option<JobOutcome> {
         self.place.go_on();
         let outcome = self.outcomes.try_recv().ok()?;
         self.out -= 1;

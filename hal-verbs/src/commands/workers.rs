@@ -15,7 +15,7 @@ use tramontane_core::ids::Rank;
 
 #[cfg(feature = "fake")]
 use super::lanes::Lanes;
-use super::{Job, Outcome};
+use super::{Job, JobOutcome};
 use crate::adapter::Context;
 
 /// Number of workers of a site. There are several, so that one fruitless search of the kernel for a
@@ -25,7 +25,7 @@ const THREADS: usize = 4;
 /// The destination of a job's outcome.
 #[derive(Debug)]
 pub(super) struct Reply {
-    sender: Sender<Outcome>,
+    sender: Sender<JobOutcome>,
     peer: Option<Rank>,
     is_over: Arc<AtomicBool>,
     /// The descriptor that wakes a sleeping thread.
@@ -35,14 +35,14 @@ pub(super) struct Reply {
 
 impl Reply {
     pub(super) const fn new(
-        sender: Sender<Outcome>,
+        sender: Sender<JobOutcome>,
         peer: Option<Rank>,
         is_over: Arc<AtomicBool>,
     ) -> Self {
         Self { sender, peer, is_over, news: None, is_sent: false }
     }
 
-    pub(super) fn send(&mut self, outcome: Outcome) {
+    pub(super) fn send(&mut self, outcome: JobOutcome) {
         self.is_sent = true;
         // If the view no longer exists, nothing receives the outcome, and the objects are dropped
         // here.
@@ -57,7 +57,7 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         if !self.is_sent {
-            self.send(Outcome::Abandoned(self.peer));
+            self.send(JobOutcome::Abandoned(self.peer));
         }
     }
 }
@@ -78,7 +78,7 @@ impl Task {
 
     /// Runs the job, and keeps its outcome.
     #[cfg(feature = "fake")]
-    pub(super) fn finish(self) -> (Reply, Outcome) {
+    pub(super) fn finish(self) -> (Reply, JobOutcome) {
         let outcome = self.job.run(&self.reply.is_over);
         (self.reply, outcome)
     }
@@ -86,12 +86,12 @@ impl Task {
 
 /// The queue to which jobs are submitted.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(Way);
+pub(crate) struct JobQueue(Way);
 
 #[derive(Clone, Debug)]
 enum Way {
     AtOnce,
-    Threads(Arc<Queue>),
+    Threads(Arc<WaitingJobs>),
     #[cfg(feature = "fake")]
     Lanes(Arc<Lanes>),
 }
@@ -107,7 +107,7 @@ impl Way {
 
 /// Jobs that are waiting for a thread.
 #[derive(Debug)]
-struct Queue {
+struct WaitingJobs {
     waiting: Mutex<Waiting>,
     more: Condvar,
     news: Arc<OwnedFd>,
@@ -119,7 +119,7 @@ struct Waiting {
     is_closed: bool,
 }
 
-impl Queue {
+impl WaitingJobs {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,7 +139,7 @@ impl Queue {
     }
 }
 
-impl Place {
+impl JobQueue {
     pub(super) const fn is_at_once(&self) -> bool {
         matches!(self.0, Way::AtOnce)
     }
@@ -197,7 +197,7 @@ impl Workers {
         let _ = context;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let waiting = Waiting { tasks: VecDeque::new(), is_closed: false };
-        let queue = Arc::new(Queue {
+        let queue = Arc::new(WaitingJobs {
             waiting: Mutex::new(waiting),
             more: Condvar::new(),
             news: Arc::new(eventfd(0, flags)?),
@@ -212,8 +212,8 @@ impl Workers {
     }
 
     /// Returns the queue to which views submit their jobs.
-    pub(crate) fn place(&self) -> Place {
-        Place(self.way.clone())
+    pub(crate) fn place(&self) -> JobQueue {
+        JobQueue(self.way.clone())
     }
 
     /// Runs due jobs if there are no threads to run them.
@@ -262,7 +262,7 @@ mod tests {
         for peer in [None, Some(Rank(3))] {
             drop(Reply::new(sender.clone(), peer, Arc::default()));
             let outcome = outcomes.try_recv().expect("an outcome");
-            assert!(matches!(outcome, Outcome::Abandoned(told) if told == peer), "{outcome:?}");
+            assert!(matches!(outcome, JobOutcome::Abandoned(told) if told == peer), "{outcome:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 
 use super::peer::Ends;
-use super::{Life, Loss, Stage, Verbs};
+use super::{Life, Loss, PeerStage, Verbs};
 use crate::commands::Job;
 
 impl Verbs {
@@ -62,7 +62,7 @@ impl Verbs {
     pub(super) fn answered(&mut self, peer: Rank) {
         let is_armed = self.armed;
         let answering = &mut self.peers[peer.index()];
-        answering.stage = Stage::Live;
+        answering.stage = PeerStage::Live;
         if matches!(self.life, Life::Open(_)) {
             answering.ready_untold = true;
             self.untold += 1;

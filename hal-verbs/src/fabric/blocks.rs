@@ -17,7 +17,7 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::block_memory::{BlockRange, BlockStore};
 use super::block_traffic::{BlockPeer, BlockTraffic, Broken, block_limits};
-use super::{Life, Loss, Stage, Verbs};
+use super::{Life, Loss, PeerStage, Verbs};
 use crate::protocol::Name;
 use crate::protocol::blocks::{Block, Envelope, Receive};
 
@@ -34,7 +34,7 @@ impl Verbs {
     /// Posts everything that is due to a peer, as far as there is room.
     pub(super) fn post_blocks(&mut self, rank: Rank) {
         let may_post = matches!(self.life, Life::Fresh | Life::Open(_));
-        if !may_post || self.peers[rank.index()].stage != Stage::Live {
+        if !may_post || self.peers[rank.index()].stage != PeerStage::Live {
             return;
         }
         let Self { links, buffers, counters, blocks, .. } = self;
@@ -79,7 +79,7 @@ impl Verbs {
     /// Returns whether blocks, or messages about them, are still waiting to be sent to a live peer.
     pub(super) fn owes_blocks(&self) -> bool {
         let owes = |peer: &BlockPeer| !peer.exchange.is_idle();
-        let live = self.peers.iter().map(|peer| peer.stage == Stage::Live);
+        let live = self.peers.iter().map(|peer| peer.stage == PeerStage::Live);
         self.blocks
             .peers
             .iter()

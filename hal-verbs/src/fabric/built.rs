@@ -10,10 +10,10 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 
 use super::peer::Ends;
-use super::{Life, Loss, LossReason, NearEnd, Stage, Verbs};
+use super::{Life, Loss, LossReason, NearEnd, PeerStage, Verbs};
 use crate::adapter::CompletionQueue;
-use crate::commands::{Job, Outcome, Remains};
-use crate::site::{JoinError, Prepared, Shared};
+use crate::commands::{Job, JobOutcome, Remains};
+use crate::site::{JoinError, Prepared, ViewObjects};
 
 impl Verbs {
     /// Handles the workers' results. If jobs run immediately, their follow-up jobs run in the same
@@ -22,18 +22,24 @@ impl Verbs {
     pub(crate) fn take_built(&mut self) {
         while let Some(outcome) = self.commands.next_outcome() {
             match outcome {
-                Outcome::Started(Ok(shared)) => self.started(shared),
-                Outcome::Started(Err(error)) => self.unmade(None, error),
-                Outcome::Prepared { peer, prepared: Ok(prepared) } => self.prepared(peer, prepared),
-                Outcome::Prepared { peer, prepared: Err(error) } => self.unmade(Some(peer), error),
-                Outcome::Connected { peer, ends: Ok(ends) } => self.connected(peer, ends),
-                Outcome::Connected { peer, ends: Err(error) } => {
+                JobOutcome::Started(Ok(shared)) => self.started(shared),
+                JobOutcome::Started(Err(error)) => self.unmade(None, error),
+                JobOutcome::Prepared { peer, prepared: Ok(prepared) } => {
+                    self.prepared(peer, prepared)
+                }
+                JobOutcome::Prepared { peer, prepared: Err(error) } => {
+                    self.unmade(Some(peer), error)
+                }
+                JobOutcome::Connected { peer, ends: Ok(ends) } => self.connected(peer, ends),
+                JobOutcome::Connected { peer, ends: Err(error) } => {
                     tracing::warn!(%peer, %error, "the device finds no path to a peer's address");
                     self.lose(peer, Loss::because(LossReason::NoWay));
                 }
-                Outcome::Ended => {}
-                Outcome::Abandoned(Some(peer)) => self.lose(peer, Loss::of(LossCause::Unreachable)),
-                Outcome::Abandoned(None) => self.lose_all(LossCause::Unreachable),
+                JobOutcome::Ended => {}
+                JobOutcome::Abandoned(Some(peer)) => {
+                    self.lose(peer, Loss::of(LossCause::Unreachable))
+                }
+                JobOutcome::Abandoned(None) => self.lose_all(LossCause::Unreachable),
             }
         }
         if self.life == Life::Ending && self.commands.is_idle() {
@@ -65,7 +71,7 @@ impl Verbs {
         }
     }
 
-    fn started(&mut self, shared: Shared) {
+    fn started(&mut self, shared: ViewObjects) {
         let shared = Arc::new(shared);
         if self.has_ended() {
             let remains = Remains { shared: Some(shared), ..Remains::default() };
@@ -144,6 +150,6 @@ impl Verbs {
     pub(super) fn is_awaited(&self, peer: Rank) -> bool {
         !self.has_ended()
             && matches!(self.rows_to.get(peer.index()), Some(Some(_)))
-            && self.peers[peer.index()].stage == Stage::Awaited
+            && self.peers[peer.index()].stage == PeerStage::Awaited
     }
 }

@@ -3,9 +3,9 @@
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 
-use super::{Loss, Purpose, Stage, Verbs};
+use super::{Loss, PeerStage, Purpose, Verbs};
 use crate::adapter::{BATCH, Completion, Operation};
-use crate::protocol::{Due, Heard, Name, Notice};
+use crate::protocol::{DueNotices, Heard, Name, Notice};
 use crate::status::WorkStatus;
 
 /// An upper bound on the number of batches that can fill all queues together.
@@ -137,16 +137,16 @@ impl Verbs {
     /// Sends the notices that are due to a peer, as far as there is room.
     pub(super) fn send_notices(&mut self, index: usize) {
         let rank = self.links[index].peer;
-        if self.peers[rank.index()].stage != Stage::Live {
+        if self.peers[rank.index()].stage != PeerStage::Live {
             return;
         }
         let seen = self.peers[rank.index()].doorbell.seen();
         for (due, notice) in [
-            (Due::ASLEEP, Notice::Asleep),
-            (Due::RING, Notice::Ring),
-            (Due::WAKE, Notice::Wake),
-            (Due::WAKE_SEEN, Notice::WakeSeen(seen)),
-            (Due::RETIRED, Notice::Retired),
+            (DueNotices::ASLEEP, Notice::Asleep),
+            (DueNotices::RING, Notice::Ring),
+            (DueNotices::WAKE, Notice::Wake),
+            (DueNotices::WAKE_SEEN, Notice::WakeSeen(seen)),
+            (DueNotices::RETIRED, Notice::Retired),
         ] {
             if self.peers[rank.index()].doorbell.due().contains(due) {
                 if !self.send_notice(index, notice) {

@@ -3,7 +3,7 @@
 use tramontane_core::fabric::LossCause;
 
 use super::{Loss, Purpose, Verbs};
-use crate::adapter::{CompletionQueue, State};
+use crate::adapter::{CompletionQueue, QueuePairState};
 use crate::site::DeviceNews;
 use crate::status::WorkStatus;
 
@@ -37,7 +37,7 @@ impl Verbs {
         if let Purpose::Region(_) = link.purpose {
             return self.fail_region(index, WorkStatus::Flushed);
         }
-        let (rank, queue_pair) = (link.peer, Some(State::Error.name()));
+        let (rank, queue_pair) = (link.peer, Some(QueuePairState::Error.name()));
         self.lose(rank, Loss { queue_pair, ..Loss::of(LossCause::Unreachable) });
     }
 }

@@ -6,8 +6,8 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::peer::Ends;
-use super::{Life, Link, Loss, LossReason, NearEnd, Purpose, Stage, Verbs};
-use crate::adapter::State;
+use super::{Life, Link, Loss, LossReason, NearEnd, PeerStage, Purpose, Verbs};
+use crate::adapter::QueuePairState;
 use crate::commands::{Job, Remains};
 use crate::status::WorkStatus;
 
@@ -50,7 +50,7 @@ impl Verbs {
         let link = &self.links[index];
         // The queue pair is certainly in this state now, so querying the device, which costs a
         // command, is not necessary.
-        let queue_pair = Some(State::Error.name());
+        let queue_pair = Some(QueuePairState::Error.name());
         let rank = link.peer;
         // This is also the cause of a refusal, because a killed peer refuses before it falls
         // silent. A member that mistook the refusal for a cut would halt, and so would all
@@ -81,12 +81,12 @@ impl Verbs {
         if !peer.stage.is_heard() {
             return;
         }
-        if peer.stage == Stage::Departed {
+        if peer.stage == PeerStage::Departed {
             // There is nothing new to report: requests in flight to the peer may fail, and the peer
             // may disappear.
             return self.end_links(rank, true);
         }
-        peer.stage = Stage::Lost;
+        peer.stage = PeerStage::Lost;
         peer.loss = Some(loss);
         if is_news {
             peer.loss_untold = true;
@@ -118,7 +118,7 @@ impl Verbs {
     pub(super) fn departed(&mut self, rank: Rank) {
         let peer = &mut self.peers[rank.index()];
         if peer.stage.is_wanted() {
-            peer.stage = Stage::Departed;
+            peer.stage = PeerStage::Departed;
         }
     }
 
@@ -136,14 +136,14 @@ impl Verbs {
             return;
         }
         let peer = &mut self.peers[rank.index()];
-        if matches!(peer.stage, Stage::Cut | Stage::Lost) {
-            peer.stage = Stage::Cut;
+        if matches!(peer.stage, PeerStage::Cut | PeerStage::Lost) {
+            peer.stage = PeerStage::Cut;
             self.untold -= usize::from(std::mem::take(&mut peer.loss_untold));
             return;
         }
         // A member that has ended the view writes nothing more.
-        let is_sealed = peer.stage == Stage::Departed;
-        peer.stage = Stage::Cut;
+        let is_sealed = peer.stage == PeerStage::Departed;
+        peer.stage = PeerStage::Cut;
         self.untold -= usize::from(std::mem::take(&mut peer.ready_untold));
         self.untold -= usize::from(std::mem::take(&mut peer.loss_untold));
         self.end_links(rank, is_sealed);
@@ -177,7 +177,7 @@ impl Verbs {
     /// nothing. Returns whether this took a device command.
     fn seal(&mut self, rank: Rank) -> bool {
         let Some(Some(row)) = self.rows_to.get(rank.index()).copied() else { return false };
-        if !matches!(self.peers[rank.index()].stage, Stage::Lost | Stage::Cut) {
+        if !matches!(self.peers[rank.index()].stage, PeerStage::Lost | PeerStage::Cut) {
             return false;
         }
         let near = self.links[row].take();
@@ -214,12 +214,12 @@ impl Verbs {
         }
         self.flush();
         let owes = |rank: &Option<usize>, peer: &super::Peer| {
-            rank.is_some() && peer.stage == Stage::Live && !peer.doorbell.due().is_empty()
+            rank.is_some() && peer.stage == PeerStage::Live && !peer.doorbell.due().is_empty()
         };
         let is_due = self.rows_to.iter().zip(&self.peers).any(|(rank, peer)| owes(rank, peer));
         // A departed peer receives nothing more, and does not have to answer.
         let waits = |link: &super::Link| {
-            link.queue.in_flight() > 0 && self.peers[link.peer.index()].stage == Stage::Live
+            link.queue.in_flight() > 0 && self.peers[link.peer.index()].stage == PeerStage::Live
         };
         if is_due || self.links.iter().any(waits) {
             return false;
@@ -230,7 +230,7 @@ impl Verbs {
     fn start_to_retire(&mut self, view: ViewId) {
         self.life = Life::Retiring(view);
         for peer in &mut self.peers {
-            if peer.stage == Stage::Live {
+            if peer.stage == PeerStage::Live {
                 peer.doorbell.retire();
             }
             (peer.ready_untold, peer.loss_untold) = (false, false);

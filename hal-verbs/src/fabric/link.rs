@@ -12,7 +12,8 @@ use tramontane_core::fabric::{Area, ErrorKind, Kind, Region, Token, Write};
 use tramontane_core::ids::Rank;
 
 use crate::adapter::{
-    Access, MemoryRegion, Operation, QueuePair, Route, SendBuffers, SendList, State, Target,
+    Access, MemoryRegion, Operation, QueuePair, QueuePairState, Route, SendBuffers, SendList,
+    Target,
 };
 use crate::protocol::{Counters, Name, SendQueue};
 
@@ -107,7 +108,10 @@ impl Link {
     /// Returns whether the device reports the queue pair as failed, or does not answer.
     pub(crate) fn is_broken(&self) -> bool {
         let state = self.near.as_ref().map(|near| near.queue_pair.state());
-        matches!(state, Some(State::Error | State::SendError | State::Unknown))
+        matches!(
+            state,
+            Some(QueuePairState::Error | QueuePairState::SendError | QueuePairState::Unknown)
+        )
     }
 
     /// Uses another key for writes than the card's key, until the connection is re-established.
@@ -237,7 +241,7 @@ impl Link {
             }
         };
         let operation = operation(far.target);
-        let request = Request { operation, range, is_inline: false, token, is_signalled };
+        let request = LoneRequest { operation, range, is_inline: false, token, is_signalled };
         post_request(queue_pair, queue, *index, buffers, request, counters)
     }
 
@@ -279,7 +283,7 @@ fn source_of<'m>(
 }
 
 /// A request that is posted by itself.
-struct Request<'r> {
+struct LoneRequest<'r> {
     operation: Operation,
     range: Option<(&'r MemoryRegion, usize, usize)>,
     is_inline: bool,
@@ -293,10 +297,10 @@ fn post_request(
     queue: &mut SendQueue,
     index: u16,
     buffers: &mut SendBuffers,
-    request: Request<'_>,
+    request: LoneRequest<'_>,
     counters: &mut Counters,
 ) -> io::Result<()> {
-    let Request { operation, range, is_inline, token, is_signalled } = request;
+    let LoneRequest { operation, range, is_inline, token, is_signalled } = request;
     let mut list = SendList::new(buffers);
     if !list.push(Name::send(index, queue.posted()).raw(), operation, range, is_inline) {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -66,18 +66,18 @@ pub(crate) use link::{
     Staging, Updates,
 };
 pub use loss::Loss;
-use peer::{Life, Peer, Stage};
+use peer::{Life, Peer, PeerStage};
 pub use reason::LossReason;
 pub(crate) use region_link::{OwnRegion, REGION_ACCESS, RegionLink};
 
 use crate::adapter::{
     BATCH, Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier,
 };
-use crate::commands::{Commands, Job, Place};
+use crate::commands::{Commands, Job, JobQueue};
 use crate::protocol::blocks::MESSAGES_MAX;
 use crate::protocol::{Counters, Notice};
 use crate::settings::WriteOrder;
-use crate::site::{Builder, Handshake, JoinError, NOTICES_MAX, Rows, Shared, ViewCost};
+use crate::site::{Builder, Handshake, JoinError, NOTICES_MAX, Rows, ViewCost, ViewObjects};
 
 /// Maximum number of lists with a token that are in flight, or complete but not polled. Beyond this
 /// number, a post with a token is refused for now.
@@ -103,7 +103,7 @@ pub struct Verbs {
     builder: Arc<Builder>,
     commands: Commands,
     /// The objects that all connections share, once they have been created.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<ViewObjects>>,
     /// The reason why an object could not be created, until it has been reported.
     failure: Option<JoinError>,
     /// Number of lost peers whose row's connection may still accept their writes.
@@ -150,7 +150,7 @@ pub(crate) struct Parts {
     pub(crate) regions: Vec<RegionLink>,
     pub(crate) builder: Builder,
     /// The queue of the workers that run the fabric's commands.
-    pub(crate) place: Place,
+    pub(crate) place: JobQueue,
     pub(crate) handshake: Handshake,
     pub(crate) block_store: BlockStore,
     pub(crate) capabilities: Capabilities,
@@ -254,11 +254,13 @@ impl Verbs {
         }
         let link = self.rows_to.get(to.index()).copied().flatten().ok_or(ErrorKind::OutOfRange)?;
         match self.peers[to.index()].stage {
-            Stage::Live => Ok(link),
-            Stage::Awaited | Stage::Tried | Stage::SmallPassed => Err(ErrorKind::QueueFull),
+            PeerStage::Live => Ok(link),
+            PeerStage::Awaited | PeerStage::Tried | PeerStage::SmallPassed => {
+                Err(ErrorKind::QueueFull)
+            }
             // The peer has reported that it cut this member off, so it need not be dead.
-            Stage::Lost if self.is_denied(to) => Err(ErrorKind::Revoked),
-            Stage::Departed | Stage::Cut | Stage::Lost => Err(ErrorKind::PeerLost),
+            PeerStage::Lost if self.is_denied(to) => Err(ErrorKind::Revoked),
+            PeerStage::Departed | PeerStage::Cut | PeerStage::Lost => Err(ErrorKind::PeerLost),
         }
     }
 
@@ -270,7 +272,7 @@ impl Verbs {
     /// leaving member has to post until the end (VIE-9).
     fn has_departed(&self, view: ViewId, peer: Rank) -> bool {
         self.life == Life::Open(view)
-            && self.peers.get(peer.index()).is_some_and(|peer| peer.stage == Stage::Departed)
+            && self.peers.get(peer.index()).is_some_and(|peer| peer.stage == PeerStage::Departed)
     }
 
     fn post_row(
@@ -371,7 +373,7 @@ impl Fabric for Verbs {
         }
         self.life = Life::Open(view);
         for (peer, link) in self.peers.iter_mut().zip(&self.rows_to) {
-            if link.is_some() && peer.stage == Stage::Live {
+            if link.is_some() && peer.stage == PeerStage::Live {
                 peer.ready_untold = true;
                 self.untold += 1;
             }

@@ -7,7 +7,7 @@ use crate::protocol::Doorbell;
 
 /// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum PeerStage {
     /// The peer's end of the connections is not yet known to be up. Its messages are accepted.
     Awaited,
     /// The peer's end is up too, and the first writes are in flight, which show whether any path
@@ -40,7 +40,7 @@ pub(super) enum Ends {
 /// The fabric's state of one member; it is empty for this member itself.
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) stage: Stage,
+    pub(super) stage: PeerStage,
     pub(super) ends: Ends,
     pub(super) doorbell: Doorbell,
     pub(super) loss: Option<Loss>,
@@ -56,7 +56,7 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) const fn new() -> Self {
         Self {
-            stage: Stage::Awaited,
+            stage: PeerStage::Awaited,
             ends: Ends::Away,
             doorbell: Doorbell::new(),
             loss: None,
@@ -68,7 +68,7 @@ impl Peer {
     }
 }
 
-impl Stage {
+impl PeerStage {
     /// Returns whether messages from the peer are accepted.
     pub(super) const fn is_heard(self) -> bool {
         self.is_wanted() || matches!(self, Self::Departed)

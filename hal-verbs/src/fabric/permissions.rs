@@ -16,7 +16,7 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::link::Behind;
 use super::region_link::Way;
-use super::{Stage, TOKENS_MAX, Verbs};
+use super::{PeerStage, TOKENS_MAX, Verbs};
 use crate::adapter::Operation;
 use crate::status::WorkStatus;
 
@@ -170,7 +170,7 @@ impl Permissions for Verbs {
 
     fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
         self.region_of(view, peer, region).is_ok_and(|index| self.regions[index].key.is_some())
-            && self.peers[peer.index()].stage == Stage::Live
+            && self.peers[peer.index()].stage == PeerStage::Live
     }
 
     fn read(

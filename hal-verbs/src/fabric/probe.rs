@@ -17,7 +17,7 @@
 
 use tramontane_core::ids::Rank;
 
-use super::{LossReason, Stage, Verbs};
+use super::{LossReason, PeerStage, Verbs};
 use crate::protocol::Counters;
 use crate::status::WorkStatus;
 
@@ -30,14 +30,14 @@ impl Verbs {
         if links[row].post_probe(buffers, &mut uncounted).is_err() {
             return self.fail_post(row);
         }
-        self.peers[peer.index()].stage = Stage::Tried;
+        self.peers[peer.index()].stage = PeerStage::Tried;
     }
 
     /// Records that one of the first writes has been acknowledged. The later one makes the peer
     /// ready.
     pub(super) fn probe_answered(&mut self, peer: Rank) {
         match self.peers[peer.index()].stage {
-            Stage::Tried => self.peers[peer.index()].stage = Stage::SmallPassed,
+            PeerStage::Tried => self.peers[peer.index()].stage = PeerStage::SmallPassed,
             _ => self.answered(peer),
         }
     }
@@ -46,7 +46,7 @@ impl Verbs {
     pub(super) fn probe_failed(&self, index: usize, status: WorkStatus) -> Option<LossReason> {
         let link = &self.links[index];
         let is_silent = status == WorkStatus::RetriesExceeded;
-        let is_full = self.peers[link.peer.index()].stage == Stage::SmallPassed;
+        let is_full = self.peers[link.peer.index()].stage == PeerStage::SmallPassed;
         (is_silent && is_full).then(|| LossReason::FullPackets { bytes: link.packet_bytes() })
     }
 }

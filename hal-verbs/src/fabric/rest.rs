@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Life, Stage, Verbs};
+use super::{Life, PeerStage, Verbs};
 use crate::adapter::CompletionQueue;
 
 fn timespec(duration: Duration) -> Timespec {
@@ -50,7 +50,7 @@ impl Verbs {
     fn say_asleep(&mut self) {
         for rank in 0..self.peers.len() {
             let Some(index) = self.rows_to[rank] else { continue };
-            if self.peers[rank].stage == Stage::Live {
+            if self.peers[rank].stage == PeerStage::Live {
                 self.peers[rank].doorbell.arm();
                 self.send_notices(index);
             }

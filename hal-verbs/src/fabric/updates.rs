@@ -18,7 +18,7 @@
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 
-use super::{Loss, Stage, Verbs};
+use super::{Loss, PeerStage, Verbs};
 use crate::adapter::{BATCH, Completion};
 use crate::protocol::Name;
 use crate::protocol::update::{UPDATE_BYTES_MAX, Update};
@@ -57,7 +57,7 @@ impl Verbs {
     pub(super) fn send_credit(&mut self, index: usize) {
         let Self { links, buffers, counters, peers, .. } = self;
         let link = &mut links[index];
-        if peers[link.peer.index()].stage == Stage::Live
+        if peers[link.peer.index()].stage == PeerStage::Live
             && link.post_credit(buffers, counters).is_err()
         {
             self.fail_post(index);

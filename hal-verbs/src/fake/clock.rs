@@ -57,7 +57,7 @@ struct Locked {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedClock {
     locked: Mutex<Locked>,
     sooner: Condvar,
     clock: Clock,
@@ -68,13 +68,13 @@ struct Shared {
 /// network's thread.
 #[derive(Debug)]
 pub(super) struct Core {
-    shared: Arc<Shared>,
+    shared: Arc<SharedClock>,
 }
 
 impl Core {
     pub(super) fn new(seed: u64, clock: Clock) -> Arc<Self> {
         let locked = Locked { hardware: Hardware::new(seed), looks_at: 0, is_over: false };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedClock {
             locked: Mutex::new(locked),
             sooner: Condvar::new(),
             clock,
@@ -134,7 +134,7 @@ impl Drop for Core {
     }
 }
 
-impl Shared {
+impl SharedClock {
     fn lock(&self) -> MutexGuard<'_, Locked> {
         // If a test panics elsewhere, it reports that itself.
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)

@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 use super::hardware::Hardware;
 use super::identity::{ContextId, DeviceName};
 use super::network::Network;
-use crate::adapter::{AsyncEvent, Completion, State};
+use crate::adapter::{AsyncEvent, Completion, QueuePairState};
 
 impl Network {
     /// Brings a failed device back, so that it can be opened. Objects opened before stay unusable.
@@ -84,7 +84,7 @@ impl Network {
         self.core().with(|hardware| {
             let mut pairs = hardware.pairs.values_mut().filter(|it| it.context == context.0);
             if let Some(pair) = pairs.nth(index) {
-                (pair.state, pair.responder) = (State::Error, None);
+                (pair.state, pair.responder) = (QueuePairState::Error, None);
             }
         });
     }

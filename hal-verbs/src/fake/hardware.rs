@@ -19,7 +19,7 @@ use super::link::Link;
 use super::messages::{FakeAnswer, FakeMessage};
 use super::pair::Pair;
 use super::profile::{PortProfile, Profile};
-use super::random::Random;
+use super::random::DeviceRandom;
 use crate::adapter::{Access, AsyncEvent, Completion, Pages};
 
 /// A future event.
@@ -139,7 +139,7 @@ pub(super) struct Piece {
 #[derive(Debug)]
 pub(super) struct Hardware {
     pub(super) now: u64,
-    pub(super) random: Random,
+    pub(super) random: DeviceRandom,
     pub(super) agenda: Agenda<FakeEvent>,
     pub(super) devices: Vec<Device>,
     pub(super) contexts: BTreeMap<u64, OpenContext>,
@@ -161,7 +161,7 @@ impl Hardware {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             now: 0,
-            random: Random::new(seed),
+            random: DeviceRandom::new(seed),
             agenda: Agenda::new(),
             devices: Vec::new(),
             contexts: BTreeMap::new(),

@@ -84,5 +84,5 @@ pub use profile::{
 pub(crate) use queue_pair::QueuePair;
 pub(crate) use registry::is_registered;
 pub(crate) use send_list::{SendBuffers, SendList};
-pub use told::Connection;
+pub use told::ConnectionSettings;
 pub(crate) use work_time::WorkTime;

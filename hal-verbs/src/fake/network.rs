@@ -18,14 +18,14 @@ use crate::devices::{Devices, GidKind, LinkLayer};
 #[derive(Clone, Debug)]
 pub struct Network {
     core: Arc<Core>,
-    names: Arc<Names>,
+    names: Arc<RegisteredNames>,
 }
 
 /// The registered names, which are released at the end.
 #[derive(Debug, Default)]
-struct Names(Mutex<Vec<String>>);
+struct RegisteredNames(Mutex<Vec<String>>);
 
-impl Drop for Names {
+impl Drop for RegisteredNames {
     fn drop(&mut self) {
         registry::remove(self.0.get_mut().unwrap_or_else(PoisonError::into_inner));
     }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::agenda::CompletionEntry;
 use super::link::PathPlace;
-use super::request::{LocalBytes, PACKET_MASK, Request, ahead};
-use crate::adapter::{Access, QueuePairLimits, Route, SendTimes, State};
+use super::request::{LocalBytes, PACKET_MASK, PostedRequest, ahead};
+use crate::adapter::{Access, QueuePairLimits, QueuePairState, Route, SendTimes};
 use crate::devices::mtu_bytes;
 
 /// A queue pair.
@@ -17,7 +17,7 @@ pub(super) struct Pair {
     pub(super) queue: u64,
     pub(super) number: u32,
     pub(super) limits: QueuePairLimits,
-    pub(super) state: State,
+    pub(super) state: QueuePairState,
     /// Number of times that all posts have been discarded.
     pub(super) epoch: u64,
     pub(super) port: u8,
@@ -27,12 +27,12 @@ pub(super) struct Pair {
     /// The receiver of the peer's requests; `None` while they are dropped.
     pub(super) responder: Option<Responder>,
     pub(super) requester: Requester,
-    pub(super) receives: VecDeque<Receive>,
+    pub(super) receives: VecDeque<FakeReceive>,
 }
 
 /// A posted receive.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Receive {
+pub(super) struct FakeReceive {
     pub(super) name: u64,
     pub(super) into: Option<LocalBytes>,
 }
@@ -71,7 +71,7 @@ const NOT_READY_RETRIES: u8 = 6;
 pub(super) struct Requester {
     pub(super) way: Option<(Route, SendTimes)>,
     /// Unanswered requests, oldest first.
-    pub(super) requests: VecDeque<Request>,
+    pub(super) requests: VecDeque<PostedRequest>,
     /// Number of these requests that have been sent.
     pub(super) sent: usize,
     /// Number of these requests that are reads.
@@ -115,7 +115,7 @@ impl Requester {
         (self.way, self.sent, self.reads) = (None, 0, 0);
     }
 
-    pub(super) fn add(&mut self, mut request: Request) {
+    pub(super) fn add(&mut self, mut request: PostedRequest) {
         let mtu = self.way.map_or(0, |(route, _)| mtu_bytes(route.mtu)).max(1);
         request.number = self.posted - 1;
         request.first_packet = self.next_packet;

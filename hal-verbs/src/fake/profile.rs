@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::random::Random;
+use super::random::DeviceRandom;
 use crate::devices::{DataInOrder, DeviceLimits, GidKind, LinkLayer, PartitionKey};
 
 /// The order in which a device places the bytes of one connection's writes into memory.
@@ -269,7 +269,7 @@ impl Profile {
     /// between NICs of one kind stay the same: number, limits and ports.
     #[must_use]
     pub fn drawn(seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = DeviceRandom::new(seed);
         let random = &mut random;
         let mut yes = || random.below(2) == 1;
         let (completes_before_visible, ignores_access_flags, keeps_completions) =

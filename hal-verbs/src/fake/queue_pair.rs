@@ -3,10 +3,10 @@
 use std::io;
 
 use super::counts::CommandKind;
-use super::pair::Receive;
+use super::pair::FakeReceive;
 use super::request::LocalBytes;
 use super::{CompletionQueue, ProtectionDomain, SendList};
-use crate::adapter::{Access, LocalRange, QueuePairLimits, Route, SendTimes, State};
+use crate::adapter::{Access, LocalRange, QueuePairLimits, QueuePairState, Route, SendTimes};
 use crate::devices::DataInOrder;
 
 /// A reliable connection to one peer.
@@ -89,7 +89,7 @@ impl QueuePair {
     }
 
     /// Queries the state from the device.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> QueuePairState {
         self.command(CommandKind::QueryQueuePair, |hardware| hardware.pair_state(self.id))
     }
 
@@ -110,7 +110,7 @@ impl QueuePair {
         name: u64,
         into: Option<LocalRange<'_>>,
     ) -> io::Result<()> {
-        let receive = Receive { name, into: into.map(LocalBytes::from) };
+        let receive = FakeReceive { name, into: into.map(LocalBytes::from) };
         self.domain.0.context.0.core.with(|hardware| hardware.post_receive(self.id, receive))
     }
 }

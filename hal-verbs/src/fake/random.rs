@@ -5,9 +5,9 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 /// A stream of numbers determined by its seed.
 #[derive(Clone, Debug)]
-pub(super) struct Random(Xoshiro256PlusPlus);
+pub(super) struct DeviceRandom(Xoshiro256PlusPlus);
 
-impl Random {
+impl DeviceRandom {
     pub(super) fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }

@@ -25,7 +25,7 @@ pub(super) struct LocalBytes {
 
 /// A posted request.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct PostedRequest {
     pub(super) name: u64,
     pub(super) operation: Operation,
     pub(super) range: Option<LocalBytes>,
@@ -43,7 +43,7 @@ pub(super) struct Request {
     pub(super) failure: Option<u32>,
 }
 
-impl Request {
+impl PostedRequest {
     pub(super) const fn new(name: u64, operation: Operation, range: Option<LocalBytes>) -> Self {
         Self {
             name,

@@ -6,7 +6,7 @@ use super::local_memory::LOCAL_LENGTH;
 use super::messages::{Body, FakeAnswer, FakeMessage, Says};
 use super::profile::SevenRetries;
 use super::request::{PACKET_MASK, is_by};
-use crate::adapter::{Completion, Operation, State};
+use crate::adapter::{Completion, Operation, QueuePairState};
 use crate::devices::mtu_bytes;
 
 /// `IBV_WC_RETRY_EXC_ERR` and `IBV_WC_RNR_RETRY_EXC_ERR`.
@@ -187,7 +187,10 @@ impl Hardware {
     pub(super) fn answered(&mut self, answer: FakeAnswer) {
         let FakeAnswer { pair: id, epoch, from, says } = answer;
         let Some(pair) = self.pairs.get(&id).filter(|pair| pair.epoch == epoch) else { return };
-        if pair.state != State::ReadyToSend || !self.is_up(pair.place()) || !self.is_up(from) {
+        if pair.state != QueuePairState::ReadyToSend
+            || !self.is_up(pair.place())
+            || !self.is_up(from)
+        {
             return;
         }
         match says {
@@ -230,7 +233,7 @@ impl Hardware {
     /// with it.
     fn is_oldest(&mut self, id: u64, packet: u32) -> bool {
         self.done_by(id, packet.wrapping_sub(1) & PACKET_MASK);
-        let pair = self.pairs.get(&id).filter(|pair| pair.state == State::ReadyToSend);
+        let pair = self.pairs.get(&id).filter(|pair| pair.state == QueuePairState::ReadyToSend);
         let oldest = pair.and_then(|pair| pair.requester.requests.front());
         pair.is_some_and(|pair| pair.requester.sent > 0)
             && oldest.is_some_and(|oldest| oldest.first_packet == packet)

@@ -3,7 +3,7 @@
 use super::hardware::{FakeEvent, Hardware, Region, Spot};
 use super::local_memory::{LOCAL_LENGTH, LOCAL_PROTECTION};
 use super::messages::{Body, FakeAnswer, FakeMessage, Says};
-use super::pair::Receive;
+use super::pair::FakeReceive;
 use super::request::{LocalBytes, PACKET_MASK, is_by};
 use crate::adapter::{Access, Completion, Target};
 use crate::devices::mtu_bytes;
@@ -14,7 +14,7 @@ const REMOTE_ACCESS: u32 = 10;
 const REMOTE_OPERATION: u32 = 11;
 
 /// The outcome of a request.
-enum Outcome {
+enum RequestOutcome {
     /// The request has been executed, and is to be answered at that time.
     Done(u64),
     Read(Vec<u8>),
@@ -49,21 +49,21 @@ impl Hardware {
         }
         responder.is_told = false;
         let outcome = if message.packet_bytes > mtu {
-            Outcome::Refused(REMOTE_INVALID_REQUEST)
+            RequestOutcome::Refused(REMOTE_INVALID_REQUEST)
         } else {
             self.execute(id, &message.body)
         };
         let last = message.first_packet.wrapping_add(message.packets - 1) & PACKET_MASK;
         let now = self.now;
         let (at, says) = match outcome {
-            Outcome::NotReady => (now, Says::NotReady(expected)),
-            Outcome::Refused(status) => {
+            RequestOutcome::NotReady => (now, Says::NotReady(expected)),
+            RequestOutcome::Refused(status) => {
                 self.answer(id, &message, now, Says::Refused { packet: expected, status });
                 self.counts.refused += 1;
                 return self.enter_error_told(id);
             }
-            Outcome::Done(at) => (at, Says::Done(last)),
-            Outcome::Read(content) => (now, Says::Read { first_packet: expected, content }),
+            RequestOutcome::Done(at) => (at, Says::Done(last)),
+            RequestOutcome::Read(content) => (now, Says::Read { first_packet: expected, content }),
         };
         if !matches!(says, Says::NotReady(_))
             && let Some(responder) = self.pairs.get_mut(&id).and_then(|it| it.responder.as_mut())
@@ -135,7 +135,7 @@ impl Hardware {
         responder.map_or(0, |responder| mtu_bytes(responder.route.mtu))
     }
 
-    fn execute(&mut self, id: u64, body: &Body) -> Outcome {
+    fn execute(&mut self, id: u64, body: &Body) -> RequestOutcome {
         match body {
             Body::Write { target, content, immediate } => {
                 self.execute_write(id, *target, content, *immediate)
@@ -144,8 +144,8 @@ impl Hardware {
                 // A read pushes all earlier writes into memory.
                 self.place_all(|piece| piece.pair == id);
                 match self.read_remote(id, *target, *length) {
-                    Ok(content) => Outcome::Read(content),
-                    Err(status) => Outcome::Refused(status),
+                    Ok(content) => RequestOutcome::Read(content),
+                    Err(status) => RequestOutcome::Refused(status),
                 }
             }
             Body::Send { content } => self.execute_send(id, content),
@@ -158,34 +158,34 @@ impl Hardware {
         target: Target,
         content: &[u8],
         immediate: Option<u32>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let found = match self.remote(id, target, length, Access::REMOTE_WRITE) {
             Ok(found) => found,
-            Err(status) => return Outcome::Refused(status),
+            Err(status) => return RequestOutcome::Refused(status),
         };
         let Some(value) = immediate else {
             let Some(spot) = found else { return self.done(id) };
             let placed_by = self.land(id, spot, content.to_vec());
             return self.done_at(id, placed_by);
         };
-        let Some(receive) = self.take_receive(id) else { return Outcome::NotReady };
+        let Some(receive) = self.take_receive(id) else { return RequestOutcome::NotReady };
         // Once notified, the receiver may read everything that has arrived.
         self.place_all(|piece| piece.pair == id);
         if let Some(spot) = found {
             self.store(spot.region, spot.offset, content);
         }
         self.received(id, receive, length, Some(value));
-        Outcome::Done(self.now)
+        RequestOutcome::Done(self.now)
     }
 
-    fn execute_send(&mut self, id: u64, content: &[u8]) -> Outcome {
-        let Some(receive) = self.take_receive(id) else { return Outcome::NotReady };
+    fn execute_send(&mut self, id: u64, content: &[u8]) -> RequestOutcome {
+        let Some(receive) = self.take_receive(id) else { return RequestOutcome::NotReady };
         self.place_all(|piece| piece.pair == id);
         let written = self.write_local(id, receive.into, content);
         let Err(status) = written else {
             self.received(id, receive, u32::try_from(content.len()).unwrap_or(u32::MAX), None);
-            return Outcome::Done(self.now);
+            return RequestOutcome::Done(self.now);
         };
         self.complete_receive(
             id,
@@ -193,25 +193,29 @@ impl Hardware {
         );
         let is_own_fault = status == LOCAL_PROTECTION;
         debug_assert!(is_own_fault || status == LOCAL_LENGTH);
-        Outcome::Refused(if is_own_fault { REMOTE_OPERATION } else { REMOTE_INVALID_REQUEST })
+        RequestOutcome::Refused(if is_own_fault {
+            REMOTE_OPERATION
+        } else {
+            REMOTE_INVALID_REQUEST
+        })
     }
 
     /// Returns the outcome of a request that needs only an acknowledgement.
-    fn done(&self, id: u64) -> Outcome {
+    fn done(&self, id: u64) -> RequestOutcome {
         self.done_at(id, self.placed_by(id))
     }
 
-    fn done_at(&self, id: u64, placed_by: u64) -> Outcome {
+    fn done_at(&self, id: u64, placed_by: u64) -> RequestOutcome {
         let device = self.pairs.get(&id).and_then(|pair| self.devices.get(pair.device));
         let is_early = device.is_some_and(|device| device.profile.completes_before_visible);
-        Outcome::Done(if is_early { self.now } else { placed_by })
+        RequestOutcome::Done(if is_early { self.now } else { placed_by })
     }
 
-    fn take_receive(&mut self, id: u64) -> Option<Receive> {
+    fn take_receive(&mut self, id: u64) -> Option<FakeReceive> {
         self.pairs.get_mut(&id)?.receives.pop_front()
     }
 
-    fn received(&mut self, id: u64, receive: Receive, bytes: u32, immediate: Option<u32>) {
+    fn received(&mut self, id: u64, receive: FakeReceive, bytes: u32, immediate: Option<u32>) {
         let name = receive.name;
         self.complete_receive(id, Completion { name, bytes, immediate, ..Completion::default() });
     }

@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use super::request::{LocalBytes, Request};
+use super::request::{LocalBytes, PostedRequest};
 use crate::adapter::{LocalRange, Operation, REQUESTS_MAX};
 
 /// Reusable memory for one list.
 pub(crate) struct SendBuffers {
-    requests: Vec<Request>,
+    requests: Vec<PostedRequest>,
 }
 
 impl SendBuffers {
@@ -18,7 +18,7 @@ impl SendBuffers {
 
 /// A list under construction. It borrows the memory that it refers to until it is posted.
 pub(crate) struct SendList<'l> {
-    requests: &'l mut Vec<Request>,
+    requests: &'l mut Vec<PostedRequest>,
     memory: PhantomData<LocalRange<'l>>,
 }
 
@@ -40,7 +40,7 @@ impl<'l> SendList<'l> {
         if self.requests.len() >= REQUESTS_MAX {
             return false;
         }
-        let mut request = Request::new(name, operation, bytes.map(LocalBytes::from));
+        let mut request = PostedRequest::new(name, operation, bytes.map(LocalBytes::from));
         request.is_inline = inline && bytes.is_some();
         self.requests.push(request);
         true
@@ -59,7 +59,7 @@ impl<'l> SendList<'l> {
     }
 
     /// Returns the requests to post.
-    pub(super) fn into_requests(self) -> &'l [Request] {
+    pub(super) fn into_requests(self) -> &'l [PostedRequest] {
         self.requests
     }
 }

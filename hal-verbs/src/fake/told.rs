@@ -15,7 +15,7 @@ use crate::devices::{PartitionKey, Service};
 
 /// The settings of a connection on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct ConnectionSettings {
     /// The treatment of the packets by switches and routers.
     pub service: Service,
     /// The index of the partition in the port's table.
@@ -35,7 +35,7 @@ pub struct Connection {
 impl Network {
     /// Returns the connections of a device that are ready to send, oldest first.
     #[must_use]
-    pub fn connections(&self, device: &DeviceName) -> Vec<Connection> {
+    pub fn connections(&self, device: &DeviceName) -> Vec<ConnectionSettings> {
         let Some(found) = registry::find(device.as_str()) else { return Vec::new() };
         self.with_hardware(|hardware| hardware.connections(found.device))
     }
@@ -56,11 +56,11 @@ impl Network {
 }
 
 impl Hardware {
-    fn connections(&self, device: usize) -> Vec<Connection> {
+    fn connections(&self, device: usize) -> Vec<ConnectionSettings> {
         let of_device = self.pairs.values().filter(|pair| pair.device == device);
         let told = of_device.filter_map(|pair| {
             let (route, times) = pair.requester.way()?;
-            Some(Connection {
+            Some(ConnectionSettings {
                 service: route.service,
                 partition_index: pair.partition_index,
                 is_global: route.is_global,

@@ -7,10 +7,12 @@ use rustix::io::Errno;
 
 use super::hardware::Hardware;
 use super::locked;
-use super::pair::{Pair, Receive, Requester, Responder};
+use super::pair::{FakeReceive, Pair, Requester, Responder};
 use super::profile::ResetMeans;
-use super::request::Request;
-use crate::adapter::{Access, AsyncEvent, Completion, QueuePairLimits, Route, SendTimes, State};
+use super::request::PostedRequest;
+use crate::adapter::{
+    Access, AsyncEvent, Completion, QueuePairLimits, QueuePairState, Route, SendTimes,
+};
 use crate::devices::{DataInOrder, mtu_bytes};
 
 /// `IBV_WC_WR_FLUSH_ERR`.
@@ -57,7 +59,7 @@ impl Hardware {
             queue,
             number,
             limits: granted,
-            state: State::Reset,
+            state: QueuePairState::Reset,
             epoch: 0,
             port: 0,
             partition_index: 0,
@@ -93,7 +95,9 @@ impl Hardware {
         let pair = self.called(id)?;
         let (device, state) = (pair.device, pair.state);
         let means = self.devices.get(device).map_or(ResetMeans::Reset, |it| it.profile.reset);
-        if means == ResetMeans::Error && !matches!(state, State::Reset | State::Error) {
+        if means == ResetMeans::Error
+            && !matches!(state, QueuePairState::Reset | QueuePairState::Error)
+        {
             self.counts.resets_to_error += 1;
             self.enter_error(id);
             return Ok(());
@@ -102,7 +106,7 @@ impl Hardware {
         let Some(mut pair) = self.pairs.remove(&id) else { return Ok(()) };
         self.stop_timer(&mut pair);
         self.remove_completions(&pair, id);
-        pair.state = State::Reset;
+        pair.state = QueuePairState::Reset;
         pair.epoch += 1;
         pair.requester = Requester::default();
         pair.receives.clear();
@@ -121,7 +125,7 @@ impl Hardware {
         access: Access,
     ) -> io::Result<()> {
         let pair = self.called(id)?;
-        if !matches!(pair.state, State::Reset | State::Initialised) {
+        if !matches!(pair.state, QueuePairState::Reset | QueuePairState::Initialised) {
             return Err(Errno::INVAL.into());
         }
         let device = pair.device;
@@ -130,7 +134,7 @@ impl Hardware {
             return Err(Errno::INVAL.into());
         }
         let pair = self.called(id)?;
-        (pair.state, pair.port, pair.access) = (State::Initialised, port, access);
+        (pair.state, pair.port, pair.access) = (QueuePairState::Initialised, port, access);
         pair.partition_index = partition_index;
         Ok(())
     }
@@ -147,11 +151,11 @@ impl Hardware {
         let has_gid = !route.is_global || usize::from(route.gid_index) < port.gids.len();
         let has_way = route.is_global || !port.needs_global_route;
         let is_good = is_within && has_gid && has_way && u32::from(route.reads_max) <= reads_max;
-        if state != State::Initialised || route.port != place.port || !is_good {
+        if state != QueuePairState::Initialised || route.port != place.port || !is_good {
             return Err(Errno::INVAL.into());
         }
         let pair = self.called(id)?;
-        pair.state = State::ReadyToReceive;
+        pair.state = QueuePairState::ReadyToReceive;
         pair.responder = Some(Responder::new(*route));
         Ok(())
     }
@@ -170,19 +174,19 @@ impl Hardware {
         let Some(responder) = pair.responder.as_ref().filter(|_| is_good) else {
             return Err(Errno::INVAL.into());
         };
-        if state != State::ReadyToReceive {
+        if state != QueuePairState::ReadyToReceive {
             return Err(Errno::INVAL.into());
         }
         let times = SendTimes { retries: times.retries.min(retries_max), ..*times };
         pair.requester = Requester::new(responder.route, times);
-        pair.state = State::ReadyToSend;
+        pair.state = QueuePairState::ReadyToSend;
         Ok(())
     }
 
     /// Changes the access flags, in a state that allows it.
     pub(super) fn set_pair_access(&mut self, id: u64, access: Access) -> io::Result<()> {
         let pair = self.called(id)?;
-        if !matches!(pair.state, State::Initialised | State::ReadyToSend) {
+        if !matches!(pair.state, QueuePairState::Initialised | QueuePairState::ReadyToSend) {
             return Err(Errno::INVAL.into());
         }
         pair.access = access;
@@ -190,8 +194,8 @@ impl Hardware {
     }
 
     /// Returns the state that the device reports.
-    pub(super) fn pair_state(&mut self, id: u64) -> State {
-        self.called(id).map_or(State::Unknown, |pair| pair.state)
+    pub(super) fn pair_state(&mut self, id: u64) -> QueuePairState {
+        self.called(id).map_or(QueuePairState::Unknown, |pair| pair.state)
     }
 
     /// Returns whether the bytes of each write are placed in order, according to the device. No
@@ -200,17 +204,17 @@ impl Hardware {
         let asked = self.called(id).map(|pair| (pair.state, pair.device));
         let Ok((state, device)) = asked else { return DataInOrder::No };
         match self.devices.get(device).map(|device| device.profile.data_in_order) {
-            Some(DataInOrder::Yes) if state != State::ReadyToSend => DataInOrder::No,
+            Some(DataInOrder::Yes) if state != QueuePairState::ReadyToSend => DataInOrder::No,
             answer => answer.unwrap_or(DataInOrder::No),
         }
     }
 
     /// Posts a receive.
-    pub(super) fn post_receive(&mut self, id: u64, receive: Receive) -> io::Result<()> {
+    pub(super) fn post_receive(&mut self, id: u64, receive: FakeReceive) -> io::Result<()> {
         let pair = self.called(id)?;
         match pair.state {
-            State::Reset | State::Unknown => Err(Errno::INVAL.into()),
-            State::Error => {
+            QueuePairState::Reset | QueuePairState::Unknown => Err(Errno::INVAL.into()),
+            QueuePairState::Error => {
                 let (queue, epoch) = (pair.queue, pair.epoch);
                 let completion =
                     Completion { name: receive.name, status: FLUSHED, ..Completion::default() };
@@ -228,7 +232,7 @@ impl Hardware {
     }
 
     /// Posts requests. If one of them is refused, the requests before it are in flight.
-    pub(super) fn post(&mut self, id: u64, requests: &[Request]) -> io::Result<()> {
+    pub(super) fn post(&mut self, id: u64, requests: &[PostedRequest]) -> io::Result<()> {
         for request in requests {
             self.post_one(id, request.clone())?;
         }
@@ -236,9 +240,9 @@ impl Hardware {
         Ok(())
     }
 
-    fn post_one(&mut self, id: u64, mut request: Request) -> io::Result<()> {
+    fn post_one(&mut self, id: u64, mut request: PostedRequest) -> io::Result<()> {
         let pair = self.called(id)?;
-        if !matches!(pair.state, State::ReadyToSend | State::Error) {
+        if !matches!(pair.state, QueuePairState::ReadyToSend | QueuePairState::Error) {
             return Err(Errno::INVAL.into());
         }
         let length = request.range.map_or(0, |range| range.length);
@@ -254,7 +258,7 @@ impl Hardware {
         let (device, queue, epoch, state) = (pair.device, pair.queue, pair.epoch, pair.state);
         pair.requester.posted += 1;
         let frees = pair.requester.posted;
-        if state == State::Error {
+        if state == QueuePairState::Error {
             let completion =
                 Completion { name: request.name, status: FLUSHED, ..Completion::default() };
             self.complete(queue, id, epoch, frees, completion);
@@ -296,7 +300,7 @@ impl Hardware {
         self.place_all(|piece| piece.pair == id);
         let Some(mut pair) = self.pairs.remove(&id) else { return };
         self.stop_timer(&mut pair);
-        pair.state = State::Error;
+        pair.state = QueuePairState::Error;
         pair.responder = None;
         let requests = std::mem::take(&mut pair.requester.requests);
         let (queue, epoch) = (pair.queue, pair.epoch);

@@ -12,7 +12,7 @@ use super::libibverbs::{
 
 use super::send_list::{SendBuffers, SendList};
 use super::{CompletionQueue, ProtectionDomain, check, last_error};
-use crate::adapter::{Access, LocalRange, QueuePairLimits, Route, SendTimes, State};
+use crate::adapter::{Access, LocalRange, QueuePairLimits, QueuePairState, Route, SendTimes};
 use crate::devices::DataInOrder;
 
 /// A reliable connection to one peer.
@@ -156,7 +156,7 @@ impl QueuePair {
     }
 
     /// Queries the state from the device.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> QueuePairState {
         let mut attributes = blank();
         // SAFETY: numbers, null pointers and nullable handles: all zero is a valid value.
         let mut made_with: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
@@ -166,14 +166,14 @@ impl QueuePair {
             ibv_query_qp(self.raw.as_ptr(), &raw mut attributes, mask, &raw mut made_with)
         };
         match (result, attributes.qp_state) {
-            (0, ibv_qp_state::IBV_QPS_RESET) => State::Reset,
-            (0, ibv_qp_state::IBV_QPS_INIT) => State::Initialised,
-            (0, ibv_qp_state::IBV_QPS_RTR) => State::ReadyToReceive,
-            (0, ibv_qp_state::IBV_QPS_RTS) => State::ReadyToSend,
-            (0, ibv_qp_state::IBV_QPS_SQD) => State::Draining,
-            (0, ibv_qp_state::IBV_QPS_SQE) => State::SendError,
-            (0, ibv_qp_state::IBV_QPS_ERR) => State::Error,
-            _ => State::Unknown,
+            (0, ibv_qp_state::IBV_QPS_RESET) => QueuePairState::Reset,
+            (0, ibv_qp_state::IBV_QPS_INIT) => QueuePairState::Initialised,
+            (0, ibv_qp_state::IBV_QPS_RTR) => QueuePairState::ReadyToReceive,
+            (0, ibv_qp_state::IBV_QPS_RTS) => QueuePairState::ReadyToSend,
+            (0, ibv_qp_state::IBV_QPS_SQD) => QueuePairState::Draining,
+            (0, ibv_qp_state::IBV_QPS_SQE) => QueuePairState::SendError,
+            (0, ibv_qp_state::IBV_QPS_ERR) => QueuePairState::Error,
+            _ => QueuePairState::Unknown,
         }
     }
 

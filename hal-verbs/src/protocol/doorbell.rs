@@ -38,7 +38,7 @@ use super::epoch::{EPOCH_BITS, TAG_MAX};
 bitflags::bitflags! {
     /// Notices that are to be sent.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct Due: u8 {
+    pub(crate) struct DueNotices: u8 {
         const ASLEEP = 1;
         const RING = 1 << 1;
         const WAKE = 1 << 2;
@@ -183,7 +183,7 @@ pub(crate) struct Doorbell {
     again: bool,
     /// Received wakeups that have yet to be answered.
     seen: u8,
-    due: Due,
+    due: DueNotices,
 }
 
 impl Doorbell {
@@ -195,21 +195,21 @@ impl Doorbell {
             waking: 0,
             again: false,
             seen: 0,
-            due: Due::empty(),
+            due: DueNotices::empty(),
         }
     }
 
     /// Returns the notices to send as soon as there is room.
-    pub(crate) const fn due(&self) -> Due {
+    pub(crate) const fn due(&self) -> DueNotices {
         self.due
     }
 
     /// Records that a notice has been sent.
-    pub(crate) fn sent(&mut self, notice: Due) {
+    pub(crate) fn sent(&mut self, notice: DueNotices) {
         self.due.remove(notice);
-        if notice == Due::RING {
+        if notice == DueNotices::RING {
             self.posted = false;
-        } else if notice == Due::WAKE_SEEN {
+        } else if notice == DueNotices::WAKE_SEEN {
             self.seen = 0;
         }
     }
@@ -223,7 +223,7 @@ impl Doorbell {
     pub(crate) fn arm(&mut self) {
         if !self.told {
             self.told = true;
-            self.due.insert(Due::ASLEEP);
+            self.due.insert(DueNotices::ASLEEP);
         }
     }
 
@@ -239,7 +239,7 @@ impl Doorbell {
         if self.sleeps {
             self.sleeps = false;
             // This ring overtakes the ring that was waiting for room.
-            self.due.remove(Due::RING);
+            self.due.remove(DueNotices::RING);
         }
     }
 
@@ -251,18 +251,18 @@ impl Doorbell {
     /// Requests a ring for the peer.
     pub(crate) fn ring(&mut self) {
         self.sleeps = false;
-        self.due.insert(Due::RING);
+        self.due.insert(DueNotices::RING);
     }
 
     /// Requests a wakeup of the peer regardless of its state.
     pub(crate) fn wake(&mut self) {
-        if self.due.contains(Due::WAKE) {
+        if self.due.contains(DueNotices::WAKE) {
             // The earlier wakeup has not been sent yet, and also covers this one.
             return;
         }
         if self.waking < WAKES_MAX {
             self.waking += 1;
-            self.due.insert(Due::WAKE);
+            self.due.insert(DueNotices::WAKE);
         } else {
             self.again = true;
         }
@@ -270,7 +270,7 @@ impl Doorbell {
 
     /// Ends the view for this member.
     pub(crate) fn retire(&mut self) {
-        self.due = Due::RETIRED;
+        self.due = DueNotices::RETIRED;
     }
 
     /// Handles a notice. `armed` says whether this member is asleep or about to sleep.
@@ -278,7 +278,7 @@ impl Doorbell {
         match notice {
             Notice::Asleep if self.posted => {
                 self.posted = false;
-                self.due.insert(Due::RING);
+                self.due.insert(DueNotices::RING);
                 Heard::Nothing
             }
             Notice::Asleep => {
@@ -291,7 +291,7 @@ impl Doorbell {
             }
             Notice::Wake => {
                 self.seen = self.seen.saturating_add(1);
-                self.due.insert(Due::WAKE_SEEN);
+                self.due.insert(DueNotices::WAKE_SEEN);
                 Heard::Rung
             }
             Notice::WakeSeen(count) => self.wake_seen(count),
@@ -352,29 +352,29 @@ mod tests {
         let mut bell = Doorbell::new();
         bell.posted();
         assert_eq!(bell.hear(Notice::Asleep, false), Heard::Nothing);
-        assert_eq!(bell.due(), Due::RING);
-        bell.sent(Due::RING);
+        assert_eq!(bell.due(), DueNotices::RING);
+        bell.sent(DueNotices::RING);
         // The peer woke, checked for work, and went back to sleep: nothing has been posted since.
         bell.hear(Notice::Asleep, false);
-        assert_eq!(bell.due(), Due::empty());
+        assert_eq!(bell.due(), DueNotices::empty());
         assert!(bell.rings_with_post());
         bell.posted();
         assert!(!bell.rings_with_post(), "once a sleep");
         bell.posted();
         bell.hear(Notice::Asleep, false);
-        assert_eq!(bell.due(), Due::RING, "for what was posted after the ring");
+        assert_eq!(bell.due(), DueNotices::RING, "for what was posted after the ring");
     }
 
     #[test]
     fn repeated_arming_sends_only_one_notice() {
         let mut bell = Doorbell::new();
         bell.arm();
-        bell.sent(Due::ASLEEP);
+        bell.sent(DueNotices::ASLEEP);
         bell.arm();
-        assert_eq!(bell.due(), Due::empty());
+        assert_eq!(bell.due(), DueNotices::empty());
         assert_eq!(bell.hear(Notice::Ring, false), Heard::Nothing, "awake: it looks by itself");
         bell.arm();
-        assert_eq!(bell.due(), Due::ASLEEP);
+        assert_eq!(bell.due(), DueNotices::ASLEEP);
         assert_eq!(bell.hear(Notice::Ring, true), Heard::Rung);
     }
 
@@ -384,8 +384,8 @@ mod tests {
         let mut sent = 0;
         for _ in 0..1000 {
             from.wake();
-            if from.due() == Due::WAKE {
-                from.sent(Due::WAKE);
+            if from.due() == DueNotices::WAKE {
+                from.sent(DueNotices::WAKE);
                 sent += 1;
             }
         }
@@ -393,15 +393,15 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(to.hear(Notice::Wake, false), Heard::Rung);
         }
-        assert_eq!((to.due(), to.seen()), (Due::WAKE_SEEN, 3));
-        to.sent(Due::WAKE_SEEN);
+        assert_eq!((to.due(), to.seen()), (DueNotices::WAKE_SEEN, 3));
+        to.sent(DueNotices::WAKE_SEEN);
         assert_eq!(from.hear(Notice::WakeSeen(3), false), Heard::Nothing);
-        assert_eq!(from.due(), Due::WAKE, "for those that were asked for meanwhile");
-        from.sent(Due::WAKE);
+        assert_eq!(from.due(), DueNotices::WAKE, "for those that were asked for meanwhile");
+        from.sent(DueNotices::WAKE);
         to.hear(Notice::Wake, false);
         to.hear(Notice::Wake, false);
         from.hear(Notice::WakeSeen(to.seen()), false);
-        assert_eq!(from.due(), Due::empty());
+        assert_eq!(from.due(), DueNotices::empty());
         assert_eq!(from.hear(Notice::WakeSeen(1), false), Heard::Broken(LossCause::Misbehaved));
     }
 }

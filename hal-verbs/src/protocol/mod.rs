@@ -14,8 +14,8 @@ pub(crate) mod update;
 
 pub(crate) use card::{Card, CardLink};
 pub use counters::Counters;
-pub(crate) use doorbell::{Doorbell, Due, Heard, Notice};
+pub(crate) use doorbell::{Doorbell, DueNotices, Heard, Notice};
 pub(crate) use keys::{Announcer, EndedKeys, Holder};
 pub(crate) use names::Name;
 pub(crate) use send_queue::{Depths, SendQueue};
-pub(crate) use under_way::{Place, UnderWay};
+pub(crate) use under_way::{UnderWay, WholeGroups};

@@ -20,12 +20,12 @@ const GROUP: usize = 8;
 
 /// A range of memory, extended to whole groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct WholeGroups {
     start: usize,
     end: usize,
 }
 
-impl Place {
+impl WholeGroups {
     /// Returns the groups that contain a range of memory.
     pub(crate) const fn of(offset: usize, length: usize) -> Self {
         let end = offset.saturating_add(length).saturating_add(GROUP - 1);
@@ -39,7 +39,7 @@ impl Place {
 
 /// The ranges that requests in flight to one peer may change, oldest first.
 #[derive(Debug)]
-pub(crate) struct UnderWay(VecDeque<(u64, Place)>);
+pub(crate) struct UnderWay(VecDeque<(u64, WholeGroups)>);
 
 impl UnderWay {
     /// Creates an empty list and allocates all its memory.
@@ -49,12 +49,12 @@ impl UnderWay {
     }
 
     /// Adds a write that the update with this number covers.
-    pub(crate) fn add(&mut self, update: u64, place: Place) {
+    pub(crate) fn add(&mut self, update: u64, place: WholeGroups) {
         self.0.push_back((update, place));
     }
 
     /// Returns whether a request in flight may still change a range.
-    pub(crate) fn meets(&self, place: Place) -> bool {
+    pub(crate) fn meets(&self, place: WholeGroups) -> bool {
         self.0.iter().any(|(_, other)| other.meets(place))
     }
 
@@ -76,25 +76,27 @@ mod tests {
 
     #[test]
     fn range_overlap_is_judged_by_eight_byte_groups() {
-        let place = Place::of(100, 20);
+        let place = WholeGroups::of(100, 20);
         for (offset, length, meets) in
             [(120, 8, false), (119, 1, true), (88, 8, false), (96, 1, true), (0, 200, true)]
         {
-            assert_eq!(place.meets(Place::of(offset, length)), meets, "{offset} {length}");
-            assert_eq!(Place::of(offset, length).meets(place), meets, "{offset} {length}");
+            assert_eq!(place.meets(WholeGroups::of(offset, length)), meets, "{offset} {length}");
+            assert_eq!(WholeGroups::of(offset, length).meets(place), meets, "{offset} {length}");
         }
     }
 
     #[test]
     fn range_is_free_after_its_update_arrives() {
         let mut under_way = UnderWay::new();
-        under_way.add(4, Place::of(0, 64));
-        under_way.add(5, Place::of(64, 64));
+        under_way.add(4, WholeGroups::of(0, 64));
+        under_way.add(5, WholeGroups::of(64, 64));
         under_way.taken(4);
-        assert!(under_way.meets(Place::of(32, 8)), "updates 0 to 3 were taken");
+        assert!(under_way.meets(WholeGroups::of(32, 8)), "updates 0 to 3 were taken");
         under_way.taken(5);
-        assert!(!under_way.meets(Place::of(32, 8)) && under_way.meets(Place::of(64, 8)));
+        assert!(
+            !under_way.meets(WholeGroups::of(32, 8)) && under_way.meets(WholeGroups::of(64, 8))
+        );
         under_way.clear();
-        assert!(!under_way.meets(Place::of(64, 8)));
+        assert!(!under_way.meets(WholeGroups::of(64, 8)));
     }
 }

@@ -103,7 +103,7 @@ impl<'u> Update<'u> {
     }
 
     /// Returns the update's records, in the order of the list.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Record<'u>> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = UpdateRecord<'u>> {
         let mut rest = self.rest;
         (0..self.records).map_while(move |_| {
             let (record, after) = split_record(rest)?;
@@ -114,10 +114,10 @@ impl<'u> Update<'u> {
 }
 
 /// A record of an update: an offset in the sender's row, and the bytes for it.
-type Record<'u> = (usize, &'u [u8]);
+type UpdateRecord<'u> = (usize, &'u [u8]);
 
 /// Returns the first record, and the bytes after it.
-fn split_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
+fn split_record(bytes: &[u8]) -> Option<(UpdateRecord<'_>, &[u8])> {
     let (offset, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let length = usize::from(u16::from_le_bytes(*length));

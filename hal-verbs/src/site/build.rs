@@ -36,7 +36,7 @@ pub(crate) struct Builder {
     /// The domain of all block memory.
     pub(super) block_domain: ProtectionDomain,
     pub(super) rows: Rows,
-    pub(super) shapes: Vec<Shape>,
+    pub(super) shapes: Vec<ConnectionShape>,
     pub(super) regions: Vec<Region>,
     pub(super) has_blocks: bool,
     pub(super) completions_max: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Builder {
 
 /// The objects that all connections of a view share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ViewObjects {
     pub(crate) completions: CompletionQueue,
     rows: Domain,
     /// The domains of the regions, by number.
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     blocks: Option<Domain>,
 }
 
-impl Shared {
+impl ViewObjects {
     /// Returns this member's regions, for which keys are created, in the order of the regions'
     /// numbers.
     pub(crate) fn own_regions(&self) -> Vec<OwnRegion> {
@@ -96,7 +96,7 @@ pub(crate) struct Prepared {
 
 /// The parameters of a connection that has not been created yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct ConnectionShape {
     pub(super) index: u16,
     pub(super) peer: Rank,
     /// The peer's index among the peers.
@@ -139,7 +139,7 @@ impl Builder {
 
     /// Returns the connections, without their local ends.
     pub(super) fn links(&self) -> Vec<Link> {
-        let link = |shape: &Shape| {
+        let link = |shape: &ConnectionShape| {
             let queue = SendQueue::new(Depths {
                 depth: self.limits.depth,
                 reserve: RESERVE,
@@ -152,7 +152,7 @@ impl Builder {
 
     /// Returns the connections that belong to regions.
     pub(super) fn region_links(&self) -> Vec<RegionLink> {
-        let region_link = |shape: &Shape| match shape.purpose {
+        let region_link = |shape: &ConnectionShape| match shape.purpose {
             Purpose::Region(number) => {
                 let index = usize::from(shape.index);
                 Some(RegionLink::new(index, shape.peer, shape.region, number))
@@ -163,7 +163,7 @@ impl Builder {
     }
 
     /// Creates the objects that all connections share.
-    pub(crate) fn start(&self) -> Result<Shared, JoinError> {
+    pub(crate) fn start(&self) -> Result<ViewObjects, JoinError> {
         let (entries, vector) = (self.completions_max, self.completion_vector);
         let completions = CompletionQueue::on_vector(&self.context, entries, vector)
             .map_err(|source| self.failed("create a completion queue", source))?;
@@ -172,7 +172,7 @@ impl Builder {
         let regions = self.regions.iter().map(|region| self.region_domain(*region));
         let regions = regions.collect::<Result<_, _>>()?;
         let blocks = if self.has_blocks { Some(self.messages()?) } else { None };
-        Ok(Shared { completions, rows, regions, blocks })
+        Ok(ViewObjects { completions, rows, regions, blocks })
     }
 
     /// Creates the domain of a region's connections.
@@ -203,7 +203,7 @@ impl Builder {
 
     /// Creates the objects for one peer: registers the copy of its row for that peer only, and
     /// creates its queue pairs.
-    pub(crate) fn prepare(&self, shared: &Shared, peer: Rank) -> Result<Prepared, JoinError> {
+    pub(crate) fn prepare(&self, shared: &ViewObjects, peer: Rank) -> Result<Prepared, JoinError> {
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
         let copy = self.register(&shared.rows.domain, self.rows.pages(peer), access)?;
         let of_peer = self.shapes.iter().filter(|shape| shape.peer == peer);
@@ -214,8 +214,8 @@ impl Builder {
 
     fn near_end(
         &self,
-        shared: &Shared,
-        shape: &Shape,
+        shared: &ViewObjects,
+        shape: &ConnectionShape,
         copy: &MemoryRegion,
     ) -> Result<NearEnd, JoinError> {
         let (domain, lent) = match shape.purpose {

@@ -15,7 +15,7 @@ pub(crate) const NOTICES_MAX: u32 = 16;
 
 /// A connection to bring up.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct NewConnection {
     pub(crate) near: NearEnd,
     pub(crate) far: FarEnd,
     /// The remote end's rights.
@@ -59,7 +59,7 @@ impl Handshake {
         links: &mut [Link],
         peer: Rank,
         card: &[u8],
-    ) -> Result<Vec<Connection>, LossReason> {
+    ) -> Result<Vec<NewConnection>, LossReason> {
         let of_peer = || links.iter().filter(|link| link.peer == peer);
         let card = Card::decode(card, of_peer().count()).ok_or(LossReason::WrongCard)?;
         self.check_network(&card)?;
@@ -110,7 +110,7 @@ impl Handshake {
         mut near: NearEnd,
         card: &Card,
         theirs: &CardLink,
-    ) -> Connection {
+    ) -> NewConnection {
         let (access, receives) = match purpose {
             Purpose::Row => {
                 (Access::REMOTE_WRITE, u64::from(row_receives(self.regions, self.write_order)))
@@ -125,7 +125,7 @@ impl Handshake {
         let target = Target { address: theirs.address, key: theirs.key };
         near.limit_reads(reads_max);
         let bytes = usize::try_from(theirs.bytes).unwrap_or(0);
-        Connection { near, far: FarEnd { route, target, bytes }, access, receives }
+        NewConnection { near, far: FarEnd { route, target, bytes }, access, receives }
     }
 }
 

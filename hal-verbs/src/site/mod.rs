@@ -26,11 +26,11 @@ use std::sync::OnceLock;
 use tramontane_core::fabric::{BlockLimits, Capabilities, Promises, WRITES_MAX};
 use tramontane_core::layout::ROW_MAX;
 
-pub(crate) use build::{Builder, Prepared, Shared};
+pub(crate) use build::{Builder, Prepared, ViewObjects};
 pub use cost::ViewCost;
 pub use error::JoinError;
 pub use events::DeviceNews;
-pub(crate) use handshake::{Connection, Handshake, NOTICES_MAX, card_of, route_to};
+pub(crate) use handshake::{Handshake, NOTICES_MAX, NewConnection, card_of, route_to};
 pub use regions::{REGIONS_MAX, RegionMemory};
 pub use rows::Rows;
 pub(crate) use rows::{PROBE_BYTES_MAX, probe_offset};

@@ -10,7 +10,7 @@ use tramontane_core::layout::CACHE_LINE;
 use super::{JoinError, RegionMemory, Site};
 use crate::adapter::Pages;
 use crate::settings::WriteOrder;
-use crate::trial::{Verdict, try_denial};
+use crate::trial::{TrialVerdict, try_denial};
 
 impl Site {
     /// Allocates the memory of a region in whole cache lines.
@@ -67,10 +67,12 @@ impl Site {
         let device = self.device().name.as_str();
         let tried = try_denial(self.context(), self.choice());
         match tried.map_err(|source| self.failed("test whether a write is denied", source))? {
-            Verdict::Denied => {}
-            Verdict::LetThrough => return Err(JoinError::NotDenied { device: device.to_owned() }),
+            TrialVerdict::Denied => {}
+            TrialVerdict::LetThrough => {
+                return Err(JoinError::NotDenied { device: device.to_owned() });
+            }
             // Some NICs have no loopback.
-            Verdict::Untried(why) => tracing::warn!(
+            TrialVerdict::Untried(why) => tracing::warn!(
                 device,
                 why,
                 "cannot test whether this device denies writes without permission"

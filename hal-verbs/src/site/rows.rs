@@ -26,11 +26,11 @@ pub(crate) const fn probe_offset(row_bytes: usize) -> usize {
 /// The rows of a view on one member. Peers write to the copies while the fabric exists. The memory
 /// itself exists until the last clone of this is dropped.
 #[derive(Clone, Debug)]
-pub struct Rows(Arc<Table>);
+pub struct Rows(Arc<RowMemory>);
 
 /// The memory behind [`Rows`].
 #[derive(Debug)]
-struct Table {
+struct RowMemory {
     own: Rank,
     members: Vec<NodeId>,
     pages: Vec<Arc<Pages>>,
@@ -58,7 +58,7 @@ impl Rows {
             // before the pages.
             unsafe { Row::from_raw(pages.base(), (*bytes).max(1)) }
         });
-        Ok(Self(Arc::new(Table {
+        Ok(Self(Arc::new(RowMemory {
             own,
             members: members.to_vec(),
             rows: rows.collect(),

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use tramontane_core::fabric::Region;
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
-use super::build::{Builder, Shape};
+use super::build::{Builder, ConnectionShape};
 use super::handshake::row_receives;
 use super::{JoinError, RegionMemory, Rows, Site, ViewCost, regions};
 use crate::fabric::{MESSAGE_MEMORY_BYTES, Parts, Purpose, Verbs};
@@ -108,7 +108,7 @@ impl Builder {
 }
 
 /// Lists all connections in order: those of the rows, of each region, and of the blocks.
-fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
+fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<ConnectionShape> {
     let inline_bytes_max = site.inline_bytes_max();
     let receives = row_receives(options.regions.len(), site.write_order());
     let own_bytes = rows.row_bytes(options.own);
@@ -133,7 +133,16 @@ fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
     let all = kinds.flat_map(|kind| peers().map(move |peer| (kind, peer)));
     let shape = |(index, (kind, (place, peer)))| {
         let (purpose, region, receives, own_bytes, inline_bytes_max) = kind;
-        Shape { index, peer, place, purpose, region, receives, own_bytes, inline_bytes_max }
+        ConnectionShape {
+            index,
+            peer,
+            place,
+            purpose,
+            region,
+            receives,
+            own_bytes,
+            inline_bytes_max,
+        }
     };
     (0..=u16::MAX).zip(all).map(shape).collect()
 }

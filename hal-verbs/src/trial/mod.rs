@@ -24,7 +24,7 @@ const BYTES: usize = 8 << 10;
 
 /// The result of a trial on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum TrialVerdict {
     /// Each write without the right was refused, and none of it landed.
     Denied,
     /// A write without the right was carried out.
@@ -37,15 +37,15 @@ pub(crate) enum Verdict {
 ///
 /// # Errors
 /// Fails if a command fails.
-pub(crate) fn try_denial(context: &Context, choice: &Choice) -> io::Result<Verdict> {
+pub(crate) fn try_denial(context: &Context, choice: &Choice) -> io::Result<TrialVerdict> {
     let mut owner = Owner::new(context, choice, BYTES)?;
     let key = owner.grant()?;
     if let Some(why) = owner.write(key)? {
-        return Ok(Verdict::Untried(why));
+        return Ok(TrialVerdict::Untried(why));
     }
     owner.revoke()?;
     let is_denied = stays_denied(&mut owner, key)? && stops(&mut owner)?;
-    Ok(if is_denied { Verdict::Denied } else { Verdict::LetThrough })
+    Ok(if is_denied { TrialVerdict::Denied } else { TrialVerdict::LetThrough })
 }
 
 /// Returns whether writes posted after the revocation of the right are denied, both over the

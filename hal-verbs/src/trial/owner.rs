@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::pair::{PATIENCE, Pair};
+use super::pair::{PATIENCE, TrialPair};
 use crate::adapter::{Access, Context, MemoryRegion, Pages, ProtectionDomain, Target};
 use crate::devices::Choice;
 use crate::status::WorkStatus;
@@ -13,7 +13,7 @@ use crate::status::WorkStatus;
 /// The owner of some memory, and the only peer that may ever write there.
 pub(super) struct Owner {
     // This field is the first, so that no queue pair outlives the memory to which it writes.
-    pair: Pair,
+    pair: TrialPair,
     domain: ProtectionDomain,
     pages: Arc<Pages>,
     /// The registration through which the peer writes.
@@ -25,7 +25,7 @@ impl Owner {
     /// Creates an owner of `bytes` bytes of memory. The peer has no right yet.
     pub(super) fn new(context: &Context, choice: &Choice, bytes: usize) -> io::Result<Self> {
         let domain = ProtectionDomain::new(context)?;
-        let pair = Pair::new(context, choice, &domain, bytes)?;
+        let pair = TrialPair::new(context, choice, &domain, bytes)?;
         let pages = Arc::new(Pages::new(bytes)?);
         let mut owner = Self { pair, domain, pages, memory: None, value: 0 };
         owner.connect()?;

@@ -32,7 +32,7 @@ const PACKET_MASK: u32 = 0x00ff_ffff;
 const ACCESS: Access = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
 
 /// The two ends.
-pub(super) struct Pair {
+pub(super) struct TrialPair {
     writer: QueuePair,
     owner: QueuePair,
     completions: CompletionQueue,
@@ -45,7 +45,7 @@ pub(super) struct Pair {
     done: Vec<(u64, WorkStatus)>,
 }
 
-impl Pair {
+impl TrialPair {
     /// Creates the two ends in the reset state. Each write is `bytes` bytes long.
     pub(super) fn new(
         context: &Context,

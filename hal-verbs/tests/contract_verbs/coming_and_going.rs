@@ -13,7 +13,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_tcp::{Settings, Tcp};
 use tramontane_verbs::{Limits, RdmaViews, RegionMemory, Rows, Site};
 
-use super::Views;
+use super::VerbsViews;
 use super::group::device;
 
 const LOG: Region = Region(1);
@@ -25,12 +25,12 @@ const C: Rank = Rank(1);
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Process {
-    fabric: Views,
+struct VerbsProcess {
+    fabric: VerbsViews,
     log: RegionMemory,
 }
 
-impl Process {
+impl VerbsProcess {
     /// Creates a process with a log of this size.
     fn new(node: NodeId, log_bytes: usize) -> Self {
         let site = Site::open(&device::wanted(), &Limits::default(), None).expect("a device");
@@ -75,7 +75,12 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 }
 
 /// Connects a client to the server, and grants it the right to write to the server's log.
-fn meet(server: &mut Process, client: &mut Process, node: NodeId, view: ViewId) -> [Rows; 2] {
+fn meet(
+    server: &mut VerbsProcess,
+    client: &mut VerbsProcess,
+    node: NodeId,
+    view: ViewId,
+) -> [Rows; 2] {
     let [here, there] = pair();
     let at_server = server.open(view, S, node);
     server.fabric.side_channel_mut().add_peer(node, here).expect("its place is free");
@@ -92,7 +97,7 @@ fn meet(server: &mut Process, client: &mut Process, node: NodeId, view: ViewId) 
 
 /// The client writes to the server's log, and learns that the write has arrived.
 #[track_caller]
-fn ensure_way(server: &mut Process, client: &mut Process, view: ViewId, value: u64) {
+fn ensure_way(server: &mut VerbsProcess, client: &mut VerbsProcess, view: ViewId, value: u64) {
     client.log.writer().cell(64).expect("a cell").publish(value);
     let area = Area { region: LOG, offset: 64 };
     let write = Write { source: area, target: area, length: 8, kind: Kind::Guard };
@@ -112,7 +117,7 @@ fn ensure_way(server: &mut Process, client: &mut Process, view: ViewId, value: u
 }
 
 #[track_caller]
-fn await_loss(process: &mut Process, view: ViewId) {
+fn await_loss(process: &mut VerbsProcess, view: ViewId) {
     wait_for("the loss", || {
         let is_it = |event: &Event| match event {
             Event::PeerLost { view: of, peer, .. } => (*of, *peer) == (view, C),
@@ -124,13 +129,13 @@ fn await_loss(process: &mut Process, view: ViewId) {
 
 #[test]
 fn clients_connect_and_leave_over_rdma_during_traffic() {
-    let mut server = Process::new(SERVER, 1 << 16);
+    let mut server = VerbsProcess::new(SERVER, 1 << 16);
     let mut clients = Vec::new();
     for number in 0..20_u64 {
         let node = NodeId(100 + u32::try_from(number).expect("few"));
         // The ids are in no particular order.
         let view = ViewId(1 + number * 37 % 61);
-        let mut client = Process::new(node, 4096);
+        let mut client = VerbsProcess::new(node, 4096);
         let rows = meet(&mut server, &mut client, node, view);
         clients.push((view, client, rows));
         for (view, client, _) in &mut clients {
@@ -154,10 +159,10 @@ fn clients_connect_and_leave_over_rdma_during_traffic() {
 #[test]
 fn restarted_process_rejoins_over_rdma() {
     let node = NodeId(7);
-    let mut server = Process::new(SERVER, 1 << 16);
+    let mut server = VerbsProcess::new(SERVER, 1 << 16);
     for life in 1..=4 {
         let view = ViewId(900 - 100 * life);
-        let mut client = Process::new(node, 4096);
+        let mut client = VerbsProcess::new(node, 4096);
         let _rows = meet(&mut server, &mut client, node, view);
         ensure_way(&mut server, &mut client, view, life);
         drop(client);

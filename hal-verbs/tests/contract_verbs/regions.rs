@@ -11,45 +11,45 @@ use tramontane_core::ids::NodeId;
 use tramontane_verbs::Limits;
 use tramontane_verbs::fake::{Keys, Profile};
 
-use super::Views;
+use super::VerbsViews;
 use super::group::beside::{ids, meet_all_alone};
 use super::group::device;
 
 /// The shortest wait that yields the processor to the device emulated on it.
 const PASS: Duration = Duration::from_micros(20);
 
-struct Connected {
+struct ConnectedVerbs {
     limits: Limits,
     rounds: u64,
     views_tried: usize,
 }
 
-struct Processes {
-    fabrics: [Option<Views>; PROCESSES],
+struct VerbsProcesses {
+    fabrics: [Option<VerbsViews>; PROCESSES],
     rounds: u64,
     views_tried: usize,
 }
 
-impl RegionTestbed for Connected {
-    type Bench<'b> = Processes;
+impl RegionTestbed for ConnectedVerbs {
+    type Bench<'b> = VerbsProcesses;
 
-    fn with(&self, scene: impl FnOnce(&mut Processes)) {
+    fn with(&self, scene: impl FnOnce(&mut VerbsProcesses)) {
         let members = u16::try_from(PROCESSES).expect("few");
         let mut met = meet_all_alone(members, &self.limits).into_iter();
         let fabrics = std::array::from_fn(|_| met.next());
         let Self { rounds, views_tried, .. } = *self;
-        scene(&mut Processes { fabrics, rounds, views_tried });
+        scene(&mut VerbsProcesses { fabrics, rounds, views_tried });
     }
 }
 
-impl RegionBench for Processes {
-    type Fabric = Views;
+impl RegionBench for VerbsProcesses {
+    type Fabric = VerbsViews;
 
     fn nodes(&self) -> [NodeId; PROCESSES] {
         ids(u16::try_from(PROCESSES).expect("few")).try_into().expect("as many")
     }
 
-    fn fabric(&mut self, process: Process) -> &mut Views {
+    fn fabric(&mut self, process: Process) -> &mut VerbsViews {
         self.fabrics[process.0].as_mut().expect("nobody uses who was lost")
     }
 
@@ -79,7 +79,7 @@ impl RegionBench for Processes {
         self.views_tried
     }
 
-    fn race(&mut self, actors: [(Process, Turns<'_, Views>); 2]) -> Result<(), Breach> {
+    fn race(&mut self, actors: [(Process, Turns<'_, VerbsViews>); 2]) -> Result<(), Breach> {
         let [(first, one), (second, other)] = actors;
         let fabrics = self.fabrics.get_disjoint_mut([first.0, second.0]).expect("two processes");
         let fabrics = fabrics.map(|fabric| fabric.as_mut().expect("nobody uses who was lost"));
@@ -91,7 +91,7 @@ impl RegionBench for Processes {
 const SILENT: [&str; 1] = ["region-address-order"];
 
 #[track_caller]
-fn assert_kept(what: &str, how: &Connected) -> String {
+fn assert_kept(what: &str, how: &ConnectedVerbs) -> String {
     let started = Instant::now();
     let report = run_regions(how);
     println!("Regions over verbs, {what}, in {:.1?}:\n{report}", started.elapsed());
@@ -103,14 +103,14 @@ fn assert_kept(what: &str, how: &Connected) -> String {
 #[test]
 fn regions_over_verbs_keep_the_contract() {
     let limits = Limits::default();
-    assert_kept("the usual limits", &Connected { limits, rounds: 200, views_tried: 24 });
+    assert_kept("the usual limits", &ConnectedVerbs { limits, rounds: 200, views_tried: 24 });
 }
 
 #[test]
 fn regions_over_verbs_keep_the_contract_with_short_queues() {
     let limits =
         Limits { depth: 64, signal_every: 5, inline_bytes_max: Some(0), ..Limits::default() };
-    let how = Connected { limits, rounds: 100, views_tried: 8 };
+    let how = ConnectedVerbs { limits, rounds: 100, views_tried: 8 };
     assert_kept("short queues, nothing inline", &how);
 }
 
@@ -121,7 +121,7 @@ fn regions_keep_contract_with_late_writes_reusing_keys() {
     let profile =
         Profile { late_read_ns: 200_000, keys: Keys::ReusedAtOnce, ..Profile::soft_roce() };
     let network = device::take_instead(profile, 7);
-    let how = Connected { limits: Limits::default(), rounds: 30, views_tried: 6 };
+    let how = ConnectedVerbs { limits: Limits::default(), rounds: 30, views_tried: 6 };
     let report = assert_kept("late requests, keys that come again", &how);
     println!("{:?}", network.counts());
     let mut lines = report.lines().filter(|line| line.starts_with("denied-leave-no-gap"));

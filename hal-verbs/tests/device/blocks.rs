@@ -10,14 +10,14 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{BlockMemory, Limits};
 
-use super::group::{Shape, VIEW};
-use super::{A, B, Member, drain, pair, settle, wait_for};
+use super::group::{GroupShape, VIEW};
+use super::{A, B, OpenMember, drain, pair, settle, wait_for};
 
 const SOON: Duration = Duration::from_secs(10);
 
-fn shape() -> Shape {
+fn shape() -> GroupShape {
     let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
-    Shape { blocks: true, limits, ..Shape::default() }
+    GroupShape { blocks: true, limits, ..GroupShape::default() }
 }
 
 fn way(peer: Rank) -> Way {
@@ -29,7 +29,7 @@ fn on(channel: u16, peer: Rank) -> Way {
 }
 
 /// Allocates memory that the member's fabric knows.
-fn made(member: &Member, bytes: usize) -> BlockMemory {
+fn made(member: &OpenMember, bytes: usize) -> BlockMemory {
     member.fabric.block_store().memory(bytes, BlockUse::Both).expect("memory")
 }
 
@@ -44,7 +44,7 @@ fn look(memory: &BlockMemory, offset: usize, length: usize) -> Vec<u8> {
 }
 
 /// Waits for the next event of a member, while the other makes progress too.
-fn next(member: &mut Member, other: &mut Member) -> BlockEvent {
+fn next(member: &mut OpenMember, other: &mut OpenMember) -> BlockEvent {
     let mut event = None;
     wait_for("a block's event", SOON, || {
         other.fabric.collect();
@@ -55,7 +55,7 @@ fn next(member: &mut Member, other: &mut Member) -> BlockEvent {
 }
 
 /// Waits until a member loses its peer, and returns the cause.
-fn loss(member: &mut Member, other: &mut Member) -> LossCause {
+fn loss(member: &mut OpenMember, other: &mut OpenMember) -> LossCause {
     let mut cause = None;
     wait_for("the loss", SOON, || {
         other.fabric.collect();

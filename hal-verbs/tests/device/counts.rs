@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Token};
 use tramontane_verbs::{Counters, Limits};
 
-use super::group::{Shape, VIEW};
+use super::group::{GroupShape, VIEW};
 use super::{A, B, content, drain, guard, pair, seen, settle, store, wait_for};
 
 /// Posts a list repeatedly. Returns the counters of these posts, excluding the request for the last
 /// completions.
 fn run(lists: u64, list: &[tramontane_core::fabric::Write], limits: Limits) -> Counters {
-    let shape = Shape { limits, ..Shape::default() };
+    let shape = GroupShape { limits, ..GroupShape::default() };
     let (mut a, mut b) = pair(&shape);
     for _ in 0..lists {
         wait_for("room", Duration::from_secs(20), || match a.fabric.post(VIEW, B, list, None) {
@@ -71,7 +71,7 @@ fn guards_are_staged_if_inline_is_disabled() {
 
 #[test]
 fn full_queue_refuses_posts_and_later_reports_room() {
-    let (mut a, _b) = pair(&Shape::default());
+    let (mut a, _b) = pair(&GroupShape::default());
     let mut taken = 0_u64;
     while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {
         taken += 1;
@@ -95,7 +95,7 @@ fn full_queue_refuses_posts_and_later_reports_room() {
 #[test]
 fn waiting_for_full_queue_uses_no_processor_time() {
     let limits = Limits { loss_time: Duration::from_secs(1), ..Limits::default() };
-    let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
+    let (mut a, mut b) = pair(&GroupShape { limits, ..GroupShape::default() });
     // From now on, nothing is acknowledged, and no room becomes free.
     b.fabric.cut(VIEW, A);
     while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {}
@@ -127,7 +127,7 @@ fn waiting_for_full_queue_uses_no_processor_time() {
 
 #[test]
 fn idle_group_sleeps_and_posts_nothing() {
-    let (mut a, mut b) = pair(&Shape::default());
+    let (mut a, mut b) = pair(&GroupShape::default());
     // Both go to sleep repeatedly.
     for _ in 0..20 {
         for member in [&mut a, &mut b] {
@@ -166,7 +166,7 @@ fn processor_time() -> Duration {
 
 #[test]
 fn idle_receiver_still_receives_writes() {
-    let (mut a, b) = pair(&Shape::default());
+    let (mut a, b) = pair(&GroupShape::default());
     for round in 1..=200_u8 {
         store(&a, 64, &[round; 64]);
         let token = Token(round.into());

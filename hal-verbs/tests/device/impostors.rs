@@ -46,7 +46,7 @@ impl Tale {
 }
 
 /// Returns a lone member, which must report the loss of an impostor.
-fn member() -> super::Member {
+fn member() -> super::OpenMember {
     let bytes = usize::try_from(ROW_BYTES).expect("small");
     let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
     let site = Site::open(&device::wanted(), &limits, None).expect("a device");
@@ -62,7 +62,7 @@ fn member() -> super::Member {
         .expect("memory");
     super::group::open(&mut fabric).expect("it opens");
     let rows = fabric.rows().clone();
-    super::Member { fabric, rows }
+    super::OpenMember { fabric, rows }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use tramontane_verbs::timing::LossTimes;
 use tramontane_verbs::{Limits, RdmaViews};
 
 use super::group::beside::{Beside, meet, meet_all, open_all};
-use super::group::{Shape, VIEW, device};
+use super::group::{GroupShape, VIEW, device};
 use super::{A, B, content, drain, guard, members, pair, wait_for};
 
 const ROW_BYTES: usize = 16_384;
@@ -34,7 +34,7 @@ fn silent_peer_is_detected_within_loss_time() {
     let loss_time = Duration::from_millis(400);
     let times = LossTimes::at_least(loss_time, DeviceKind::SoftRoce, None);
     let limits = Limits { loss_time, ..Limits::default() };
-    let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
+    let (mut a, mut b) = pair(&GroupShape { limits, ..GroupShape::default() });
     // B's queue pair is reset: it answers nothing, but its process continues.
     a.fabric.cut(VIEW, B);
     b.fabric.post(VIEW, A, &[guard(64, 8)], None).expect("it is not known yet");
@@ -99,18 +99,18 @@ fn peer_loss_wakes_a_sleeping_member() {
 }
 
 /// Another process with rank 1, which runs this program.
-struct Process {
+struct OtherProcess {
     child: Child,
 }
 
-impl Process {
+impl OtherProcess {
     fn signal(&self, signal: &str) {
         let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
         assert!(status.expect("kill runs").success());
     }
 }
 
-impl Drop for Process {
+impl Drop for OtherProcess {
     fn drop(&mut self) {
         // The process may have exited or be stopped. Neither does any harm.
         let _ = self.child.kill();
@@ -171,7 +171,7 @@ fn child_process() {
     }
 }
 
-fn start() -> (Beside, Process) {
+fn start() -> (Beside, OtherProcess) {
     assert!(device::real().is_some(), "name a device of the machine: TRAMONTANE_VERBS_DEVICE");
     let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
     let (own, other) = (free(), free());
@@ -190,7 +190,7 @@ fn start() -> (Beside, Process) {
     assert!(lines.any(|line| line.is_ok_and(|line| line.contains("joined"))));
     // The process's other output is discarded.
     std::thread::spawn(move || lines.for_each(drop));
-    (member, Process { child })
+    (member, OtherProcess { child })
 }
 
 fn echo(member: &mut Beside, value: u8) -> Duration {
@@ -271,7 +271,7 @@ fn killed_peer_is_reported_lost_immediately() {
 fn views_retire_quickly_at_both_ends() {
     const LOSS_TIME: Duration = Duration::from_secs(8);
     let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
-    let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
+    let (mut a, mut b) = pair(&GroupShape { limits, ..GroupShape::default() });
     for member in [&mut a, &mut b] {
         let to = if member.rows.own() == A { B } else { A };
         member.fabric.post(VIEW, to, &[content(0, 8192), guard(64, 8)], None).expect("room");
@@ -336,7 +336,7 @@ fn killed_host_is_detected_within_five_seconds() {
 #[ignore = "takes the network away"]
 fn loss_of_network_is_reported_for_all_peers() {
     let limits = Limits { loss_time: Duration::from_millis(400), ..Limits::default() };
-    let mut all = members(&Shape { limits, ..Shape::default() });
+    let mut all = members(&GroupShape { limits, ..GroupShape::default() });
     let status =
         Command::new("ip").args(["link", "set", "dummy0", "down"]).status().expect("the ip tool");
     assert!(status.success());
@@ -381,7 +381,7 @@ fn device_objects_do_not_leak_over_rounds() {
         .and_then(|text| text.parse().ok())
         .unwrap_or(100);
     let round = |index: u32| {
-        let (mut a, b) = pair(&Shape::default());
+        let (mut a, b) = pair(&GroupShape::default());
         a.fabric.post(VIEW, B, &[guard(64, 8)], None).expect("room");
         match index % 3 {
             0 => {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tramontane_verbs::{Counters, Limits};
 
-use super::group::nodes::{Seat, with_nodes};
+use super::group::nodes::{NodeSeat, with_nodes};
 use super::wait_for;
 
 /// Posted bytes of a message of 1000 B with its length and its counter: a multiple of 8, without
@@ -28,8 +28,8 @@ const MESSAGES: u64 = 320;
 
 /// Waits until every copy of a member's row equals the row, that is, until all its posts have
 /// landed.
-fn land(seats: &[Seat<'_>], owner: usize) {
-    let bytes = |seat: &Seat<'_>| {
+fn land(seats: &[NodeSeat<'_>], owner: usize) {
+    let bytes = |seat: &NodeSeat<'_>| {
         let row = seat.rows[owner];
         let mut bytes = vec![0; row.bytes()];
         row.read(0, &mut bytes).expect("the whole row");
@@ -43,7 +43,7 @@ fn land(seats: &[Seat<'_>], owner: usize) {
 
 /// Steps every seat in turn, twice, letting all writes land between steps. Returns each seat's
 /// number of posted lists and writes.
-fn turns(seats: &mut [Seat<'_>]) -> Vec<(u32, u32)> {
+fn turns(seats: &mut [NodeSeat<'_>]) -> Vec<(u32, u32)> {
     let mut posted = vec![(0, 0); seats.len()];
     for _ in 0..2 {
         for index in 0..seats.len() {
@@ -57,7 +57,7 @@ fn turns(seats: &mut [Seat<'_>]) -> Vec<(u32, u32)> {
 }
 
 /// Returns the counters of one member's fabric, after its last completions have arrived.
-fn counted(seat: &mut Seat<'_>) -> Counters {
+fn counted(seat: &mut NodeSeat<'_>) -> Counters {
     wait_for("the completions", Duration::from_secs(20), || {
         seat.fabric.collect();
         let counters = seat.fabric.counters();

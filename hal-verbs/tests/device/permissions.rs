@@ -8,8 +8,8 @@ use tramontane_core::fabric::{
 };
 use tramontane_verbs::Limits;
 
-use super::group::{Shape, VIEW};
-use super::{A, B, Member, drain, guard, pair, seen, settle, store, wait_for};
+use super::group::{GroupShape, VIEW};
+use super::{A, B, OpenMember, drain, guard, pair, seen, settle, store, wait_for};
 
 const LOG: Region = Region(5);
 const OTHER: Region = Region(6);
@@ -17,9 +17,9 @@ const BYTES: usize = 1 << 20;
 
 const SOON: Duration = Duration::from_secs(10);
 
-fn shape() -> Shape {
+fn shape() -> GroupShape {
     let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
-    Shape { regions: vec![(LOG, BYTES), (OTHER, BYTES)], limits, ..Shape::default() }
+    GroupShape { regions: vec![(LOG, BYTES), (OTHER, BYTES)], limits, ..GroupShape::default() }
 }
 
 fn write(region: Region, offset: usize, length: usize) -> Write {
@@ -27,11 +27,11 @@ fn write(region: Region, offset: usize, length: usize) -> Write {
     Write { source: area, target: area, length, kind: Kind::Content }
 }
 
-fn fill(member: &Member, region: Region, offset: usize, bytes: &[u8]) {
+fn fill(member: &OpenMember, region: Region, offset: usize, bytes: &[u8]) {
     member.rows.region(region).expect("a region").apply(offset, bytes).expect("inside");
 }
 
-fn look(member: &Member, region: Region, offset: usize, length: usize) -> Vec<u8> {
+fn look(member: &OpenMember, region: Region, offset: usize, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     member
         .rows
@@ -44,18 +44,18 @@ fn look(member: &Member, region: Region, offset: usize, length: usize) -> Vec<u8
 }
 
 /// Steps both members, as polling threads do.
-fn step(a: &mut Member, b: &mut Member) {
+fn step(a: &mut OpenMember, b: &mut OpenMember) {
     a.fabric.collect();
     b.fabric.collect();
 }
 
-fn told(member: &mut Member) -> Vec<PermissionEvent> {
+fn told(member: &mut OpenMember) -> Vec<PermissionEvent> {
     std::iter::from_fn(|| member.fabric.poll_permission()).collect()
 }
 
 /// A writes to B's region, and the write lands.
 #[track_caller]
-fn ensure_way(a: &mut Member, b: &mut Member, region: Region, value: u8) -> Duration {
+fn ensure_way(a: &mut OpenMember, b: &mut OpenMember, region: Region, value: u8) -> Duration {
     fill(a, region, 64, &[value; 64]);
     let started = Instant::now();
     wait_for("room", SOON, || {
@@ -71,7 +71,7 @@ fn ensure_way(a: &mut Member, b: &mut Member, region: Region, value: u8) -> Dura
 
 /// A writes to B's region with a right that B has just revoked, and the write is denied.
 #[track_caller]
-fn ensure_denied(a: &mut Member, b: &mut Member, region: Region) {
+fn ensure_denied(a: &mut OpenMember, b: &mut OpenMember, region: Region) {
     fill(a, region, 64, &[0xee; 64]);
     let before = look(b, region, 64, 64);
     b.fabric.revoke(VIEW, A, region).expect("it is there");
@@ -94,21 +94,21 @@ fn ensure_denied(a: &mut Member, b: &mut Member, region: Region) {
 
 /// Asserts that A knows that it may not write to B's region.
 #[track_caller]
-fn ensure_refused(a: &mut Member, region: Region) {
+fn ensure_refused(a: &mut OpenMember, region: Region) {
     let posted = a.fabric.post(VIEW, B, &[write(region, 64, 64)], None);
     assert_eq!(posted, Err(ErrorKind::Revoked));
 }
 
 /// A reads B's region.
 #[track_caller]
-fn ensure_read(a: &mut Member, b: &Member, region: Region) {
+fn ensure_read(a: &mut OpenMember, b: &OpenMember, region: Region) {
     let area = |offset| Area { region, offset };
     a.fabric.read(VIEW, B, area(64), area(1 << 16), 64, Token(7)).expect("room");
     wait_for("the read", SOON, || drain(&mut a.fabric).contains(&Event::Completed(Token(7))));
     assert_eq!(look(a, region, 1 << 16, 64), look(b, region, 64, 64));
 }
 
-fn rows_go_on(a: &mut Member, b: &mut Member, value: u8) {
+fn rows_go_on(a: &mut OpenMember, b: &mut OpenMember, value: u8) {
     store(a, 64, &[value; 8]);
     a.fabric.post(VIEW, B, &[guard(64, 8)], None).expect("rows are not concerned");
     settle(a);
@@ -205,7 +205,7 @@ fn any_peer_may_read_a_region() {
 fn each_owner_determines_length_of_its_region() {
     let regions = |bytes| vec![(LOG, bytes), (OTHER, BYTES)];
     let last = Some(regions(4096));
-    let shape = Shape { regions: regions(BYTES), last_regions: last, ..shape() };
+    let shape = GroupShape { regions: regions(BYTES), last_regions: last, ..shape() };
     let (mut a, mut b) = pair(&shape);
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
     a.fabric.grant(VIEW, B, LOG).expect("it is there");

@@ -6,11 +6,11 @@ use tramontane_core::fabric::Region;
 use tramontane_verbs::devices::{ChoiceError, GidChoice, Wanted};
 use tramontane_verbs::{JoinError, Limits};
 
-use super::group::{Shape, device, try_join_all};
+use super::group::{GroupShape, device, try_join_all};
 
 #[track_caller]
-fn error(shape: &Shape) -> JoinError {
-    let alone = Shape { members: 1, ..shape.clone() };
+fn error(shape: &GroupShape) -> JoinError {
+    let alone = GroupShape { members: 1, ..shape.clone() };
     let error = try_join_all(&alone).remove(0).expect_err("it must not join");
     println!("{error}");
     error
@@ -18,7 +18,7 @@ fn error(shape: &Shape) -> JoinError {
 
 #[test]
 fn startup_error_names_missing_device_or_address() {
-    let ask = |wanted| error(&Shape { wanted, ..Shape::default() });
+    let ask = |wanted| error(&GroupShape { wanted, ..GroupShape::default() });
     let unknown = ask(Wanted { device: Some("mlx5_7".into()), ..device::wanted() });
     // A fake device is never listed, so without a real one there may be no device and no library at
     // all.
@@ -43,8 +43,13 @@ fn startup_error_names_missing_device_or_address() {
 fn unreachable_path_is_reported_before_first_message() {
     let at = |index| Wanted { gid: GidChoice::Index(index), ..device::wanted() };
     let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
-    let shape =
-        Shape { members: 2, wanted: at(1), last_wanted: Some(at(0)), limits, ..Shape::default() };
+    let shape = GroupShape {
+        members: 2,
+        wanted: at(1),
+        last_wanted: Some(at(0)),
+        limits,
+        ..GroupShape::default()
+    };
     let errors: Vec<JoinError> = try_join_all(&shape)
         .into_iter()
         .map(|joined| joined.expect_err("no write arrives"))
@@ -58,7 +63,7 @@ fn unreachable_path_is_reported_before_first_message() {
 #[test]
 #[ignore = "needs a user who may not open the device"]
 fn unopenable_device_error_names_remedy() {
-    let error = error(&Shape::default());
+    let error = error(&GroupShape::default());
     assert!(matches!(error, JoinError::NotPermitted { .. }));
     assert!(error.to_string().contains("/dev/infiniband"));
 }
@@ -67,7 +72,7 @@ fn unopenable_device_error_names_remedy() {
 fn regions_require_distinct_numbers() {
     let memory = |id| (Region(id), 4096);
     for regions in [vec![memory(0)], vec![memory(3), memory(3)]] {
-        let error = error(&Shape { regions, ..Shape::default() });
+        let error = error(&GroupShape { regions, ..GroupShape::default() });
         assert!(matches!(error, JoinError::BadOptions(_)));
     }
 }
@@ -78,7 +83,7 @@ fn regions_require_distinct_numbers() {
 #[test]
 #[ignore = "needs a process that may lock little"]
 fn unlockable_memory_error_names_remedy() {
-    let error = error(&Shape { row_bytes: 16 << 20, ..Shape::default() });
+    let error = error(&GroupShape { row_bytes: 16 << 20, ..GroupShape::default() });
     let JoinError::LockedMemory { needed, limit: Some(_), .. } = &error else { panic!("{error}") };
     assert!(*needed >= Some(16 << 20), "the row, and what lies behind it: {error}");
     assert!(error.to_string().contains("ulimit -l"));

@@ -9,7 +9,7 @@ use tramontane_verbs::status::WorkStatus;
 use tramontane_verbs::{Limits, Site, Verbs, ViewOptions};
 
 use super::group::device;
-use super::{A, B, Member, drain, guard, seen, settle, store, wait_for};
+use super::{A, B, OpenMember, drain, guard, seen, settle, store, wait_for};
 
 const OLD: ViewId = ViewId(1);
 const NEW: ViewId = ViewId(2);
@@ -24,7 +24,7 @@ fn site() -> Site {
 }
 
 /// Opens a view on a member, without connections.
-fn alone(site: &Site, view: ViewId, own: Rank) -> Member {
+fn alone(site: &Site, view: ViewId, own: Rank) -> OpenMember {
     let options = ViewOptions {
         view,
         own,
@@ -36,11 +36,11 @@ fn alone(site: &Site, view: ViewId, own: Rank) -> Member {
     let mut fabric = site.view(&options).expect("memory");
     let rows = fabric.rows().clone();
     fabric.open(view, &rows.memory()).expect("it opens");
-    Member { fabric, rows }
+    OpenMember { fabric, rows }
 }
 
 /// Connects both members in a view.
-fn together(sites: &[Site; 2], view: ViewId) -> (Member, Member) {
+fn together(sites: &[Site; 2], view: ViewId) -> (OpenMember, OpenMember) {
     let (mut a, mut b) = (alone(&sites[0], view, A), alone(&sites[1], view, B));
     let (of_a, of_b) = (a.fabric.card_for(B), b.fabric.card_for(A));
     assert!(a.fabric.connect(B, &of_b) && b.fabric.connect(A, &of_a));
@@ -52,7 +52,7 @@ fn together(sites: &[Site; 2], view: ViewId) -> (Member, Member) {
 }
 
 /// Waits until a first write to a peer has been acknowledged, which is reported once.
-fn await_ready(member: &mut Member, view: ViewId, peer: Rank) {
+fn await_ready(member: &mut OpenMember, view: ViewId, peer: Rank) {
     let mut told = Vec::new();
     wait_for("the first answer", PATIENCE, || {
         told.extend(drain(&mut member.fabric));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::members::{LONG_NS, LOSS_TIME, MILLISECOND_NS, Members};
+use super::members::{DeviceMembers, LONG_NS, LOSS_TIME, MILLISECOND_NS};
 use tramontane_core::fabric::{
     BlockEvent, BlockStore as _, BlockUse, Blocks as _, Channel, ErrorKind, Fabric as _,
     HostBlocks as _, HostFabric as _, LossCause, Token, ViewRows as _, Way,
@@ -20,15 +20,15 @@ const B: Rank = Rank(1);
 const UNREACHABLE: LossCause = LossCause::Unreachable;
 
 /// Returns members of one view that is up.
-fn members_with(profile: &Profile, count: usize) -> Members {
-    up(Members::new(profile, count))
+fn members_with(profile: &Profile, count: usize) -> DeviceMembers {
+    up(DeviceMembers::new(profile, count))
 }
 
-fn members(count: usize) -> Members {
+fn members(count: usize) -> DeviceMembers {
     members_with(&Profile::strict(), count)
 }
 
-fn up(mut members: Members) -> Members {
+fn up(mut members: DeviceMembers) -> DeviceMembers {
     let all: Vec<usize> = (0..members.members.len()).collect();
     members.open(FIRST, &all);
     assert!(members.is_ready(FIRST) && members.carries(FIRST, 1, MILLISECOND_NS));
@@ -87,7 +87,7 @@ fn returned_device_is_reopened_for_next_view() {
 fn block_memory_survives_device_failure() {
     let mut members = members(2);
     let store =
-        |members: &mut Members, process: usize| members.member(process).fabric.block_store();
+        |members: &mut DeviceMembers, process: usize| members.member(process).fabric.block_store();
     let mut from = store(&mut members, 0).memory(100, BlockUse::Both).expect("memory");
     let into = store(&mut members, 1).memory(100, BlockUse::Both).expect("memory");
     let dropped = store(&mut members, 0).memory(100, BlockUse::Both).expect("memory");
@@ -167,7 +167,7 @@ fn long_port_loss_loses_peers_until_next_view() {
 }
 
 /// Describes how a process lost B in the first view.
-fn told(members: &mut Members, process: usize) -> String {
+fn told(members: &mut DeviceMembers, process: usize) -> String {
     members.member(process).fabric.loss_of(FIRST, B).expect("a loss").to_string()
 }
 
@@ -190,7 +190,7 @@ fn flush_reason_names_port_of_downed_interface() {
     assert_eq!(figures.losses, [("flushed", 2)]);
 }
 
-fn figures(members: &mut Members, process: usize) -> Figures {
+fn figures(members: &mut DeviceMembers, process: usize) -> Figures {
     let mut figures = Figures::default();
     members.member(process).fabric.write_figures(&mut figures);
     figures
@@ -277,7 +277,7 @@ fn with_room() -> Profile {
 }
 
 /// Writes an address into an entry of a process's device.
-fn set_gid(members: &Members, process: usize, index: u8, address: &str) {
+fn set_gid(members: &DeviceMembers, process: usize, index: u8, address: &str) {
     let address = address.parse().expect("an address");
     let device = members.devices[process].clone();
     members.network.inject(Fault::Gid { device, port: 1, index, address });
@@ -285,13 +285,13 @@ fn set_gid(members: &Members, process: usize, index: u8, address: &str) {
 
 /// Returns two members whose devices have several addresses in their tables, with their
 /// constraints.
-fn with_addresses(wishes: [Wanted; 2]) -> Members {
+fn with_addresses(wishes: [Wanted; 2]) -> DeviceMembers {
     let profiles = [1, 2].map(|number| {
         let mut profile = with_room();
         profile.ports[0].gids[usize::from(IN_USE)] = gid(&format!("::ffff:10.0.0.{number}"));
         profile
     });
-    up(Members::with_wishes(&profiles, &wishes))
+    up(DeviceMembers::with_wishes(&profiles, &wishes))
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn device_failure_wakes_a_sleeping_member() {
 }
 
 /// Returns whether the first member wakes when its device reports a failure during its sleep.
-fn wakes(members: &mut Members) -> bool {
+fn wakes(members: &mut DeviceMembers) -> bool {
     const LONG: Duration = Duration::from_secs(20);
     let (network, device) = (members.network.clone(), members.devices[0].clone());
     let sleeper = &mut members.member(0).fabric;

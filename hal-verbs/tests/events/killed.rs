@@ -1,7 +1,7 @@
 //! Whole nodes with changing membership whose processes are killed, and members that are cut off.
 
 use super::members::nodes::{self, Seat};
-use super::members::{LONG_NS, MILLISECOND_NS, Members, node};
+use super::members::{DeviceMembers, LONG_NS, MILLISECOND_NS, node};
 use tramontane_core::fabric::{
     BlockStore as _, BlockUse, Blocks as _, Channel, ErrorKind, Fabric as _, HostBlocks as _,
     LossCause, Token, Way,
@@ -17,8 +17,8 @@ const BLOCK_BYTES: usize = 4096;
 const VICTIM: usize = 1;
 
 /// Nodes, and blocks that all members send to one of them.
-struct Run {
-    members: Members,
+struct KilledRun {
+    members: DeviceMembers,
     seats: Vec<Seat>,
     /// The memory from which each process sends or into which it receives.
     memories: Vec<BlockMemory>,
@@ -27,10 +27,10 @@ struct Run {
     ends: Vec<Option<WorkStatus>>,
 }
 
-impl Run {
+impl KilledRun {
     fn new(count: usize, seed: u64) -> Self {
         let late = Profile { latency_ns: 2_000 + seed % 7 * 900, ..Profile::strict() };
-        let mut members = Members::new(&late, count);
+        let mut members = DeviceMembers::new(&late, count);
         let seats = nodes::start(&mut members);
         // Block memory is allocated last, and therefore destroyed first.
         let memory = |process: usize| {
@@ -96,7 +96,7 @@ impl Run {
 /// Runs a group in which one member is killed after `kill_after` steps. Returns the status of
 /// requests to it.
 fn survive(count: usize, kill_after: u64, object_ns: u64) -> Vec<Option<WorkStatus>> {
-    let mut run = Run::new(count, kill_after);
+    let mut run = KilledRun::new(count, kill_after);
     let what = format!("killed after {kill_after} steps, {object_ns} ns an object");
     while run.steps < kill_after {
         run.step();
@@ -146,7 +146,7 @@ fn survivors_continue_with_any_destruction_order() {
 /// reported before.
 #[test]
 fn side_channel_informs_disconnected_member() {
-    let mut members = Members::new(&Profile::strict(), 2);
+    let mut members = DeviceMembers::new(&Profile::strict(), 2);
     members.open(ViewId(1), &[0, 1]);
     members.losses();
     members.member(0).fabric.cut(ViewId(1), Rank(1));

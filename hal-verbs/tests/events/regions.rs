@@ -14,14 +14,14 @@ const B: Rank = Rank(1);
 const MILLISECOND_NS: u64 = 1_000_000;
 
 /// A member without a side channel, and its device.
-struct Member {
+struct LoneMember {
     site: Site,
     fabric: Verbs,
     context: ContextId,
 }
 
 /// Returns two connected members with a region.
-fn pair(network: &Network) -> [Member; 2] {
+fn pair(network: &Network) -> [LoneMember; 2] {
     let member = |own: Rank| {
         let device = network.add_device(Profile::strict());
         let site = Site::open(&device.wanted(), &Limits::default(), None).expect("a device");
@@ -37,7 +37,7 @@ fn pair(network: &Network) -> [Member; 2] {
         let mut fabric = site.view(&options).expect("memory");
         let rows = fabric.rows().clone();
         fabric.open(VIEW, &rows.memory()).expect("it opens");
-        Member { site, fabric, context: network.contexts(&device)[0] }
+        LoneMember { site, fabric, context: network.contexts(&device)[0] }
     };
     let mut members = [member(A), member(B)];
     let cards = [members[1].fabric.card_for(A), members[0].fabric.card_for(B)];
@@ -51,7 +51,7 @@ fn pair(network: &Network) -> [Member; 2] {
 }
 
 /// Lets time pass. Returns the events of both members, except readiness.
-fn pass(network: &Network, members: &mut [Member; 2]) -> Vec<Event> {
+fn pass(network: &Network, members: &mut [LoneMember; 2]) -> Vec<Event> {
     let mut events = Vec::new();
     let end = network.now_ns() + MILLISECOND_NS;
     while network.now_ns() < end {

@@ -21,7 +21,7 @@ pub const VIEW: ViewId = ViewId(1);
 
 /// The configuration of a group.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct GroupShape {
     pub members: u16,
     pub row_bytes: usize,
     /// The size of each member's row, if sizes differ.
@@ -37,7 +37,7 @@ pub struct Shape {
     pub last_wanted: Option<Wanted>,
 }
 
-impl Default for Shape {
+impl Default for GroupShape {
     fn default() -> Self {
         Self {
             members: 3,
@@ -65,7 +65,7 @@ pub struct Joined {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Creates a member without connections.
-fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinError> {
+fn alone(shape: &GroupShape, members: &[NodeId], own: Rank) -> Result<Joined, JoinError> {
     let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
     let is_last = own.index() + 1 == members.len();
     let other = shape.last_wanted.as_ref().filter(|_| is_last);
@@ -86,7 +86,7 @@ fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinErr
 
 /// Connects all members to each other, and opens the view on each.
 #[allow(dead_code, reason = "not every test wants to see failures")]
-pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
+pub fn try_join_all(shape: &GroupShape) -> Vec<Result<Joined, JoinError>> {
     let ranks: Vec<Rank> = (0..shape.members).map(Rank).collect();
     let members: Vec<NodeId> = ranks.iter().map(|rank| NodeId(u32::from(rank.0) + 10)).collect();
     let made: Result<Vec<Joined>, _> =
@@ -130,7 +130,7 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
 }
 
 /// Connects all members as [`try_join_all`] does, and panics unless all succeed.
-pub fn join_all(shape: &Shape) -> Vec<Joined> {
+pub fn join_all(shape: &GroupShape) -> Vec<Joined> {
     let joined = try_join_all(shape).into_iter();
     joined.map(|joined| joined.unwrap_or_else(|error| panic!("cannot join: {error}"))).collect()
 }

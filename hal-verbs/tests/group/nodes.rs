@@ -9,7 +9,7 @@ use tramontane_core::node::{Loan, Node, Options, Progress, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
 use tramontane_verbs::{Limits, Rows, Verbs};
 
-use super::{Shape, VIEW, join_all};
+use super::{GroupShape, VIEW, join_all};
 
 /// Number of slots per ring.
 pub const WINDOW: u32 = 8;
@@ -18,7 +18,7 @@ pub const WINDOW: u32 = 8;
 pub const MESSAGE_MAX: u32 = 1000;
 
 /// One member, as a polling thread would hold it.
-pub struct Seat<'m> {
+pub struct NodeSeat<'m> {
     pub node: Node<'m>,
     pub fabric: &'m mut Verbs,
     pub rows: &'m [Row<'m>],
@@ -28,7 +28,7 @@ pub struct Seat<'m> {
     pub delivered: u64,
 }
 
-impl Seat<'_> {
+impl NodeSeat<'_> {
     /// Steps the node once.
     pub fn step(&mut self) -> Progress {
         let delivered = &mut self.delivered;
@@ -53,7 +53,7 @@ impl Seat<'_> {
     }
 }
 
-struct Private {
+struct PrivateMemory {
     cells: Vec<HandOffCells>,
     ready: Vec<ReadyFlag>,
     subgroups: Vec<SubgroupState>,
@@ -63,7 +63,7 @@ struct Private {
 }
 
 /// Runs `body` on the nodes of a joined and opened group in which the first member sends.
-pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>])) {
+pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [NodeSeat<'_>])) {
     let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect();
     let ranks: Vec<Rank> = (0..members).map(Rank).collect();
     let subgroups = [Subgroup {
@@ -75,13 +75,13 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
     }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
     let sizes = ranks.iter().map(|rank| layout.row_bytes(*rank)).collect();
-    let shape = Shape { members, row_sizes: Some(sizes), limits, ..Shape::default() };
+    let shape = GroupShape { members, row_sizes: Some(sizes), limits, ..GroupShape::default() };
     let mut joined = join_all(&shape);
     let memory: Vec<Rows> = joined.iter().map(|joined| joined.fabric.rows().clone()).collect();
     let tables: Vec<&[Row<'_>]> = memory.iter().map(|rows| rows.rows()).collect();
     let private = |rank: &Rank| {
         let sizes = layout.state_sizes(*rank);
-        Private {
+        PrivateMemory {
             cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
             ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
             subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
@@ -90,10 +90,10 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
             links: vec![Link::VACANT; sizes.links],
         }
     };
-    let mut private: Vec<Private> = ranks.iter().map(private).collect();
+    let mut private: Vec<PrivateMemory> = ranks.iter().map(private).collect();
     let mut seats = Vec::new();
     for (index, (joined, private)) in joined.iter_mut().zip(&mut private).enumerate() {
-        let Private { cells, ready, subgroups, senders, members, links } = private;
+        let PrivateMemory { cells, ready, subgroups, senders, members, links } = private;
         let state = State { subgroups, senders, members, links };
         // SAFETY: there is one node per member's memory, to which devices write as peers post.
         let lent = unsafe { NodeMemory::new(tables[index], memory[index].row(), cells, ready) };
@@ -103,7 +103,7 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
         let node = node.expect("it opens");
         let outbox = node.outbox(SubgroupId(0));
         let rows = tables[index];
-        seats.push(Seat { node, fabric: &mut joined.fabric, rows, outbox, delivered: 0 });
+        seats.push(NodeSeat { node, fabric: &mut joined.fabric, rows, outbox, delivered: 0 });
     }
     body(&mut seats);
 }

@@ -8,7 +8,7 @@ use tramontane_verbs::fake::{Clock, InlineGrant, Network, Profile};
 use tramontane_verbs::settings::INLINE_BYTES_USUAL;
 use tramontane_verbs::{JoinError, Limits, NoBlockMemory, Site, ViewOptions};
 
-use super::{A, B, SECOND_NS, Shape, Two, VIEW, alone};
+use super::{A, B, PairShape, SECOND_NS, Two, VIEW, alone};
 
 fn site(profile: Profile, limits: &Limits) -> Result<(Network, Site), JoinError> {
     let network = Network::new(1, Clock::Virtual);
@@ -26,7 +26,7 @@ fn queue_sizes_match_the_requirements() {
         ..Profile::strict()
     };
     let profiles = [profile.clone(), profile];
-    let mut two = Two::new(&Shape { profiles, blocks: true, ..Shape::default() });
+    let mut two = Two::new(&PairShape { profiles, blocks: true, ..PairShape::default() });
     two.admit();
     let told = two.network.connections(&two.devices[0]);
     assert_eq!(told.len(), 2);
@@ -74,7 +74,7 @@ fn writes_arrive_with_any_granted_inline_size() {
             };
             let profile = Profile { inline, limits, ..Profile::strict() };
             let profiles = [profile.clone(), profile];
-            let mut two = Two::new(&Shape { profiles, ..Shape::default() });
+            let mut two = Two::new(&PairShape { profiles, ..PairShape::default() });
             two.admit();
             two.run_for(SECOND_NS);
             assert_eq!(two.ready(), [true, true], "{inline:?} of {most}");

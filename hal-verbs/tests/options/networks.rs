@@ -5,7 +5,7 @@ use tramontane_verbs::devices::{ChoiceError, LinkLayer, PartitionKey, Service, T
 use tramontane_verbs::fake::{Clock, Network, PortProfile, Profile};
 use tramontane_verbs::{JoinError, Limits, LossReason, Site};
 
-use super::{A, B, SECOND_NS, Shape, Two};
+use super::{A, B, PairShape, SECOND_NS, Two};
 
 fn infiniband() -> Profile {
     let port = PortProfile { link_layer: LinkLayer::InfiniBand, ..PortProfile::default() };
@@ -15,7 +15,7 @@ fn infiniband() -> Profile {
 #[test]
 fn members_with_mismatched_link_layers_cannot_connect() {
     let profiles = [infiniband(), Profile::strict()];
-    let mut two = Two::new(&Shape { profiles, ..Shape::default() });
+    let mut two = Two::new(&PairShape { profiles, ..PairShape::default() });
     assert_eq!(two.connect(), [false, false]);
     for (fabric, peer, words) in [
         (&two.fabrics[0], B, "runs on InfiniBand, but the peer's runs on Ethernet"),
@@ -36,7 +36,7 @@ fn infiniband_members_connect_with_or_without_global_route() {
             ..Wanted::default()
         });
         let profiles = [infiniband(), infiniband()];
-        let mut two = Two::new(&Shape { profiles, wanted, ..Shape::default() });
+        let mut two = Two::new(&PairShape { profiles, wanted, ..PairShape::default() });
         two.admit();
         two.run_for(SECOND_NS);
         assert_eq!(two.ready(), [true, true]);
@@ -63,7 +63,7 @@ fn required_global_route_is_used() {
         // A port that reports this also tells the peer.
         let other = !tells_of_global_route;
         let mut two =
-            Two::new(&Shape { profiles: [needs(true), needs(other)], ..Shape::default() });
+            Two::new(&PairShape { profiles: [needs(true), needs(other)], ..PairShape::default() });
         two.admit();
         two.run_for(SECOND_NS);
         assert_eq!(two.ready(), [true, true]);
@@ -77,7 +77,7 @@ fn required_global_route_is_used() {
 fn service_level_and_traffic_class_reach_the_connections() {
     let service = Service { traffic_class: 106, level: 3, has_global_route: false };
     let wanted = [Wanted { service, ..Wanted::default() }, Wanted::default()];
-    let mut two = Two::new(&Shape { wanted, blocks: true, ..Shape::default() });
+    let mut two = Two::new(&PairShape { wanted, blocks: true, ..PairShape::default() });
     two.admit();
     let told = two.network.connections(&two.devices[0]);
     assert_eq!(told.len(), 2, "rows and blocks");
@@ -101,7 +101,7 @@ fn wanting(key: u16) -> Wanted {
 fn members_connect_in_the_chosen_partition() {
     let profiles = [in_partitions(&[0xffff, 0, 0x8001]), in_partitions(&[0xffff, 0x0001])];
     let wanted = [wanting(0x8001), wanting(0x0001)];
-    let mut two = Two::new(&Shape { profiles, wanted, ..Shape::default() });
+    let mut two = Two::new(&PairShape { profiles, wanted, ..PairShape::default() });
     two.admit();
     two.run_for(SECOND_NS);
     assert_eq!(two.ready(), [true, true]);
@@ -113,7 +113,7 @@ fn members_connect_in_the_chosen_partition() {
 fn members_in_separate_partitions_cannot_connect() {
     for (one, other) in [(0x8001, 0x8002), (0x0001, 0x0001), (0xffff, 0x8001)] {
         let profiles = [in_partitions(&[one]), in_partitions(&[other])];
-        let mut two = Two::new(&Shape { profiles, ..Shape::default() });
+        let mut two = Two::new(&PairShape { profiles, ..PairShape::default() });
         assert_eq!(two.connect(), [false, false]);
         let loss = two.fabrics[0].loss_of(B).expect("a loss");
         assert!(matches!(loss.reason, Some(LossReason::Partitions { .. })), "{loss}");

@@ -5,7 +5,7 @@ use tramontane_verbs::LossReason;
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::fake::{Link, Placement, Profile};
 
-use super::{A, B, ROW_BYTES, SECOND_NS, Shape, Two};
+use super::{A, B, PairShape, ROW_BYTES, SECOND_NS, Two};
 
 /// Time limit for waiting for a silent peer.
 const LONG_NS: u64 = 20 * SECOND_NS;
@@ -15,7 +15,7 @@ const BLACK_HOLE: Link = Link { is_cut: false, loss_per_million: 0, delay_ns: 0,
 
 #[test]
 fn peer_unreachable_with_full_packets_is_reported() {
-    let mut two = Two::new(&Shape::default());
+    let mut two = Two::new(&PairShape::default());
     two.link(BLACK_HOLE);
     two.admit();
     let loss = two.run_until_lost(LONG_NS);
@@ -32,7 +32,7 @@ fn smaller_packets_reach_the_same_peer() {
     let wanted = Wanted { mtu_bytes: Some(1024), ..Wanted::default() };
     // One of the two is enough, because both use the smaller size.
     for wanted in [[wanted.clone(), Wanted::default()], [Wanted::default(), wanted]] {
-        let mut two = Two::new(&Shape { wanted, ..Shape::default() });
+        let mut two = Two::new(&PairShape { wanted, ..PairShape::default() });
         two.link(BLACK_HOLE);
         two.admit();
         two.run_for(SECOND_NS);
@@ -42,7 +42,7 @@ fn smaller_packets_reach_the_same_peer() {
 
 #[test]
 fn unreachable_peers_error_omits_packet_size() {
-    let mut two = Two::new(&Shape::default());
+    let mut two = Two::new(&PairShape::default());
     two.link(Link { is_cut: true, ..Link::default() });
     two.admit();
     let loss = two.run_until_lost(LONG_NS);
@@ -52,7 +52,7 @@ fn unreachable_peers_error_omits_packet_size() {
 #[test]
 fn occasional_packet_loss_loses_no_peer() {
     for seed in 0..20 {
-        let mut two = Two::new(&Shape { seed, ..Shape::default() });
+        let mut two = Two::new(&PairShape { seed, ..PairShape::default() });
         two.link(Link { loss_per_million: 250_000, ..Link::default() });
         two.admit();
         two.run_for(LONG_NS);
@@ -71,7 +71,7 @@ fn probes_leave_rows_untouched() {
             ..Profile::strict()
         };
         let profiles = [late.clone(), late];
-        let mut two = Two::new(&Shape { seed, profiles, ..Shape::default() });
+        let mut two = Two::new(&PairShape { seed, profiles, ..PairShape::default() });
         for fabric in &two.fabrics {
             fabric.rows().row().apply(0, &[7; ROW_BYTES]).expect("in the row");
         }
@@ -96,7 +96,7 @@ fn probes_leave_rows_untouched() {
 #[test]
 fn bytes_after_a_row_cannot_be_posted() {
     use tramontane_core::fabric::{Area, ErrorKind, Fabric as _, Kind, Region, Write};
-    let mut two = Two::new(&Shape::default());
+    let mut two = Two::new(&PairShape::default());
     two.admit();
     two.run_for(SECOND_NS);
     let area = |offset| Area { region: Region::ROW, offset };

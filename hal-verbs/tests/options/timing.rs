@@ -5,13 +5,13 @@ use std::time::Duration;
 use tramontane_verbs::Limits;
 use tramontane_verbs::fake::{Link, Profile};
 
-use super::{SECOND_NS, Shape, Two};
+use super::{PairShape, SECOND_NS, Two};
 
 #[test]
 fn nics_use_seven_retries_and_soft_roce_fewer() {
     for (profile, is_adapter) in [(Profile::strict(), true), (Profile::soft_roce(), false)] {
         let profiles = [profile.clone(), profile];
-        let mut two = Two::new(&Shape { profiles, ..Shape::default() });
+        let mut two = Two::new(&PairShape { profiles, ..PairShape::default() });
         two.admit();
         let told = two.network.connections(&two.devices[0]);
         assert!(!told.is_empty());
@@ -43,7 +43,8 @@ fn silent_peer_is_abandoned_within_reported_times() {
             };
             let limits =
                 Limits { loss_time: Duration::from_millis(milliseconds), ..Limits::default() };
-            let shape = Shape { profiles: [profile.clone(), profile], limits, ..Shape::default() };
+            let shape =
+                PairShape { profiles: [profile.clone(), profile], limits, ..PairShape::default() };
             let mut two = Two::new(&shape);
             two.link(Link { is_cut: true, ..Link::default() });
             two.admit();
@@ -65,7 +66,7 @@ fn known_firmware_floor_shortens_longest_loss_time() {
     let longest = |timeout_exponent_floor| {
         let loss_time = Duration::from_millis(10);
         let limits = Limits { timeout_exponent_floor, loss_time, ..Limits::default() };
-        Two::new(&Shape { limits, ..Shape::default() }).report.loss_times.longest()
+        Two::new(&PairShape { limits, ..PairShape::default() }).report.loss_times.longest()
     };
     assert!(longest(Some(12)) * 10 < longest(None), "{:?}", longest(Some(12)));
     assert_eq!(longest(Some(16)), longest(None));

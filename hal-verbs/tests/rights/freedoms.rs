@@ -6,7 +6,7 @@ use tramontane_core::fabric::{Fabric as _, ViewRows as _};
 use tramontane_core::ids::Rank;
 use tramontane_verbs::fake::{Keys, Placement, Profile, ResetMeans};
 
-use super::world::{LOG, VIEW, World};
+use super::world::{LOG, RightsRun, VIEW};
 
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);
@@ -48,7 +48,7 @@ fn profiles() -> [(&'static str, Profile); 8] {
 
 /// B grants A the right, and a write by A lands.
 #[track_caller]
-fn ensure_write(world: &mut World, value: u8) {
+fn ensure_write(world: &mut RightsRun, value: u8) {
     world.grant(B, A);
     world.fill(A, 0, &[value; 256]);
     world.run_until(|world| world.post(A, B, 0, 256, None).is_ok());
@@ -59,7 +59,7 @@ fn ensure_write(world: &mut World, value: u8) {
 fn write_without_permission_is_denied_on_every_device() {
     for (what, profile) in profiles() {
         println!("{what}");
-        let mut world = World::new(2, 1, &profile);
+        let mut world = RightsRun::new(2, 1, &profile);
         assert_eq!(world.post(A, B, 0, 8, None), Err(ErrorKind::Revoked), "nothing was granted");
         for value in 1..20 {
             ensure_write(&mut world, value);
@@ -88,7 +88,7 @@ fn write_without_permission_is_denied_on_every_device() {
 fn writes_in_flight_never_land_after_revocation() {
     for (what, profile) in profiles() {
         for passed_ns in [0, 500, 1_900, 2_100, 3_000, 5_000, 50_000, 200_000] {
-            let mut world = World::new(2, passed_ns, &profile);
+            let mut world = RightsRun::new(2, passed_ns, &profile);
             ensure_write(&mut world, 1);
             world.settle();
             world.fill(A, 0, &[2; 4096]);
@@ -107,7 +107,7 @@ fn writes_in_flight_never_land_after_revocation() {
 #[test]
 fn late_write_never_lands_under_next_permission() {
     for (what, profile) in profiles() {
-        let mut world = World::new(3, 3, &profile);
+        let mut world = RightsRun::new(3, 3, &profile);
         // More often than a device has keys that differ in their lowest byte.
         for round in 0..600_u16 {
             let value = [u8::try_from(round % 200).expect("small") + 1; 64];
@@ -134,7 +134,7 @@ fn late_write_never_lands_under_next_permission() {
 #[test]
 fn denied_write_does_not_affect_rows_or_peers() {
     for (what, profile) in profiles() {
-        let mut world = World::new(3, 4, &profile);
+        let mut world = RightsRun::new(3, 4, &profile);
         world.grant(B, C);
         ensure_write(&mut world, 1);
         world.settle();
@@ -155,7 +155,7 @@ fn denied_write_does_not_affect_rows_or_peers() {
 
 #[test]
 fn connection_is_renewed_after_many_revoked_keys() {
-    let mut world = World::new(2, 7, &Profile::strict());
+    let mut world = RightsRun::new(2, 7, &Profile::strict());
     world.grant(A, B);
     world.run_until(|world| world.post(B, A, 512, 8, None).is_ok());
     let (mut restored, mut given_up, mut completed) = (0, 0, 0);
@@ -183,7 +183,7 @@ fn connection_is_renewed_after_many_revoked_keys() {
 #[test]
 fn permission_outlives_its_connection() {
     for (what, profile) in profiles() {
-        let mut world = World::new(2, 6, &profile);
+        let mut world = RightsRun::new(2, 6, &profile);
         for value in 1..20 {
             ensure_write(&mut world, value);
             world.grant(A, B);
@@ -212,7 +212,7 @@ fn permission_outlives_its_connection() {
 #[test]
 fn disconnected_peer_cannot_write_to_region() {
     for (what, profile) in profiles() {
-        let mut world = World::new(2, 5, &profile);
+        let mut world = RightsRun::new(2, 5, &profile);
         ensure_write(&mut world, 1);
         world.settle();
         world.fill(A, 0, &[2; 64]);

@@ -8,7 +8,7 @@ use tramontane_core::ids::Rank;
 use tramontane_verbs::Limits;
 use tramontane_verbs::fake::Profile;
 
-use super::world::{LOG, World};
+use super::world::{LOG, RightsRun};
 
 const MEMBERS: u16 = 3;
 
@@ -39,7 +39,7 @@ struct Right {
 }
 
 struct Storm {
-    world: World,
+    world: RightsRun,
     dice: Dice,
     rights: BTreeMap<(Rank, Rank), Right>,
     value: u64,
@@ -54,7 +54,7 @@ fn slot(writer: Rank) -> usize {
 
 impl Storm {
     fn new(seed: u64, profile: &Profile, limits: &Limits) -> Self {
-        let world = World::with_limits(MEMBERS, seed, profile, limits);
+        let world = RightsRun::with_limits(MEMBERS, seed, profile, limits);
         let nothing = || Right { before: vec![0; SLOT_BYTES / 8], ..Right::default() };
         let rights = world.pairs().into_iter().map(|pair| (pair, nothing())).collect();
         let dice = Dice(seed ^ 0xabcd);

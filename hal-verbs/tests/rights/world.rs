@@ -15,12 +15,12 @@ pub const LOG: Region = Region(5);
 pub const BYTES: usize = 1 << 16;
 
 /// The state of a run; members by rank.
-pub struct World {
+pub struct RightsRun {
     pub network: Network,
     pub fabrics: Vec<Verbs>,
 }
 
-impl World {
+impl RightsRun {
     /// Creates connected members, each on its own device.
     pub fn new(members: u16, seed: u64, profile: &Profile) -> Self {
         Self::with_limits(members, seed, profile, &Limits::default())

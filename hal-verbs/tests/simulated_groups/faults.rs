@@ -19,7 +19,7 @@ const FAILED_DEVICE_IS_A_CRASH: bool = false;
 
 /// A fault of one member's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum MemberFault {
     /// The port loses its link, and gets it back.
     PortFlaps,
     /// The device fails, with all symptoms.
@@ -48,7 +48,7 @@ pub enum Kind {
     Loss,
 }
 
-impl Kind {
+impl MemberFault {
     pub const ALL: [Self; 13] = [
         Self::PortFlaps,
         Self::DeviceFails,
@@ -114,7 +114,7 @@ impl Kind {
 /// A fault and its time.
 #[derive(Clone, Debug)]
 pub struct DeviceFault {
-    pub kind: Kind,
+    pub kind: MemberFault,
     pub node: NodeId,
     pub at: u64,
     pub lasting: u64,
@@ -132,7 +132,8 @@ impl Faults {
         const FAULTS_MAX: u64 = 2;
         let mut random = Random::stream(plan.seed, "faults of devices, and when");
         let nodes = &plan.members;
-        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kind.is_of(devices)).collect();
+        let kinds: Vec<MemberFault> =
+            MemberFault::ALL.into_iter().filter(|kind| kind.is_of(devices)).collect();
         let count = if random.chance(percent) { random.between(1, FAULTS_MAX) } else { 0 };
         let mut fault = |_| DeviceFault {
             kind: *random.pick(&kinds).expect("several"),

@@ -20,8 +20,8 @@ use tramontane_verbs::fake::{
 use tramontane_verbs::{Limits, RdmaViews, Site};
 
 use crate::device::Devices;
-use crate::faults::{DeviceFault, Faults, Kind};
-use crate::links::{Change, NEVER, Troubles};
+use crate::faults::{DeviceFault, Faults, MemberFault};
+use crate::links::{LinkChange, NEVER, Troubles};
 
 /// The port that all devices use.
 const PORT: u8 = 1;
@@ -35,7 +35,7 @@ pub struct RdmaHardware {
     devices: Devices,
     faults: Faults,
     /// The faults that have occurred.
-    struck: RefCell<BTreeSet<Kind>>,
+    struck: RefCell<BTreeSet<MemberFault>>,
     /// Devices that have failed, by process.
     failed: RefCell<BTreeSet<usize>>,
     /// Devices that will return, and when.
@@ -110,7 +110,7 @@ impl RdmaHardware {
     }
 
     /// Returns the device faults that have occurred.
-    pub fn struck(&self) -> BTreeSet<Kind> {
+    pub fn struck(&self) -> BTreeSet<MemberFault> {
         self.struck.borrow().clone()
     }
 
@@ -121,7 +121,7 @@ impl RdmaHardware {
             && failed.iter().any(|process| complaint.contains(self.names[*process].as_str()))
     }
 
-    fn change(&self, (from, to, link): Change) {
+    fn change(&self, (from, to, link): LinkChange) {
         let (from, to) = (self.names[from].clone(), self.names[to].clone());
         self.network.inject(fake::Fault::Link { from, to, link });
     }
@@ -199,33 +199,39 @@ impl RdmaHardware {
         let inject = |fault| self.network.inject(fault);
         self.struck.borrow_mut().insert(fault.kind);
         match fault.kind {
-            Kind::PortFlaps => {
+            MemberFault::PortFlaps => {
                 inject(fake::Fault::PortDown(name(), PORT));
                 self.network.inject_at(until, fake::Fault::PortUp(name(), PORT));
             }
-            Kind::DeviceFails | Kind::DeviceSaysThatItFailed | Kind::DeviceComesBack => {
+            MemberFault::DeviceFails
+            | MemberFault::DeviceSaysThatItFailed
+            | MemberFault::DeviceComesBack => {
                 self.failed.borrow_mut().insert(process);
                 match fault.kind {
-                    Kind::DeviceSaysThatItFailed => self.network.announce_failure(&name()),
+                    MemberFault::DeviceSaysThatItFailed => self.network.announce_failure(&name()),
                     _ => inject(fake::Fault::DeviceFatal(name())),
                 }
-                if fault.kind == Kind::DeviceComesBack {
+                if fault.kind == MemberFault::DeviceComesBack {
                     self.returns.borrow_mut().push((until, process));
                 }
             }
-            Kind::AddressReplaced => self.set_address(name(), IN_USE, address_of(process, 200)),
-            Kind::AddressMoved => {
+            MemberFault::AddressReplaced => {
+                self.set_address(name(), IN_USE, address_of(process, 200))
+            }
+            MemberFault::AddressMoved => {
                 self.set_address(name(), EMPTY, address_of(process, 64));
                 self.set_address(name(), IN_USE, Ipv6Addr::UNSPECIFIED);
             }
-            Kind::LidChanges => {
+            MemberFault::LidChanges => {
                 let lid = 0x4000 + u16::try_from(process).unwrap_or(0);
                 inject(fake::Fault::Lid(name(), PORT, lid));
             }
-            Kind::PacketsShorter => inject(fake::Fault::Mtu(name(), PORT, 256)),
-            Kind::PartitionKeysChange => inject(fake::Fault::Pkey(name(), PORT)),
-            Kind::QueueOverrun | Kind::QueueSaidToFail => self.fail_queue(fault.kind, &name()),
-            Kind::CutOneWay => {
+            MemberFault::PacketsShorter => inject(fake::Fault::Mtu(name(), PORT, 256)),
+            MemberFault::PartitionKeysChange => inject(fake::Fault::Pkey(name(), PORT)),
+            MemberFault::QueueOverrun | MemberFault::QueueSaidToFail => {
+                self.fail_queue(fault.kind, &name())
+            }
+            MemberFault::CutOneWay => {
                 let others = || (0..self.names.len()).filter(|other| *other != process);
                 let one = others().nth(self.random.borrow_mut().index(self.names.len() - 1));
                 let is_to_all = self.random.borrow_mut().chance(50);
@@ -235,7 +241,7 @@ impl RdmaHardware {
                     .collect();
                 self.cut(&ways, until);
             }
-            Kind::Loss => {
+            MemberFault::Loss => {
                 let per_million = *self.random.borrow_mut().pick(&[1_000, 20_000]).expect("two");
                 let all = || 0..self.names.len();
                 for way in all().flat_map(|from| all().map(move |to| (from, to))) {
@@ -252,11 +258,11 @@ impl RdmaHardware {
     }
 
     /// Fails one of the open completion queues of its process.
-    fn fail_queue(&self, kind: Kind, name: &DeviceName) {
+    fn fail_queue(&self, kind: MemberFault, name: &DeviceName) {
         const QUEUES: u64 = 2;
         let Some(context) = self.network.contexts(name).last().copied() else { return };
         let index = usize::try_from(self.random.borrow_mut().below(QUEUES)).unwrap_or(0);
-        if kind == Kind::QueueOverrun {
+        if kind == MemberFault::QueueOverrun {
             self.network.overrun(context, index);
         } else {
             self.network.announce_queue_failure(context, index);

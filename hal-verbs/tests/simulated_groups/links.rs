@@ -27,25 +27,25 @@ impl Trouble {
 pub struct Troubles(Vec<Trouble>);
 
 /// A path and its new properties.
-pub type Change = (usize, usize, Link);
+pub type LinkChange = (usize, usize, Link);
 
 impl Troubles {
     /// Cuts a path until the given time.
-    pub fn cut(&mut self, way: (usize, usize), until: u64) -> Change {
+    pub fn cut(&mut self, way: (usize, usize), until: u64) -> LinkChange {
         self.add(Trouble { is_cut: true, ..Trouble::of(way, until) })
     }
 
     /// Slows a path down until the given time.
-    pub fn slow(&mut self, way: (usize, usize), until: u64, delay_ns: u64) -> Change {
+    pub fn slow(&mut self, way: (usize, usize), until: u64, delay_ns: u64) -> LinkChange {
         self.add(Trouble { delay_ns, ..Trouble::of(way, until) })
     }
 
     /// Loses `loss_per_million` out of a million messages on a path until the given time.
-    pub fn lose(&mut self, way: (usize, usize), until: u64, loss_per_million: u32) -> Change {
+    pub fn lose(&mut self, way: (usize, usize), until: u64, loss_per_million: u32) -> LinkChange {
         self.add(Trouble { loss_per_million, ..Trouble::of(way, until) })
     }
 
-    fn add(&mut self, trouble: Trouble) -> Change {
+    fn add(&mut self, trouble: Trouble) -> LinkChange {
         self.0.push(trouble);
         self.now_of(trouble.from, trouble.to)
     }
@@ -56,14 +56,14 @@ impl Troubles {
     }
 
     /// Removes the troubles that are over.
-    pub fn end(&mut self, now: u64) -> Vec<Change> {
+    pub fn end(&mut self, now: u64) -> Vec<LinkChange> {
         let is_over = |trouble: &Trouble| trouble.until <= now;
         let over: Vec<Trouble> = self.0.iter().copied().filter(is_over).collect();
         self.0.retain(|trouble| !is_over(trouble));
         over.iter().map(|trouble| self.now_of(trouble.from, trouble.to)).collect()
     }
 
-    fn now_of(&self, from: usize, to: usize) -> Change {
+    fn now_of(&self, from: usize, to: usize) -> LinkChange {
         let here = || self.0.iter().filter(|trouble| (trouble.from, trouble.to) == (from, to));
         let link = Link {
             is_cut: here().any(|trouble| trouble.is_cut),

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use tramontane_fixtures::world::{Action, Ending, Goal, Outcome, Plan, Record, run_over};
+use tramontane_fixtures::world::{Action, Ending, Goal, Plan, Record, RunOutcome, run_over};
 use tramontane_verbs::fake::Counts;
 
 use crate::device::Devices;
@@ -25,20 +25,20 @@ const SHOWN_MAX: usize = 3;
 
 /// Whether the membership of a group may change.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum GroupKind {
     Changing,
     Fixed,
 }
 
-impl Kind {
+impl GroupKind {
     /// Returns the run of a seed.
-    pub fn draw(self, seed: u64) -> Run {
+    pub fn draw(self, seed: u64) -> SearchRun {
         let devices = Devices::draw(seed);
         let mut plan = self.plan(seed, &devices);
         let percent = if plan.is_fixed() { 25 } else { 60 };
         let faults = Faults::draw(&plan, &devices, percent);
         faults.add_to(&mut plan);
-        Run { plan, devices, faults }
+        SearchRun { plan, devices, faults }
     }
 
     /// Returns the plan of a seed, with times that suit its devices.
@@ -63,25 +63,25 @@ impl Kind {
 
 /// A plan, the properties of its devices, and their faults.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct SearchRun {
     pub plan: Plan,
     devices: Devices,
     faults: Faults,
 }
 
-impl Run {
+impl SearchRun {
     /// Returns a run of this plan on faultless devices, determined by its seed.
     pub fn of_plan(plan: Plan) -> Self {
         Self { devices: Devices::draw(plan.seed), plan, faults: Faults::default() }
     }
 
     /// Executes the run over RDMA.
-    pub fn go(&self) -> Outcome {
+    pub fn go(&self) -> RunOutcome {
         self.go_and_count().0
     }
 
     /// Also returns the activity of its devices.
-    fn go_and_count(&self) -> (Outcome, Done) {
+    fn go_and_count(&self) -> (RunOutcome, Done) {
         let Self { plan, devices, faults } = self;
         let hardware = RdmaHardware::new(plan, devices.clone(), faults.clone());
         let outcome = run_over(plan, &hardware, |process, _| hardware.fabric_of(process));
@@ -105,7 +105,7 @@ impl Run {
     }
 
     /// Executes the run. Returns its violations and the activity of its devices.
-    fn judge(&self) -> (Option<Outcome>, Vec<String>, Done) {
+    fn judge(&self) -> (Option<RunOutcome>, Vec<String>, Done) {
         let done = Mutex::new(Done::default());
         let judged = self.faults.excused(&self.plan);
         let (outcome, mut complaints) = judged_by(&judged, |_| {
@@ -129,7 +129,7 @@ impl Run {
 #[derive(Debug, Default)]
 struct Done {
     counts: Counts,
-    struck: BTreeSet<faults::Kind>,
+    struck: BTreeSet<faults::MemberFault>,
 }
 
 impl Done {
@@ -151,14 +151,14 @@ impl Done {
             (counts.killed_objects, "objects of a killed process destroyed"),
         ];
         let counted = counted.into_iter().map(|(count, name)| (count > 0, name));
-        let struck = faults::Kind::ALL.into_iter();
+        let struck = faults::MemberFault::ALL.into_iter();
         counted.chain(struck.map(|kind| (self.struck.contains(&kind), kind.name())))
     }
 }
 
 /// The results of a search.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct SearchTally {
     pub runs: u64,
     pub endings: BTreeMap<Ending, u64>,
     pub reached: BTreeMap<Goal, u64>,
@@ -169,14 +169,14 @@ pub struct Tally {
     failed: BTreeMap<u64, String>,
 }
 
-impl Tally {
+impl SearchTally {
     /// Returns the items that occurred in fewer than one in `one_of` runs.
     pub fn seldom_reached(&self, one_of: u64) -> Vec<&'static str> {
         let seldom = self.devices.iter().filter(|(_, runs)| **runs * one_of < self.runs);
         seldom.map(|(name, _)| *name).collect()
     }
 
-    fn count(&mut self, outcome: &Outcome) {
+    fn count(&mut self, outcome: &RunOutcome) {
         *self.endings.entry(outcome.ending).or_default() += 1;
         for goal in &outcome.reached {
             *self.reached.entry(*goal).or_default() += 1;
@@ -191,13 +191,13 @@ impl Tally {
 ///
 /// # Panics
 /// Panics if a run violates a guarantee.
-pub fn search(kind: Kind, seeds: u64) -> Tally {
+pub fn search(kind: GroupKind, seeds: u64) -> SearchTally {
     let first = from_environment("TRAMONTANE_RDMA_FIRST").unwrap_or(0);
     let (first, end) = match from_environment("TRAMONTANE_RDMA_SEED") {
         Some(seed) => (seed, seed + 1),
         None => (first, first + seeds),
     };
-    let (next, tally) = (AtomicU64::new(first), Mutex::new(Tally::default()));
+    let (next, tally) = (AtomicU64::new(first), Mutex::new(SearchTally::default()));
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
@@ -244,7 +244,7 @@ pub fn search(kind: Kind, seeds: u64) -> Tally {
     tally
 }
 
-impl Kind {
+impl GroupKind {
     const fn name(self) -> &'static str {
         match self {
             Self::Changing => "groups_of_changing",
@@ -254,7 +254,7 @@ impl Kind {
 }
 
 /// Describes, for a reader, how a run ended.
-pub fn tell(outcome: &Outcome) -> String {
+pub fn tell(outcome: &RunOutcome) -> String {
     let lost: Vec<_> = outcome.processes.iter().map(|process| &process.lost).collect();
     format!("{:?} at {} ns, lost {lost:?}", outcome.ending, outcome.ended_ns)
 }

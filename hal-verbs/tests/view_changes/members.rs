@@ -32,18 +32,18 @@ pub const BLOCK_BYTES: usize = 4096;
 const COUNTER: usize = 64;
 
 /// A view on a member.
-struct View {
+struct ChangingView {
     id: ViewId,
     rows: Rows,
     is_retired: bool,
 }
 
 /// A member.
-pub struct Member {
+pub struct ChangingMember {
     fabric: RdmaViews<SideChannel>,
     context: ContextId,
     /// The views of the member, oldest first.
-    views: Vec<View>,
+    views: Vec<ChangingView>,
     /// The view in which the member posts.
     present: Option<ViewId>,
     sent: u64,
@@ -70,11 +70,11 @@ pub struct Cost {
 }
 
 /// All members.
-pub struct Group {
+pub struct ChangingGroup {
     pub network: Network,
     side: SharedSideNetwork,
     names: Vec<DeviceName>,
-    pub members: Vec<Option<Member>>,
+    pub members: Vec<Option<ChangingMember>>,
     limits: Limits,
     pub now: u64,
     /// The time from one step of a member to the next.
@@ -90,7 +90,7 @@ fn node(process: usize) -> NodeId {
     NodeId(u32::try_from(process).expect("few") + 10)
 }
 
-impl Group {
+impl ChangingGroup {
     pub fn new(processes: usize, limits: &Limits, profile: impl Fn(usize) -> Profile) -> Self {
         let network = Network::new(7, Clock::Virtual);
         let names: Vec<DeviceName> =
@@ -121,14 +121,14 @@ impl Group {
         group
     }
 
-    fn start(&self, process: usize) -> Member {
+    fn start(&self, process: usize) -> ChangingMember {
         let name = &self.names[process];
         let site = Site::open(&name.wanted(), &self.limits, None).expect("the device is there");
         let context = *self.network.contexts(name).last().expect("it is open");
         let side = SideChannel::start(&self.side, process);
         let fabric = RdmaViews::new(site, side).expect("descriptors");
         let _ = self.network.take_command_ns(context);
-        Member {
+        ChangingMember {
             fabric,
             context,
             views: Vec::new(),
@@ -141,7 +141,7 @@ impl Group {
     }
 
     fn commands(&self) -> u64 {
-        let of = |member: &Member| -> u64 {
+        let of = |member: &ChangingMember| -> u64 {
             self.network.commands(member.context).iter().map(|count| count.count).sum()
         };
         self.gone_commands + self.members.iter().flatten().map(of).sum::<u64>()
@@ -162,7 +162,11 @@ impl Group {
 
     /// Does work in one step of a member, in addition to its usual work, and counts its kernel
     /// commands.
-    fn in_step<R>(&mut self, process: usize, work: impl FnOnce(&mut Member) -> R) -> Option<R> {
+    fn in_step<R>(
+        &mut self,
+        process: usize,
+        work: impl FnOnce(&mut ChangingMember) -> R,
+    ) -> Option<R> {
         let member = self.members[process].as_mut()?;
         if member.busy_until > self.now {
             return None;
@@ -183,7 +187,7 @@ impl Group {
     /// Lets every member that is not busy take its step.
     pub fn round(&mut self) {
         for process in 0..self.members.len() {
-            self.in_step(process, Member::step);
+            self.in_step(process, ChangingMember::step);
         }
         let until = self.now + self.pace_ns;
         while self.now < until {
@@ -317,13 +321,13 @@ impl Group {
     /// Cuts lost peers on all members, as a node does with a member that it suspects.
     pub fn cut_who_was_lost(&mut self) {
         for process in 0..self.members.len() {
-            self.in_step(process, Member::cut_who_was_lost);
+            self.in_step(process, ChangingMember::cut_who_was_lost);
         }
     }
 
     /// Makes a member cut the peer with a given rank.
     pub fn cut(&mut self, process: usize, id: u64, peer: u16) {
-        let cut = |member: &mut Member| member.fabric.cut(ViewId(id), Rank(peer));
+        let cut = |member: &mut ChangingMember| member.fabric.cut(ViewId(id), Rank(peer));
         self.until("a step", 1000 * MS, |group| group.in_step(process, cut).is_some());
     }
 
@@ -391,7 +395,7 @@ impl Group {
     }
 }
 
-impl Member {
+impl ChangingMember {
     /// Does the usual work: processes events and sends messages.
     fn step(&mut self) {
         self.steps += 1;
@@ -434,7 +438,7 @@ impl Member {
     fn prepare(&mut self, plan: &ViewPlan<'_>) {
         let rows = self.fabric.rows(plan).expect("memory");
         self.fabric.open(plan.view(), &rows.memory()).expect("it opens");
-        self.views.push(View { id: plan.view(), rows, is_retired: false });
+        self.views.push(ChangingView { id: plan.view(), rows, is_retired: false });
     }
 
     fn retire(&mut self, id: ViewId) -> bool {

@@ -12,7 +12,7 @@ use tramontane_fixtures::world::Hardware as _;
 use tramontane_verbs::fake::{Clock, CommandKind, DeviceName, Network, Profile};
 use tramontane_verbs::{Limits, RdmaViews, Site};
 
-type Views = RdmaViews<SideChannel>;
+type ThreadViews = RdmaViews<SideChannel>;
 
 const VIEW: ViewId = ViewId(1);
 const MEMBERS: u16 = 8;
@@ -25,7 +25,7 @@ fn nodes() -> Vec<NodeId> {
 
 /// Returns members of a view under construction, on a device that takes a while to look up each
 /// path.
-fn members(device: &DeviceName, side: &SharedSideNetwork) -> Vec<Views> {
+fn members(device: &DeviceName, side: &SharedSideNetwork) -> Vec<ThreadViews> {
     let ids = nodes();
     let row_bytes = vec![4096; ids.len()];
     let processes: Vec<usize> = (0..ids.len()).collect();
@@ -43,7 +43,7 @@ fn members(device: &DeviceName, side: &SharedSideNetwork) -> Vec<Views> {
     processes.iter().map(start).collect()
 }
 
-fn step(members: &mut [Views], side: &SharedSideNetwork) {
+fn step(members: &mut [ThreadViews], side: &SharedSideNetwork) {
     for member in members {
         while member.poll().is_some() {}
     }

@@ -40,16 +40,16 @@ pub fn promised() -> Limits {
     Limits { write_order: Some(true), ..Limits::default() }
 }
 
-pub struct Member {
+pub struct ConnectedMember {
     pub fabric: Verbs,
     pub rows: Rows,
 }
 
 /// Two connected members.
-pub struct Pair {
+pub struct ConnectedPair {
     pub network: Network,
-    pub a: Member,
-    pub b: Member,
+    pub a: ConnectedMember,
+    pub b: ConnectedMember,
 }
 
 /// Opens a site on its own device.
@@ -58,7 +58,7 @@ pub fn site(network: &Network, profile: Profile, limits: &Limits) -> Result<Site
 }
 
 /// Creates a member without connections.
-pub fn member(site: &Site, own: Rank, row_bytes: [usize; 2]) -> Member {
+pub fn member(site: &Site, own: Rank, row_bytes: [usize; 2]) -> ConnectedMember {
     let options = ViewOptions {
         view: VIEW,
         own,
@@ -70,10 +70,10 @@ pub fn member(site: &Site, own: Rank, row_bytes: [usize; 2]) -> Member {
     let mut fabric = site.view(&options).expect("memory");
     let rows = fabric.rows().clone();
     fabric.open(VIEW, &rows.memory()).expect("it opens");
-    Member { fabric, rows }
+    ConnectedMember { fabric, rows }
 }
 
-impl Pair {
+impl ConnectedPair {
     pub fn new(profile: Profile, limits: &Limits, seed: u64) -> Self {
         let network = Network::new(seed, Clock::Virtual);
         let sites = [A, B].map(|_| site(&network, profile.clone(), limits).expect("a site"));
@@ -107,7 +107,7 @@ impl Pair {
     }
 }
 
-impl Member {
+impl ConnectedMember {
     /// Takes the fabric's events, as a node does at the start of each step.
     pub fn poll(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.fabric.poll()).collect()

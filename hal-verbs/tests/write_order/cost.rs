@@ -4,14 +4,14 @@ use tramontane_core::fabric::Write;
 use tramontane_verbs::fake::Profile;
 use tramontane_verbs::{Counters, Limits};
 
-use super::bench::{A, B, Pair, by_updates, content, guard, promised};
+use super::bench::{A, B, ConnectedPair, by_updates, content, guard, promised};
 
 const LISTS: u64 = 1000;
 
 /// Returns the counters of both members after a number of lists, each posted after the previous
 /// content was processed.
 fn counted(limits: &Limits, list: impl Fn(usize) -> Vec<Write>) -> (Counters, Counters) {
-    let mut pair = Pair::new(Profile::strict(), limits, 1);
+    let mut pair = ConnectedPair::new(Profile::strict(), limits, 1);
     for round in 0..LISTS {
         let list = list(usize::try_from(round).expect("small") % 4);
         while pair.a.post(B, &list).is_err() {

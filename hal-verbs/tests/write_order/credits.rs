@@ -5,12 +5,12 @@ use tramontane_verbs::Limits;
 use tramontane_verbs::fake::{Clock, Network, Placement, PortProfile, Profile};
 
 use super::bench::{
-    A, B, Pair, ROW_BYTES, VIEW, by_updates, content, guard, member, reordering, site,
+    A, B, ConnectedPair, ROW_BYTES, VIEW, by_updates, content, guard, member, reordering, site,
 };
 
 #[test]
 fn member_that_never_polls_is_not_overrun() {
-    let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
+    let mut pair = ConnectedPair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
     let mut posted = 0;
     for round in 1..=100_u64 {
         pair.a.publish(0, round);
@@ -34,10 +34,10 @@ fn member_that_never_polls_is_not_overrun() {
 
 #[test]
 fn free_queue_space_wakes_the_sleeper() {
-    let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
+    let mut pair = ConnectedPair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
     while pair.a.post(B, &[guard(0, 8)]).is_ok() {}
     // The member's posts, and the notice that it sleeps, are acknowledged, but free no room.
-    let sleeps = |pair: &mut Pair| {
+    let sleeps = |pair: &mut ConnectedPair| {
         let may_sleep = pair.a.fabric.arm();
         pair.pass(1_000_000);
         may_sleep && !pair.a.fabric.sleep(std::time::Duration::ZERO)
@@ -57,7 +57,7 @@ fn free_queue_space_wakes_the_sleeper() {
 #[test]
 fn one_poll_applies_all_arrived_updates() {
     let limits = Limits { signal_every: 1, ..by_updates() };
-    let mut pair = Pair::new(reordering(Placement::WritesReordered), &limits, 1);
+    let mut pair = ConnectedPair::new(reordering(Placement::WritesReordered), &limits, 1);
     let mut posted = 0;
     while posted < 31 {
         posted += 1;
@@ -74,7 +74,8 @@ fn one_poll_applies_all_arrived_updates() {
 #[test]
 fn two_saturated_members_never_deadlock() {
     for seed in 0..5 {
-        let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), seed);
+        let mut pair =
+            ConnectedPair::new(reordering(Placement::BytesReordered), &by_updates(), seed);
         let (mut to_b, mut to_a) = (0, 0);
         for turn in 0..20_000_u64 {
             pair.a.publish(0, to_b + 1);
@@ -100,7 +101,7 @@ fn two_saturated_members_never_deadlock() {
 
 #[test]
 fn overlapping_long_write_waits_for_the_peer() {
-    let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 3);
+    let mut pair = ConnectedPair::new(reordering(Placement::BytesReordered), &by_updates(), 3);
     let list = [content(0, 2000), guard(4096, 8)];
     assert_eq!(pair.a.post(B, &list), Ok(()));
     for _ in 0..20 {
@@ -120,7 +121,7 @@ fn overlapping_long_write_waits_for_the_peer() {
 
 #[test]
 fn long_write_waits_for_overlapping_short_writes() {
-    let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 3);
+    let mut pair = ConnectedPair::new(reordering(Placement::BytesReordered), &by_updates(), 3);
     for short in [guard(64, 8), content(1995, 30)] {
         assert_eq!(pair.a.post(B, &[short]), Ok(()));
         let list = [content(0, 2000)];
@@ -133,7 +134,7 @@ fn long_write_waits_for_overlapping_short_writes() {
 
 #[test]
 fn update_always_contains_the_guards() {
-    let mut pair = Pair::new(Profile::strict(), &by_updates(), 3);
+    let mut pair = ConnectedPair::new(Profile::strict(), &by_updates(), 3);
     let contents = (0..8).map(|at| content(at * 256, 256));
     let guards = (0..8).map(|at| guard(8192 + at * 64, 64));
     let list: Vec<_> = contents.chain(guards).collect();
@@ -152,7 +153,7 @@ fn update_always_contains_the_guards() {
 
 #[test]
 fn guard_overlapping_later_content_is_refused() {
-    let mut pair = Pair::new(Profile::strict(), &by_updates(), 4);
+    let mut pair = ConnectedPair::new(Profile::strict(), &by_updates(), 4);
     let crossed = [guard(64, 8), content(0, 2000)];
     assert_eq!(pair.a.post(B, &crossed), Err(ErrorKind::OutOfRange));
     let straight = [content(0, 2000), guard(64, 8)];
@@ -161,7 +162,7 @@ fn guard_overlapping_later_content_is_refused() {
 
 #[test]
 fn longest_list_wakes_sleeper_and_arrives() {
-    let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 5);
+    let mut pair = ConnectedPair::new(reordering(Placement::WritesReordered), &by_updates(), 5);
     assert!(pair.b.fabric.arm());
     pair.pass(1_000_000);
     pair.a.poll();
@@ -210,7 +211,7 @@ fn update_outside_the_row_loses_its_sender() {
 
 #[test]
 fn both_members_retire_with_updates_in_flight() {
-    let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 7);
+    let mut pair = ConnectedPair::new(reordering(Placement::BytesReordered), &by_updates(), 7);
     let mut posted = 0;
     for round in 1..=20_u64 {
         pair.a.publish(0, round);

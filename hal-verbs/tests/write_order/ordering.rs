@@ -4,7 +4,7 @@ use tramontane_core::fabric::{Fabric as _, Write};
 use tramontane_verbs::Limits;
 use tramontane_verbs::fake::Placement;
 
-use super::bench::{A, B, Pair, VIEW, by_updates, content, guard, promised, reordering};
+use super::bench::{A, B, ConnectedPair, VIEW, by_updates, content, guard, promised, reordering};
 
 /// A long message in a slot, followed by its counter, and a cell that guards nothing.
 const SLOTS: usize = 4;
@@ -33,7 +33,7 @@ fn fill(round: u64) -> u8 {
 /// A sends rounds, each of a message with its counter, a heartbeat and columns; while B observes
 /// all the time. Returns B's first forbidden observation.
 fn hunt(placement: Placement, limits: &Limits, seed: u64, rounds: u64) -> Option<Breach> {
-    let mut pair = Pair::new(reordering(placement), limits, seed);
+    let mut pair = ConnectedPair::new(reordering(placement), limits, seed);
     let (mut sent, mut counters) = (0, [0_u64; SLOTS]);
     let mut cells = vec![0_u64; COLUMNS_BYTES / 8 + 1];
     for _ in 0..rounds * 400 {
@@ -64,7 +64,7 @@ fn slot(round: u64) -> usize {
     usize::try_from(round).expect("small") % SLOTS
 }
 
-fn send(pair: &mut Pair, round: u64) -> bool {
+fn send(pair: &mut ConnectedPair, round: u64) -> bool {
     let start = slot(round - 1) * SLOT_BYTES;
     pair.a.store(start, &[fill(round); COUNTER]);
     pair.a.publish(start + COUNTER, round);
@@ -81,7 +81,7 @@ fn send(pair: &mut Pair, round: u64) -> bool {
     until_posted(pair, &list)
 }
 
-fn until_posted(pair: &mut Pair, list: &[Write]) -> bool {
+fn until_posted(pair: &mut ConnectedPair, list: &[Write]) -> bool {
     for _ in 0..10_000 {
         if pair.a.post(B, list).is_ok() {
             return true;
@@ -93,7 +93,7 @@ fn until_posted(pair: &mut Pair, list: &[Write]) -> bool {
     panic!("no room ever comes");
 }
 
-fn look(pair: &Pair, counters: &mut [u64; SLOTS], cells: &mut [u64]) -> Option<Breach> {
+fn look(pair: &ConnectedPair, counters: &mut [u64; SLOTS], cells: &mut [u64]) -> Option<Breach> {
     for (slot, counter) in counters.iter_mut().enumerate() {
         let start = slot * SLOT_BYTES;
         let seen = pair.b.seen(A, start + COUNTER);
@@ -119,7 +119,7 @@ fn look(pair: &Pair, counters: &mut [u64; SLOTS], cells: &mut [u64]) -> Option<B
     None
 }
 
-impl super::bench::Member {
+impl super::bench::ConnectedMember {
     fn rows_cell(&self, offset: usize) -> u64 {
         use tramontane_core::fabric::ViewRows as _;
         self.rows.row().cell(offset).expect("a cell").load()
@@ -154,7 +154,7 @@ fn updates_never_show_guards_early() {
 
 #[test]
 fn parts_of_a_list_become_visible_in_order() {
-    let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 1);
+    let mut pair = ConnectedPair::new(reordering(Placement::BytesReordered), &by_updates(), 1);
     let list = [guard(0, 8), content(64, 4000), guard(8, 8), content(8192, 200), guard(16, 24)];
     for round in 1..=50_u64 {
         for offset in [0, 8, 16, 24, 32] {
@@ -179,7 +179,7 @@ fn parts_of_a_list_become_visible_in_order() {
 
 #[test]
 fn updates_are_applied_before_arming_or_sleeping() {
-    let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 2);
+    let mut pair = ConnectedPair::new(reordering(Placement::WritesReordered), &by_updates(), 2);
     for round in 1..=20_u64 {
         pair.a.publish(0, 2 * round - 1);
         until_posted(&mut pair, &[guard(0, 8)]);
@@ -201,7 +201,7 @@ fn updates_are_applied_before_arming_or_sleeping() {
 }
 
 /// Retries until A's post is accepted, without a step of B.
-fn until_posted_by_a(pair: &mut Pair, list: &[Write]) {
+fn until_posted_by_a(pair: &mut ConnectedPair, list: &[Write]) {
     for _ in 0..1000 {
         if pair.a.fabric.post(VIEW, B, list, None).is_ok() {
             return;

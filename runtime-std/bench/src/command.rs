@@ -10,13 +10,13 @@ use tramontane_runtime::carrier::Carrier;
 
 /// Experiments.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Command {
+pub enum Experiment {
     /// Measure continuous sending: messages per second at each member (Spindle IV).
     #[command(after_help = MULTICAST_EXAMPLES)]
     Multicast(Multicast),
     /// Measure block multicasts of large messages.
     #[command(after_help = BLOCKS_EXAMPLES)]
-    Blocks(blocks::command::Arguments),
+    Blocks(blocks::command::BlocksArguments),
     /// Measure the time from commit to delivery at a low rate, and compare it with the hand-off of
     /// a cache line.
     Latency(Latency),
@@ -28,17 +28,17 @@ pub enum Command {
     Views(Views),
     /// Compare the papers' claims and this project's goals with the simulator's results.
     #[command(after_help = crate::record::command::EXAMPLES)]
-    Record(crate::record::command::Arguments),
+    Record(crate::record::command::RecordArguments),
     /// Measure TRAM on this machine: messages to several groups, and leaders that are killed.
     #[command(after_help = crate::shards::command::EXAMPLES)]
-    Shards(crate::shards::command::Arguments),
+    Shards(crate::shards::command::ShardsArguments),
     /// Measure groups that log, compared with plain writers that sync equally often, and the
     /// duration of a restart of all members.
     #[command(after_help = crate::durable::command::EXAMPLES)]
-    Durable(crate::durable::command::Arguments),
+    Durable(crate::durable::command::DurableArguments),
     /// Run one process of an experiment; started by the other commands.
     #[command(hide = true)]
-    Worker(Worker),
+    Worker(WorkerArguments),
 }
 
 const BLOCKS_EXAMPLES: &str = "Examples:
@@ -212,7 +212,7 @@ pub struct Views {
 
 /// Arguments of `bench worker`.
 #[derive(Args, Clone, Debug)]
-pub struct Worker {
+pub struct WorkerArguments {
     /// The kind of experiment
     #[arg(value_enum)]
     pub kind: Kind,

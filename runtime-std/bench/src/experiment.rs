@@ -3,7 +3,7 @@
 //!
 //! The bench starts one process per member ([`crate::processes`]); each runs its task
 //! ([`crate::worker`]) and reports one outcome. A type that implements [`Experiment`] is the task;
-//! its [`Member`] provides the information about the group.
+//! its [`ExperimentMember`] provides the information about the group.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) trait Experiment: Clone + Serialize + DeserializeOwned {
     /// Runs one process. A member that is still running is returned with the outcome, and is closed
     /// once all processes have their outcomes. If it left earlier, members that are still
     /// delivering would lose a peer.
-    fn run(&self, own: &Member) -> Result<(Self::Outcome, Option<Running>), BenchError>;
+    fn run(&self, own: &ExperimentMember) -> Result<(Self::Outcome, Option<Running>), BenchError>;
 }
 
 /// Builds a group with `nodes` members in one subgroup, of which the first `senders` send.
@@ -78,14 +78,14 @@ pub(crate) fn group(nodes: u16, senders: u16, window: u32, message_max: u32) -> 
 
 /// One process of an experiment: its member, and the group's meeting place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Member {
+pub(crate) struct ExperimentMember {
     pub(crate) place: LocalPlace,
     /// The local rank, which is the node's id.
     pub(crate) rank: u16,
     pub(crate) group: Description,
 }
 
-impl Member {
+impl ExperimentMember {
     /// Returns the nodes that send, by id.
     pub(crate) fn senders(&self) -> &[u32] {
         self.group.subgroups[0].senders()
@@ -124,14 +124,14 @@ impl Member {
 /// The data that a process of an experiment receives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task<E> {
-    pub(crate) member: Member,
+    pub(crate) member: ExperimentMember,
     pub(crate) experiment: E,
 }
 
 /// The role of an experiment's processes: one task, no orders, one outcome.
-pub(crate) struct Process<E>(PhantomData<E>);
+pub(crate) struct ExperimentProcess<E>(PhantomData<E>);
 
-impl<E: Experiment> Role for Process<E> {
+impl<E: Experiment> Role for ExperimentProcess<E> {
     fn command() -> Vec<String> {
         E::KIND.command()
     }

@@ -23,7 +23,7 @@ const SMALL_BYTES: u32 = 10_240;
 
 /// The number of senders, and the resulting rates.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct RatesRow {
     senders: u16,
     /// Rate of large messages delivered at a member.
     large_bytes_per_s: Spread,
@@ -40,7 +40,7 @@ pub struct LargeReport {
     fabric: &'static str,
     nodes: u16,
     bytes: usize,
-    rows: Vec<Row>,
+    rows: Vec<RatesRow>,
 }
 
 /// Alternates both measurements, with one sender and with all.
@@ -69,7 +69,7 @@ fn measure(
     senders: u16,
     bytes: usize,
     interrupts: &Interrupts,
-) -> Result<Row, BenchError> {
+) -> Result<RatesRow, BenchError> {
     let bytes_per_s = |message_bytes: usize| -> Result<f64, BenchError> {
         let group = group(arguments.nodes, senders, 100, SMALL_BYTES);
         let mut group = beating(group, NO_HEARTBEAT_MS).build()?;
@@ -88,7 +88,7 @@ fn measure(
         small.push(bytes_per_s(SMALL_BYTES as usize)?);
         ratio.extend(large.last().zip(small.last()).map(|(large, small)| large / small));
     }
-    Ok(Row {
+    Ok(RatesRow {
         senders,
         large_bytes_per_s: Spread::of(&large),
         small_bytes_per_s: Spread::of(&small),

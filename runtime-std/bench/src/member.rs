@@ -15,7 +15,7 @@ use crate::options::Drive;
 use crate::touch;
 use tramontane_local::clock::process_time_ns;
 use tramontane_runtime::group::{
-    Messages, Replica, Run, Running, Sender, StartError, Stepped, start_stepped,
+    Application, Messages, Run, Running, Sender, StartError, Stepped, start_stepped,
 };
 use tramontane_runtime::member::Idle;
 use tramontane_runtime::rdma::PostCounts;
@@ -42,7 +42,7 @@ pub(crate) struct Sending {
 
 /// The measurements of one process of [`Sending`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Sent {
+pub(crate) struct SendFigures {
     /// Messages delivered here per second, including the member's own; with a polling thread,
     /// counted from the first delivery.
     pub(crate) messages_per_s: f64,
@@ -92,28 +92,28 @@ pub(crate) struct Rest {
 }
 
 /// Starts a member that this process steps.
-fn start<R: Replica>(
-    own: &experiment::Member,
+fn start<A: Application>(
+    own: &experiment::ExperimentMember,
     switches: Switches,
-    replica: R,
-) -> Result<Stepped<R>, BenchError> {
+    application: A,
+) -> Result<Stepped<A>, BenchError> {
     let (description, mut options) = own.start()?;
     options.settings.options.switches = switches;
-    Ok(start_stepped(description, options, replica)?)
+    Ok(start_stepped(description, options, application)?)
 }
 
 /// Starts a thread that steps a member.
-fn spawn<R: Replica + 'static>(member: Stepped<R>) -> Result<Running, BenchError> {
+fn spawn<A: Application + 'static>(member: Stepped<A>) -> Result<Running, BenchError> {
     Ok(member.spawn().map_err(StartError::from)?)
 }
 
 /// Reads each byte of delivered messages, or leaves them untouched.
-struct Reader {
+struct ByteReader {
     untouched: bool,
     checksum: u64,
 }
 
-impl Reader {
+impl ByteReader {
     /// Reads messages, and returns their number.
     #[inline]
     fn read(&mut self, messages: &mut Messages<'_, '_>) -> u64 {
@@ -128,7 +128,7 @@ impl Reader {
     }
 }
 
-impl Replica for Reader {
+impl Application for ByteReader {
     #[inline]
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self.read(messages);
@@ -137,9 +137,12 @@ impl Replica for Reader {
 
 impl Experiment for Sending {
     const KIND: Kind = Kind::Sending;
-    type Outcome = Sent;
+    type Outcome = SendFigures;
 
-    fn run(&self, own: &experiment::Member) -> Result<(Sent, Option<Running>), BenchError> {
+    fn run(
+        &self,
+        own: &experiment::ExperimentMember,
+    ) -> Result<(SendFigures, Option<Running>), BenchError> {
         let (sent, running) = match self.drive {
             Drive::Caller => self.caller_driven(own)?,
             Drive::Polled => self.polled(own)?,
@@ -162,12 +165,15 @@ impl Sending {
 
     /// Runs the paper's continuous sending in one loop, which sends while slots are free and then
     /// steps.
-    fn caller_driven(&self, own: &experiment::Member) -> Result<(Sent, Running), BenchError> {
+    fn caller_driven(
+        &self,
+        own: &experiment::ExperimentMember,
+    ) -> Result<(SendFigures, Running), BenchError> {
         let mut member = start(own, self.switches(), self.reader())?;
         let mut sender = member.sender_of(ALL);
         let to_send = if sender.is_some() { self.messages } else { 0 };
         let total = own.messages_of_all(self.messages);
-        let mut outcome = Sent::default();
+        let mut outcome = SendFigures::default();
         let mut idle = Idle::new(Duration::MAX);
         let (mut sent, mut delivered) = (0, 0);
         let begun = Instant::now();
@@ -191,22 +197,25 @@ impl Sending {
         }
         outcome.messages_per_s = total as f64 / begun.elapsed().as_secs_f64();
         outcome.posts = member.counts();
-        outcome.checksum = member.replica().checksum;
+        outcome.checksum = member.application().checksum;
         Ok((outcome, spawn(member)?))
     }
 
-    fn polled(&self, own: &experiment::Member) -> Result<(Sent, Running), BenchError> {
+    fn polled(
+        &self,
+        own: &experiment::ExperimentMember,
+    ) -> Result<(SendFigures, Running), BenchError> {
         let total = own.messages_of_all(self.messages);
         let (done, finished) = sync_channel(1);
         let (mut reader, mut delivered, mut begun) = (self.reader(), 0, None);
-        let replica = move |messages: &mut Messages<'_, '_>| {
+        let application = move |messages: &mut Messages<'_, '_>| {
             let begun = begun.get_or_insert_with(Instant::now);
             delivered += reader.read(messages);
             if delivered == total {
                 let _ = done.try_send((begun.elapsed(), reader.checksum));
             }
         };
-        let running = spawn(start(own, self.switches(), replica)?)?;
+        let running = spawn(start(own, self.switches(), application)?)?;
         match running.sender_of(ALL) {
             Some(sender) if self.message_bytes > sender.message_max() => self.send_large(sender)?,
             Some(sender) => self.send(sender)?,
@@ -217,7 +226,7 @@ impl Sending {
             running.stopped().map_or_else(|| BenchError::Setup(late()), BenchError::from)
         })?;
         let messages_per_s = total.saturating_sub(1) as f64 / elapsed.as_secs_f64();
-        Ok((Sent { messages_per_s, checksum, ..Sent::default() }, running))
+        Ok((SendFigures { messages_per_s, checksum, ..SendFigures::default() }, running))
     }
 
     fn send(&self, mut sender: Sender) -> Result<(), BenchError> {
@@ -261,8 +270,8 @@ impl Sending {
         Switches::from_bits_truncate(self.switch_bits)
     }
 
-    fn reader(&self) -> Reader {
-        Reader { untouched: self.untouched, checksum: 0 }
+    fn reader(&self) -> ByteReader {
+        ByteReader { untouched: self.untouched, checksum: 0 }
     }
 }
 
@@ -272,7 +281,7 @@ struct Noting {
     latency_ns: Vec<u32>,
 }
 
-impl Replica for Noting {
+impl Application for Noting {
     #[inline]
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         for message in messages {
@@ -289,7 +298,10 @@ impl Experiment for LowRate {
     const KIND: Kind = Kind::LowRate;
     type Outcome = Latencies;
 
-    fn run(&self, own: &experiment::Member) -> Result<(Latencies, Option<Running>), BenchError> {
+    fn run(
+        &self,
+        own: &experiment::ExperimentMember,
+    ) -> Result<(Latencies, Option<Running>), BenchError> {
         let clock = quanta::Clock::new();
         let latency_ns = Vec::with_capacity(self.messages as usize);
         let noting = Noting { clock: clock.clone(), latency_ns };
@@ -313,7 +325,7 @@ impl Experiment for LowRate {
             delivered += member.step()?.progress.delivered;
         }
         let posts = member.counts();
-        let latency_ns = std::mem::take(&mut member.replica().latency_ns);
+        let latency_ns = std::mem::take(&mut member.application().latency_ns);
         Ok((Latencies { latency_ns, posts }, Some(spawn(member)?)))
     }
 }
@@ -323,7 +335,10 @@ impl Experiment for Idling {
     const KIND: Kind = Kind::Idling;
     type Outcome = Rest;
 
-    fn run(&self, own: &experiment::Member) -> Result<(Rest, Option<Running>), BenchError> {
+    fn run(
+        &self,
+        own: &experiment::ExperimentMember,
+    ) -> Result<(Rest, Option<Running>), BenchError> {
         let mut member = start(own, Switches::all(), |_: &mut Messages<'_, '_>| {})?;
         if let Some(mut sender) = member.sender_of(ALL) {
             sender.send(&[0], JOIN_LIMIT)?;

@@ -19,7 +19,7 @@ use tramontane_control::{Address, Connection, Listener, Mesh, MeshError, MeshOpt
 use tramontane_core::ids::{NodeId, Rank};
 
 use crate::error::BenchError;
-use crate::experiment::{Experiment, JOIN_LIMIT, Kind, Member};
+use crate::experiment::{Experiment, ExperimentMember, JOIN_LIMIT, Kind};
 use tramontane_local::group::{LocalError, LocalPlace};
 use tramontane_runtime::group::{FIRST_VIEW, Running, StartError};
 
@@ -39,16 +39,16 @@ pub(crate) struct BareMesh {
 
 /// The measurements of one process of [`BareMesh`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Received {
+pub(crate) struct MeshFigures {
     /// Bytes per second from other processes during the measurement.
     pub(crate) bytes_per_s: f64,
 }
 
 impl Experiment for BareMesh {
     const KIND: Kind = Kind::BareMesh;
-    type Outcome = Received;
+    type Outcome = MeshFigures;
 
-    fn run(&self, own: &Member) -> Result<(Received, Option<Running>), BenchError> {
+    fn run(&self, own: &ExperimentMember) -> Result<(MeshFigures, Option<Running>), BenchError> {
         let streams = meet(own)?;
         let sends = own.senders().contains(&own.rank.into());
         let received = AtomicU64::new(0);
@@ -71,12 +71,12 @@ impl Experiment for BareMesh {
             }
             rate
         });
-        Ok((Received { bytes_per_s }, None))
+        Ok((MeshFigures { bytes_per_s }, None))
     }
 }
 
 /// Establishes the connections to all other processes, and waits until all processes have theirs.
-fn meet(own: &Member) -> Result<Vec<TcpStream>, BenchError> {
+fn meet(own: &ExperimentMember) -> Result<Vec<TcpStream>, BenchError> {
     let LocalPlace::Network { addresses, .. } = &own.place else {
         return Err(BenchError::Setup("the bare mesh runs only over TCP".into()));
     };

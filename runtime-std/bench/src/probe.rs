@@ -17,7 +17,7 @@ use tramontane_core::layout::{CACHE_LINE, RingShape};
 use tramontane_core::memory::{OutOfRow, Row};
 
 use crate::error::BenchError;
-use crate::experiment::{Experiment, Kind, Member};
+use crate::experiment::{Experiment, ExperimentMember, Kind};
 use crate::touch;
 use tramontane_runtime::group::Running;
 
@@ -40,7 +40,7 @@ impl Experiment for HandOff {
     const KIND: Kind = Kind::HandOff;
     type Outcome = HandedOff;
 
-    fn run(&self, own: &Member) -> Result<(HandedOff, Option<Running>), BenchError> {
+    fn run(&self, own: &ExperimentMember) -> Result<(HandedOff, Option<Running>), BenchError> {
         let connected = own.connect()?;
         let one_way_ns = hand_off(&connected.memory(), self.rounds)?;
         connected.leave();
@@ -69,7 +69,7 @@ impl Experiment for BareRing {
     const KIND: Kind = Kind::BareRing;
     type Outcome = Ringed;
 
-    fn run(&self, own: &Member) -> Result<(Ringed, Option<Running>), BenchError> {
+    fn run(&self, own: &ExperimentMember) -> Result<(Ringed, Option<Running>), BenchError> {
         let connected = own.connect()?;
         let layout = own.layout()?;
         let shape = |rank| layout.get().ring(Rank(rank), SubgroupId(0));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::error::BenchError;
-use crate::experiment::{Experiment, Member, Process, Task};
+use crate::experiment::{Experiment, ExperimentMember, ExperimentProcess, Task};
 use tramontane_local::crew::{Crew, Launch};
 use tramontane_local::group::LocalGroup;
 use tramontane_local::interrupt::Interrupts;
@@ -47,9 +47,9 @@ pub(crate) fn run<E: Experiment>(
 ) -> Result<Vec<E::Outcome>, BenchError> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let meeting = LocalGroup::new(start.carrier, group.nodes.len(), "bench", start.device)?;
-    let mut crew = Crew::<Process<E>>::default();
+    let mut crew = Crew::<ExperimentProcess<E>>::default();
     for (index, rank) in (0..group.nodes.len()).zip(0..) {
-        let member = Member { place: meeting.place(index), rank, group: group.clone() };
+        let member = ExperimentMember { place: meeting.place(index), rank, group: group.clone() };
         let launch = Launch {
             inherited: meeting.inherited(index).into_iter().collect(),
             processor: (start.placement == Placement::Spread).then_some(index % processors),

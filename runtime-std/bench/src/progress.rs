@@ -18,9 +18,9 @@ const LOOK_PAUSE: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_millis(200);
 
 /// A bar with `steps` steps, which disappears when it is dropped.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct StepsBar(ProgressBar);
 
-impl Progress {
+impl StepsBar {
     /// Draws on standard error, and only if that is a terminal.
     pub(crate) fn new(steps: u64) -> Self {
         let style =
@@ -43,7 +43,7 @@ impl Progress {
     }
 }
 
-impl Deref for Progress {
+impl Deref for StepsBar {
     type Target = ProgressBar;
 
     fn deref(&self) -> &ProgressBar {
@@ -51,7 +51,7 @@ impl Deref for Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for StepsBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

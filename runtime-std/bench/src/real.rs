@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 use crate::command::Multicast;
 use crate::error::BenchError;
 use crate::experiment;
-use crate::member::{Sending, Sent};
+use crate::member::{SendFigures, Sending};
 use crate::mesh::BareMesh;
 use crate::options::{Drive, switches_without, techniques};
 use crate::probe::BareRing;
@@ -187,8 +187,8 @@ fn ratios(rates: &[f64], probes: &[f64]) -> Spread {
 
 /// Returns the number of other members' messages that the median member delivers per second. All
 /// members deliver the same messages, with equal numbers from each sender.
-fn foreign_rate_of(outcomes: &[Sent], senders: u16) -> f64 {
-    let foreign = |(rank, outcome): (usize, &Sent)| {
+fn foreign_rate_of(outcomes: &[SendFigures], senders: u16) -> f64 {
+    let foreign = |(rank, outcome): (usize, &SendFigures)| {
         let own = if rank < usize::from(senders) { 1.0 / f64::from(senders) } else { 0.0 };
         outcome.messages_per_s * (1.0 - own)
     };

@@ -72,14 +72,14 @@ pub struct Row {
 
 /// The JSON output.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     /// The machine on which this ran.
     pub machine: String,
     /// The results of each configuration.
     pub rows: Vec<Row>,
 }
 
-impl Report {
+impl BenchReport {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {

@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
-use crate::command::{Command, Multicast, Views};
+use crate::command::{Experiment, Multicast, Views};
 use crate::durable::report::DurableReport;
 use crate::error::BenchError;
 use crate::large::LargeReport;
 use crate::low_rate::{IdleReport, LatencyReport};
 use crate::machine::machine;
-use crate::progress::Progress;
-use crate::report::Report;
+use crate::progress::StepsBar;
+use crate::report::BenchReport;
 use crate::steady::SteadyReport;
 use crate::views::report::ViewsReport;
 use crate::{blocks, durable, large, low_rate, real, record, shards, steady, views, worker};
@@ -20,37 +20,37 @@ use tramontane_local::print::print;
 ///
 /// # Errors
 /// [`BenchError`].
-pub fn run(command: &Command, out: &mut impl Write) -> Result<(), BenchError> {
+pub fn run(command: &Experiment, out: &mut impl Write) -> Result<(), BenchError> {
     match command {
-        Command::Multicast(arguments) => multicast(arguments, out),
-        Command::Blocks(arguments) => blocks::run::run(arguments, out),
-        Command::Latency(arguments) => {
+        Experiment::Multicast(arguments) => multicast(arguments, out),
+        Experiment::Blocks(arguments) => blocks::run::run(arguments, out),
+        Experiment::Latency(arguments) => {
             let report = low_rate::latency(arguments, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, LatencyReport::text)?)
         }
-        Command::Idle(arguments) => {
+        Experiment::Idle(arguments) => {
             let report = low_rate::idle(arguments, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, IdleReport::text)?)
         }
-        Command::Views(arguments @ Views { large: Some(bytes), .. }) => {
+        Experiment::Views(arguments @ Views { large: Some(bytes), .. }) => {
             let report = large::run(arguments, *bytes, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, LargeReport::text)?)
         }
-        Command::Views(arguments) if arguments.steady => {
+        Experiment::Views(arguments) if arguments.steady => {
             let report = steady::run(arguments, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, SteadyReport::text)?)
         }
-        Command::Views(arguments) => {
+        Experiment::Views(arguments) => {
             let report = views::run::run(arguments, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, ViewsReport::text)?)
         }
-        Command::Record(arguments) => record::run::run(arguments, out),
-        Command::Shards(arguments) => shards::run::run(arguments, out),
-        Command::Durable(arguments) => {
+        Experiment::Record(arguments) => record::run::run(arguments, out),
+        Experiment::Shards(arguments) => shards::run::run(arguments, out),
+        Experiment::Durable(arguments) => {
             let report = durable::run::run(arguments, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, DurableReport::text)?)
         }
-        Command::Worker(arguments) => worker::run(arguments),
+        Experiment::Worker(arguments) => worker::run(arguments),
     }
 }
 
@@ -61,7 +61,7 @@ fn multicast(arguments: &Multicast, out: &mut impl Write) -> Result<(), BenchErr
     let sizes = arguments.bytes.iter();
     let runs = sizes.flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes)));
     let interrupts = Interrupts::watch()?;
-    let progress = Progress::new((arguments.bytes.len() * arguments.nodes.len()) as u64);
+    let progress = StepsBar::new((arguments.bytes.len() * arguments.nodes.len()) as u64);
     let mut rows = Vec::new();
     for (bytes, nodes) in runs {
         progress.set_message(format!("{nodes} members, {bytes} bytes"));
@@ -69,6 +69,6 @@ fn multicast(arguments: &Multicast, out: &mut impl Write) -> Result<(), BenchErr
         progress.inc(1);
     }
     drop(progress);
-    let report = Report { machine: machine(), rows };
-    Ok(print(out, arguments.json, &report, Report::text)?)
+    let report = BenchReport { machine: machine(), rows };
+    Ok(print(out, arguments.json, &report, BenchReport::text)?)
 }

@@ -3,9 +3,9 @@
 
 use crate::blocks::limit::CopyLimit;
 use crate::blocks::task::BlockTask;
-use crate::command::Worker as Arguments;
+use crate::command::WorkerArguments as Arguments;
 use crate::error::BenchError;
-use crate::experiment::{Experiment, Kind, Process};
+use crate::experiment::{Experiment, ExperimentProcess, Kind};
 use crate::member::{Idling, LowRate, Sending};
 use crate::mesh::BareMesh;
 use crate::probe::{BareRing, HandOff};
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), BenchError> {
 }
 
 fn serve<E: Experiment>(task: &str) -> Result<(), BenchError> {
-    let (task, worker) = Worker::<Process<E>>::attach(task)?;
+    let (task, worker) = Worker::<ExperimentProcess<E>>::attach(task)?;
     let (outcome, running) = task.experiment.run(&task.member)?;
     worker.report(&outcome)?;
     worker.wait_for_release();

@@ -62,7 +62,7 @@ pub(super) fn run(command: &VerbsCommand) -> Result<(), Failure> {
 struct Listing<'l> {
     devices: &'l [Device],
     /// The device that would be used; `None` if no device can be used.
-    choice: Option<Taken<'l>>,
+    choice: Option<ChosenDevice<'l>>,
     /// The reason for the choice, or for there being none.
     why: String,
     /// Shortest time after which a silent peer is given up: the configured time, rounded to a value
@@ -74,7 +74,7 @@ struct Listing<'l> {
 }
 
 #[derive(Serialize)]
-struct Taken<'l> {
+struct ChosenDevice<'l> {
     device: &'l str,
     port: u8,
     gid: Gid,
@@ -100,7 +100,7 @@ fn list(arguments: &DevicesOptions) -> Result<(), Failure> {
     };
     let loss_time_ms = milliseconds(LossTimes::least);
     let loss_time_ms_max = milliseconds(LossTimes::longest);
-    let taken = chosen.map(|choice| Taken {
+    let taken = chosen.map(|choice| ChosenDevice {
         device: &choice.name,
         port: choice.port,
         gid: choice.gid,

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 
 use clap::Args;
 use serde::Serialize;
-use tramontane_verbs::check::{self, CheckError, End, Finding, Options, TcpTalk, Verdict};
+use tramontane_verbs::check::{self, CheckError, End, Finding, FindingVerdict, Options, TcpTalk};
 
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::output::print_result;
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
         let meeting = stream.local_addr().ok().map(|address| address.ip().to_canonical());
         (end, make(&Options { meeting, ..options }, end, stream, arguments.json)?)
     };
-    let failed = findings.iter().filter(|found| found.verdict == Verdict::Failed).count();
+    let failed = findings.iter().filter(|found| found.verdict == FindingVerdict::Failed).count();
     let report = CheckReport { end, passed: failed == 0, findings };
     if arguments.json {
         print_result(true, &report, |_| String::new())?;

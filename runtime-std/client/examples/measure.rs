@@ -27,9 +27,9 @@ const ROUNDS: usize = 5;
 /// Time limit of every operation.
 const LONG: Duration = Duration::from_secs(60);
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+type OrError<T> = Result<T, Box<dyn std::error::Error>>;
 
-fn main() -> Outcome<()> {
+fn main() -> OrError<()> {
     let mut arguments = std::env::args().skip(1);
     let to = arguments.next().ok_or("give the addresses of members")?;
     let members = Members::parse(to.split(','))?.name("measure");
@@ -55,7 +55,7 @@ fn main() -> Outcome<()> {
 }
 
 /// Returns the rate in lines per second when `part` lines are published before all are waited for.
-fn rate(publisher: &Publisher, part: usize) -> Outcome<f64> {
+fn rate(publisher: &Publisher, part: usize) -> OrError<f64> {
     let line = [b'x'; BYTES];
     let start = Instant::now();
     for _ in 0..LINES / part {
@@ -68,7 +68,7 @@ fn rate(publisher: &Publisher, part: usize) -> Outcome<f64> {
 }
 
 /// Returns the latencies of single lines, in microseconds.
-fn single(publisher: &Publisher) -> Outcome<Vec<f64>> {
+fn single(publisher: &Publisher) -> OrError<Vec<f64>> {
     let line = [b'x'; BYTES];
     (0..SINGLE)
         .map(|_| {

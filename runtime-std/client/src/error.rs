@@ -23,7 +23,7 @@ pub enum AddressError {
 /// The reasons why a client could not connect to a member.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum ConnectError {
     /// No address was given.
     #[error("no member address is given; give one or more")]
     NoAddress,
@@ -124,5 +124,5 @@ pub enum SubscribeError {
     TimeUp,
     /// No member accepted the subscriber.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] ConnectError),
 }

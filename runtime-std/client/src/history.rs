@@ -21,7 +21,7 @@ const OLDER_MAX: usize = 1 << 16;
 
 /// The received part of an order, and what is known of earlier positions.
 #[derive(Clone, Debug)]
-pub(crate) struct History {
+pub(crate) struct ReceivedOrder {
     /// The newest view of any member that sent a part of the order.
     view: u64,
     older: VecDeque<Position>,
@@ -29,7 +29,7 @@ pub(crate) struct History {
     recent: VecDeque<Position>,
 }
 
-impl History {
+impl ReceivedOrder {
     /// Returns an order that begins at a position, with some earlier positions. Returns `None` if
     /// they are not in ascending order.
     pub(crate) fn begin_at(begin: Position, earlier: Vec<Position>, view: u64) -> Option<Self> {
@@ -84,7 +84,7 @@ impl History {
 
 /// The result of comparing a member's order with the one received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum OrderComparison {
     /// The member has the same order, or no longer knows any of the received positions.
     Same,
     /// The member's order differs, starting at some position.
@@ -105,7 +105,7 @@ pub(crate) enum Verdict {
 /// A search in a history for the first position at which a member differs.
 #[derive(Debug)]
 pub(crate) struct Search<'h> {
-    history: &'h History,
+    history: &'h ReceivedOrder,
     /// The last position known to be equal.
     same: Option<usize>,
     /// The first position known to differ. All later ones differ too.
@@ -118,7 +118,7 @@ pub(crate) struct Search<'h> {
 }
 
 impl<'h> Search<'h> {
-    pub(crate) fn new(history: &'h History) -> Self {
+    pub(crate) fn new(history: &'h ReceivedOrder) -> Self {
         let all = history.len();
         let asked = vec![all.saturating_sub(1)];
         Self { history, same: None, other: all, beyond: all, known: 0, asked }
@@ -130,7 +130,7 @@ impl<'h> Search<'h> {
     }
 
     /// Takes a member's digests at those positions. Returns `None` if more are needed.
-    pub(crate) fn hear(&mut self, compared: &Compared) -> Option<Verdict> {
+    pub(crate) fn hear(&mut self, compared: &Compared) -> Option<OrderComparison> {
         let Compared { view, end, ref digests } = *compared;
         self.beyond = self.history.index_from(end.place.saturating_add(1));
         for (index, digest) in std::mem::take(&mut self.asked).into_iter().zip(digests) {
@@ -168,25 +168,25 @@ impl<'h> Search<'h> {
         self.known.max(self.same.map_or(0, |same| same + 1))
     }
 
-    fn verdict(&self, view: u64, end: u64) -> Verdict {
+    fn verdict(&self, view: u64, end: u64) -> OrderComparison {
         let all = self.history.len();
         let begin = self.history.get(0).place.min(end);
         let from = self.same.map_or(begin, |same| self.history.get(same).place);
         if self.other < all {
-            return Verdict::Changed { from };
+            return OrderComparison::Changed { from };
         }
         if self.beyond >= all {
-            return Verdict::Same;
+            return OrderComparison::Same;
         }
         // The history's view is older, but a message that was delivered in one view is also present
         // in the next.
         if view > self.history.view {
-            return Verdict::Changed { from };
+            return OrderComparison::Changed { from };
         }
         // An equal earlier position is not enough, because the orders may differ after it.
         let has_all = self.same.is_some() && from == end && from > 0;
         let is_same_group = view == self.history.view && has_all;
-        Verdict::Behind { from, is_same_group }
+        OrderComparison::Behind { from, is_same_group }
     }
 }
 
@@ -233,14 +233,14 @@ mod tests {
         }
     }
 
-    fn told(numbers: &[u8], begin: Position) -> History {
-        let mut history = History::begin_at(begin, Vec::new(), 1).expect("it rises");
+    fn told(numbers: &[u8], begin: Position) -> ReceivedOrder {
+        let mut history = ReceivedOrder::begin_at(begin, Vec::new(), 1).expect("it rises");
         numbers.iter().for_each(|number| history.add(&message(number)));
         history
     }
 
     /// Returns the verdict, and the number of requests to the member.
-    fn judge(history: &History, member: &OrderModel) -> (Verdict, usize) {
+    fn judge(history: &ReceivedOrder, member: &OrderModel) -> (OrderComparison, usize) {
         let mut search = Search::new(history);
         for round in 1..10 {
             let places = search.places();
@@ -270,21 +270,22 @@ mod tests {
             let from = common.len() as u64;
             let (verdict, _) = judge(&history, &member);
             if was.is_empty() {
-                prop_assert_eq!(verdict, Verdict::Same);
+                prop_assert_eq!(verdict, OrderComparison::Same);
             } else if new.len() > common.len() || view > 2 {
-                prop_assert_eq!(verdict, Verdict::Changed { from });
+                prop_assert_eq!(verdict, OrderComparison::Changed { from });
             } else {
                 let is_same_group = view == 2 && from > 0;
-                prop_assert_eq!(verdict, Verdict::Behind { from, is_same_group });
+                prop_assert_eq!(verdict, OrderComparison::Behind { from, is_same_group });
             }
             // A member that knows only recent positions is never mistaken for one with the same
             // order, and the resulting position is not too late.
             let member = OrderModel { first, ..member };
             match judge(&history, &member).0 {
-                Verdict::Changed { from: at } | Verdict::Behind { from: at, .. } => {
+                OrderComparison::Changed { from: at }
+                | OrderComparison::Behind { from: at, .. } => {
                     prop_assert!(!was.is_empty() && at <= from);
                 }
-                Verdict::Same => prop_assert!(was.is_empty() || first > old.len() as u64),
+                OrderComparison::Same => prop_assert!(was.is_empty() || first > old.len() as u64),
             }
         }
     }
@@ -295,15 +296,15 @@ mod tests {
     fn shorter_order_is_recognised_by_earlier_positions() {
         let old = OrderModel::of(&[1; 50], 2, 0);
         let earlier = vec![old.positions[0], old.positions[2], old.positions[34]];
-        let history = History::begin_at(old.end(), earlier, 2).expect("they rise");
-        let changed = |from| (Verdict::Changed { from }, 2);
+        let history = ReceivedOrder::begin_at(old.end(), earlier, 2).expect("they rise");
+        let changed = |from| (OrderComparison::Changed { from }, 2);
         assert_eq!(judge(&history, &OrderModel::of(&[2; 5], 1, 0)), changed(0));
         // The messages after position 2 are unknown, so this may be a different group.
         let forked = OrderModel::of(&[[1; 3], [2; 3]].concat(), 2, 0);
-        let behind = Verdict::Behind { from: 2, is_same_group: false };
+        let behind = OrderComparison::Behind { from: 2, is_same_group: false };
         assert_eq!(judge(&history, &forked).0, behind);
         let positions = vec![old.positions[2], old.positions[1]];
-        assert!(History::begin_at(old.end(), positions, 2).is_none());
+        assert!(ReceivedOrder::begin_at(old.end(), positions, 2).is_none());
     }
 
     #[test]
@@ -318,9 +319,9 @@ mod tests {
             let exact = changed as u64;
             let first_recent = history.recent[0].place;
             let from = if exact >= first_recent { exact } else { exact / STRIDE * STRIDE };
-            assert_eq!(verdict, Verdict::Changed { from }, "{changed}");
+            assert_eq!(verdict, OrderComparison::Changed { from }, "{changed}");
             assert!(rounds <= 5, "{rounds} rounds");
         }
-        assert_eq!(judge(&history, &OrderModel::of(&numbers, 9, 0)), (Verdict::Same, 1));
+        assert_eq!(judge(&history, &OrderModel::of(&numbers, 9, 0)), (OrderComparison::Same, 1));
     }
 }

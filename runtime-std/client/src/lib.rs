@@ -55,7 +55,7 @@ mod shared;
 mod subscriber;
 mod subscribing;
 
-pub use error::{AddressError, OpenError, PublishError, SubscribeError};
+pub use error::{AddressError, ConnectError, PublishError, SubscribeError};
 pub use members::Members;
 pub use publisher::{Publisher, PublisherOptions, Receipt, Room};
 pub use query::query;

@@ -10,7 +10,7 @@ use tramontane_control::{
     incarnation, open_session,
 };
 
-use crate::error::{AddressError, OpenError};
+use crate::error::{AddressError, ConnectError};
 
 /// Time limit for one attempt at one address.
 const ATTEMPT: Duration = Duration::from_secs(2);
@@ -108,12 +108,12 @@ impl Members {
     }
 
     /// Checks for errors that can be found before any attempt.
-    pub(crate) fn check(&self) -> Result<(), OpenError> {
+    pub(crate) fn check(&self) -> Result<(), ConnectError> {
         if self.addresses.is_empty() {
-            return Err(OpenError::NoAddress);
+            return Err(ConnectError::NoAddress);
         }
         if self.name.len() > NAME_MAX || self.name.contains(char::is_control) {
-            return Err(OpenError::Name);
+            return Err(ConnectError::Name);
         }
         if self.key.is_some() || self.allows_clear {
             return Ok(());
@@ -122,7 +122,7 @@ impl Members {
             Address::Tcp(at) if !address.is_local() => Some(at.clone()),
             _ => None,
         });
-        exposed.map_or(Ok(()), |address| Err(OpenError::KeyNeeded(address)))
+        exposed.map_or(Ok(()), |address| Err(ConnectError::KeyNeeded(address)))
     }
 }
 
@@ -138,7 +138,7 @@ pub(crate) enum Attempt {
 
 /// A client's route from one member to the next.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub(crate) struct ClientRoute {
     members: Members,
     next: usize,
     /// The problem at the last address.
@@ -149,7 +149,7 @@ pub(crate) struct Route {
     since: Instant,
 }
 
-impl Route {
+impl ClientRoute {
     pub(crate) fn new(members: Members) -> Self {
         let why = "no process is listening".to_owned();
         Self { members, next: 0, why, hopeless: 0, since: Instant::now() }
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn unencrypted_connections_need_permission() {
         let members = |text| Members::parse([text]).expect("an address");
-        assert!(matches!(members("10.9.0.1:7000").check(), Err(OpenError::KeyNeeded(_))));
+        assert!(matches!(members("10.9.0.1:7000").check(), Err(ConnectError::KeyNeeded(_))));
         for good in [
             members("127.0.0.1:7000"),
             members("unix:door-1"),
@@ -265,9 +265,9 @@ mod tests {
             members("10.9.0.1:7000").key(SharedKey::from_bytes([7; 32])),
         ] {
             assert!(good.check().is_ok());
-            assert!(matches!(good.clone().name("a\nb").check(), Err(OpenError::Name)));
-            assert!(matches!(good.name(&"x".repeat(65)).check(), Err(OpenError::Name)));
+            assert!(matches!(good.clone().name("a\nb").check(), Err(ConnectError::Name)));
+            assert!(matches!(good.name(&"x".repeat(65)).check(), Err(ConnectError::Name)));
         }
-        assert!(matches!(Members::at([]).check(), Err(OpenError::NoAddress)));
+        assert!(matches!(Members::at([]).check(), Err(ConnectError::NoAddress)));
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tramontane_control::client_messages::{ClientId, ClientLife, Level, Reached};
 use tramontane_control::incarnation;
 
-use crate::error::{OpenError, PublishError};
-use crate::members::{Members, Route};
+use crate::error::{ConnectError, PublishError};
+use crate::members::{ClientRoute, Members};
 use crate::outstanding::Outstanding;
 use crate::publishing::{Publishes, Publishing};
 use crate::shared::Shared;
@@ -38,9 +38,9 @@ impl Publisher {
     /// Connects a publisher to the first member that accepts this client.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn open(members: Members, options: PublisherOptions) -> Result<Self, OpenError> {
-        let system = |error: std::io::Error| OpenError::System(error.to_string());
+    /// [`ConnectError`].
+    pub fn open(members: Members, options: PublisherOptions) -> Result<Self, ConnectError> {
+        let system = |error: std::io::Error| ConnectError::System(error.to_string());
         members.check()?;
         let id = match options.id {
             Some(id) => id,
@@ -52,7 +52,7 @@ impl Publisher {
         let shared = Arc::new(Shared::new(publishing).map_err(system)?);
         let publishes = Publishes {
             shared: Arc::clone(&shared),
-            route: Route::new(members),
+            route: ClientRoute::new(members),
             life,
             level: options.level,
             lease: None,

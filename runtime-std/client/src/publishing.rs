@@ -11,8 +11,8 @@ use tramontane_control::client_messages::{
 };
 use tramontane_control::{QueuedSession, SessionError};
 
-use crate::error::{OpenError, PublishError};
-use crate::members::{Attempt, Route};
+use crate::error::{ConnectError, PublishError};
+use crate::members::{Attempt, ClientRoute};
 use crate::outstanding::{LostLines, Outstanding};
 use crate::shared::Shared;
 
@@ -29,7 +29,7 @@ pub(crate) struct Publishing {
     /// The maximum length of a line, once a member has reported it.
     pub(crate) line_max: Option<usize>,
     /// Whether the first member has been found, once that is known.
-    pub(crate) opened: Option<Result<(), OpenError>>,
+    pub(crate) opened: Option<Result<(), ConnectError>>,
     /// The reason why the publisher has ended.
     pub(crate) ended: Option<PublishError>,
 }
@@ -53,7 +53,7 @@ impl From<SessionError> for SessionEnd {
 /// The work of a publisher's thread.
 pub(crate) struct Publishes {
     pub(crate) shared: Arc<Shared<Publishing>>,
-    pub(crate) route: Route,
+    pub(crate) route: ClientRoute,
     pub(crate) life: ClientLife,
     pub(crate) level: Level,
     /// The time for which the group remembers the client.
@@ -101,12 +101,12 @@ impl Publishes {
         });
     }
 
-    fn open_error(&self, ended: &PublishError) -> OpenError {
+    fn open_error(&self, ended: &PublishError) -> ConnectError {
         let (waited, why) = self.route.waited();
         match (ended, self.route.is_hopeless()) {
-            (PublishError::Refused(why), _) => OpenError::Refused(*why),
-            (_, Some(why)) => OpenError::Hopeless(why.to_owned()),
-            _ => OpenError::NoMember { waited, why: why.to_owned() },
+            (PublishError::Refused(why), _) => ConnectError::Refused(*why),
+            (_, Some(why)) => ConnectError::Hopeless(why.to_owned()),
+            _ => ConnectError::NoMember { waited, why: why.to_owned() },
         }
     }
 

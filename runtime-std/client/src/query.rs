@@ -8,8 +8,8 @@ use tramontane_control::client_messages::{
 };
 use tramontane_control::{QueuedSession, SessionError, Wakeup};
 
-use crate::error::OpenError;
-use crate::members::{Attempt, Members, Route};
+use crate::error::ConnectError;
+use crate::members::{Attempt, ClientRoute, Members};
 use crate::publishing::wait;
 
 /// The maximum length of an answer: a view of 1024 members, and names.
@@ -18,17 +18,17 @@ const ANSWER_MAX: usize = 64 << 10;
 /// Returns the answer of the first member that responds.
 ///
 /// # Errors
-/// [`OpenError`].
-pub fn query(members: Members) -> Result<GroupAnswer, OpenError> {
+/// [`ConnectError`].
+pub fn query(members: Members) -> Result<GroupAnswer, ConnectError> {
     members.check()?;
-    let wakeup = Wakeup::new().map_err(|error| OpenError::System(error.to_string()))?;
-    let (mut route, never) = (Route::new(members), AtomicBool::new(false));
+    let wakeup = Wakeup::new().map_err(|error| ConnectError::System(error.to_string()))?;
+    let (mut route, never) = (ClientRoute::new(members), AtomicBool::new(false));
     loop {
         match route.attempt(&never) {
             Attempt::Session(mut session) => match ask(&mut session, &route, &wakeup) {
                 Ok(ClientReply::Answer(answer)) => return Ok(answer),
                 Ok(ClientReply::Refused(why)) if why.is_for_now() => route.refused(why),
-                Ok(ClientReply::Refused(why)) => return Err(OpenError::Refused(why)),
+                Ok(ClientReply::Refused(why)) => return Err(ConnectError::Refused(why)),
                 Ok(_) => route.failed(&SessionError::Malformed.to_string()),
                 Err(error) => route.failed(&error.to_string()),
             },
@@ -37,17 +37,17 @@ pub fn query(members: Members) -> Result<GroupAnswer, OpenError> {
         }
         let (waited, why) = route.waited();
         if let Some(why) = route.is_hopeless() {
-            return Err(OpenError::Hopeless(why.to_owned()));
+            return Err(ConnectError::Hopeless(why.to_owned()));
         }
         if waited > route.members().time_limit {
-            return Err(OpenError::NoMember { waited, why: why.to_owned() });
+            return Err(ConnectError::NoMember { waited, why: why.to_owned() });
         }
     }
 }
 
 fn ask(
     session: &mut QueuedSession,
-    route: &Route,
+    route: &ClientRoute,
     wakeup: &Wakeup,
 ) -> Result<ClientReply<'static>, SessionError> {
     session.put(&encode(&ClientRequest::Query { target: route.members().target() }))?;

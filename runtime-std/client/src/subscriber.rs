@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tramontane_control::client_messages::{ClientId, Level, ViewBegun};
 
-use crate::error::{OpenError, SubscribeError};
-use crate::members::{Members, Route};
+use crate::error::{ConnectError, SubscribeError};
+use crate::members::{ClientRoute, Members};
 use crate::shared::Shared;
-use crate::subscribing::{Subscribes, Subscribing, Wanted};
+use crate::subscribing::{Subscribes, Subscribing, WantedContent};
 
 /// An event of a subscriber. A subscriber that does not [follow](Subscriber::follow) receives only
 /// messages, gaps and changes.
@@ -51,7 +51,7 @@ pub enum Event {
     /// The group has forgotten a client, because the client has ended or its lease has expired.
     Forgotten(ClientId),
     /// A view has closed the subgroup, which is reserved. All messages delivered earlier have been
-    /// received, and this is the last event; later calls return [`OpenError::Closed`].
+    /// received, and this is the last event; later calls return [`ConnectError::Closed`].
     Closed,
 }
 
@@ -88,17 +88,21 @@ impl Subscriber {
     /// been delivered.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn open(members: Members, from: Option<u64>) -> Result<Self, OpenError> {
-        Self::open_as(members, Wanted::Messages { level: None }, from)
+    /// [`ConnectError`].
+    pub fn open(members: Members, from: Option<u64>) -> Result<Self, ConnectError> {
+        Self::open_as(members, WantedContent::Messages { level: None }, from)
     }
 
     /// Subscribes to messages that have reached a level.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn open_at(members: Members, from: Option<u64>, level: Level) -> Result<Self, OpenError> {
-        Self::open_as(members, Wanted::Messages { level: Some(level) }, from)
+    /// [`ConnectError`].
+    pub fn open_at(
+        members: Members,
+        from: Option<u64>,
+        level: Level,
+    ) -> Result<Self, ConnectError> {
+        Self::open_as(members, WantedContent::Messages { level: Some(level) }, from)
     }
 
     /// Finds a member, and follows the subgroup as a joining member does. The subscriber receives
@@ -108,18 +112,22 @@ impl Subscriber {
     /// A state, a view or the end of a client may be reported twice if no message comes in between.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn follow(members: Members) -> Result<Self, OpenError> {
-        Self::open_as(members, Wanted::All, None)
+    /// [`ConnectError`].
+    pub fn follow(members: Members) -> Result<Self, ConnectError> {
+        Self::open_as(members, WantedContent::All, None)
     }
 
-    fn open_as(members: Members, wanted: Wanted, next: Option<u64>) -> Result<Self, OpenError> {
-        let system = |error: std::io::Error| OpenError::System(error.to_string());
+    fn open_as(
+        members: Members,
+        wanted: WantedContent,
+        next: Option<u64>,
+    ) -> Result<Self, ConnectError> {
+        let system = |error: std::io::Error| ConnectError::System(error.to_string());
         members.check()?;
         let shared = Arc::new(Shared::new(Subscribing::default()).map_err(system)?);
         let subscribes = Subscribes {
             shared: Arc::clone(&shared),
-            route: Route::new(members),
+            route: ClientRoute::new(members),
             wanted,
             next,
             history: None,

@@ -10,9 +10,9 @@ use tramontane_control::client_messages::{
 };
 use tramontane_control::{QueuedSession, SessionError};
 
-use crate::error::OpenError;
-use crate::history::{History, Search, Verdict};
-use crate::members::{Attempt, Route};
+use crate::error::ConnectError;
+use crate::history::{OrderComparison, ReceivedOrder, Search};
+use crate::members::{Attempt, ClientRoute};
 use crate::publishing::wait;
 use crate::shared::Shared;
 use crate::subscriber::{Event, Received};
@@ -39,9 +39,9 @@ pub(crate) struct Subscribing {
     bytes: usize,
     /// Whether the first member has been found, once that is known; with the first position and the
     /// level.
-    pub(crate) opened: Option<Result<(u64, Level), OpenError>>,
+    pub(crate) opened: Option<Result<(u64, Level), ConnectError>>,
     /// The reason why no more messages arrive.
-    pub(crate) ended: Option<OpenError>,
+    pub(crate) ended: Option<ConnectError>,
 }
 
 impl Subscribing {
@@ -80,7 +80,7 @@ enum SessionEnd {
     Lost(String),
     Closed,
     Refused(ClientRefusal),
-    Failed(OpenError),
+    Failed(ConnectError),
     /// The member has not reached this position yet.
     Behind,
 }
@@ -93,7 +93,7 @@ impl From<SessionError> for SessionEnd {
 
 /// The content that a subscriber asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum WantedContent {
     /// Messages that have reached a level. If `None`, the member chooses the level.
     Messages { level: Option<Level> },
     /// The state, and all later events of members.
@@ -103,13 +103,13 @@ pub(crate) enum Wanted {
 /// The work of a subscriber's thread.
 pub(crate) struct Subscribes {
     pub(crate) shared: Arc<Shared<Subscribing>>,
-    pub(crate) route: Route,
-    pub(crate) wanted: Wanted,
+    pub(crate) route: ClientRoute,
+    pub(crate) wanted: WantedContent,
     /// The next position, once known.
     pub(crate) next: Option<u64>,
     /// The received order. The subscriber resumes at a member only if that member has the same
     /// order.
-    pub(crate) history: Option<History>,
+    pub(crate) history: Option<ReceivedOrder>,
     /// The end of the last member's order, if that order is a prefix of the received one.
     pub(crate) behind: Option<u64>,
     /// The received part of an incomplete state.
@@ -147,7 +147,7 @@ impl Subscribes {
                 Some(SessionEnd::Refused(ClientRefusal::TooSlow)) => {
                     self.route.lost("this subscriber was too slow");
                 }
-                Some(SessionEnd::Refused(why)) => return self.end(OpenError::Refused(why)),
+                Some(SessionEnd::Refused(why)) => return self.end(ConnectError::Refused(why)),
                 Some(SessionEnd::Failed(why)) => return self.end(why),
                 Some(SessionEnd::Lost(why)) => {
                     tracing::info!(why, "a subscriber connects to another member");
@@ -167,7 +167,7 @@ impl Subscribes {
         }
     }
 
-    fn end(&self, why: OpenError) {
+    fn end(&self, why: ConnectError) {
         self.shared.change(|state| {
             state.opened.get_or_insert(Err(why.clone()));
             state.ended = Some(why);
@@ -176,12 +176,12 @@ impl Subscribes {
 
     /// Returns the reason why no further member should be tried, or `None` to continue. A member
     /// that once accepted the subscriber may return.
-    fn give_up(&self) -> Option<OpenError> {
+    fn give_up(&self) -> Option<ConnectError> {
         let (waited, why) = self.route.waited();
         match self.route.is_hopeless() {
-            Some(why) if !self.was_taken => Some(OpenError::Hopeless(why.to_owned())),
+            Some(why) if !self.was_taken => Some(ConnectError::Hopeless(why.to_owned())),
             _ if waited > self.route.members().time_limit => {
-                Some(OpenError::NoMember { waited, why: why.to_owned() })
+                Some(ConnectError::NoMember { waited, why: why.to_owned() })
             }
             _ => None,
         }
@@ -199,9 +199,9 @@ impl Subscribes {
         self.compare(session)?;
         let (target, from) = (self.route.members().target(), self.next);
         let request = match self.wanted {
-            Wanted::Messages { level } => ClientRequest::Subscribe { target, from, level },
+            WantedContent::Messages { level } => ClientRequest::Subscribe { target, from, level },
             // Without a history, the subscriber needs the state.
-            Wanted::All => {
+            WantedContent::All => {
                 let from = from.filter(|_| self.history.is_some());
                 ClientRequest::Follow { target, from }
             }
@@ -254,12 +254,12 @@ impl Subscribes {
             }
         };
         match verdict {
-            Verdict::Same => Ok(()),
-            Verdict::Changed { from } => {
+            OrderComparison::Same => Ok(()),
+            OrderComparison::Changed { from } => {
                 self.changed(from);
                 Ok(())
             }
-            Verdict::Behind { from, is_same_group } => {
+            OrderComparison::Behind { from, is_same_group } => {
                 if is_same_group {
                     self.route.taken();
                 } else {
@@ -302,7 +302,7 @@ impl Subscribes {
     }
 
     fn hear(&mut self, reply: &[u8]) -> Result<(), SessionEnd> {
-        let follows = matches!(self.wanted, Wanted::All);
+        let follows = matches!(self.wanted, WantedContent::All);
         match decode(reply) {
             Some(ClientReply::Subscribed { next, digest, earlier, view, level }) if !follows => {
                 self.next = Some(next);
@@ -335,7 +335,7 @@ impl Subscribes {
             }
             Some(ClientReply::Closed) if follows => {
                 self.tell(Event::Closed);
-                Err(SessionEnd::Failed(OpenError::Closed))
+                Err(SessionEnd::Failed(ConnectError::Closed))
             }
             Some(ClientReply::Messages(messages)) => self.take(&messages),
             Some(ClientReply::Alive) => {
@@ -366,7 +366,7 @@ impl Subscribes {
         match &mut self.history {
             Some(history) => history.saw_view(view),
             history => {
-                let begun = History::begin_at(position, earlier, view);
+                let begun = ReceivedOrder::begin_at(position, earlier, view);
                 *history = Some(begun.ok_or(SessionError::Malformed)?);
             }
         }
@@ -379,7 +379,7 @@ impl Subscribes {
 
     fn take_state(&mut self, part: &[u8]) -> Result<(), SessionEnd> {
         if self.state.len().saturating_add(part.len()) > STATE_MAX {
-            return Err(SessionEnd::Failed(OpenError::StateTooLarge(STATE_MAX)));
+            return Err(SessionEnd::Failed(ConnectError::StateTooLarge(STATE_MAX)));
         }
         self.state.extend_from_slice(part);
         Ok(())

@@ -145,8 +145,8 @@ impl Serialize for Bytes<'_> {
 
 impl<'de: 'm, 'm> Deserialize<'de> for Bytes<'m> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Lent;
-        impl<'de> Visitor<'de> for Lent {
+        struct BytesVisitor;
+        impl<'de> Visitor<'de> for BytesVisitor {
             type Value = Bytes<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,7 +157,7 @@ impl<'de: 'm, 'm> Deserialize<'de> for Bytes<'m> {
                 Ok(Bytes(bytes))
             }
         }
-        deserializer.deserialize_bytes(Lent)
+        deserializer.deserialize_bytes(BytesVisitor)
     }
 }
 

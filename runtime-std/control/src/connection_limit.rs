@@ -37,7 +37,7 @@ struct LimitState {
     is_closed: bool,
     next: u64,
     /// The slots, starting with the oldest.
-    slots: Vec<Slot>,
+    slots: Vec<LimitedConnection>,
 }
 
 impl LimitState {
@@ -69,7 +69,7 @@ impl LimitState {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct LimitedConnection {
     number: u64,
     stop: Arc<AtomicBool>,
     /// The host that connected, or `None` for this machine, over a Unix socket.
@@ -125,7 +125,12 @@ impl ConnectionLimit {
         let (number, stop) = (state.next, Arc::new(AtomicBool::new(false)));
         state.next += 1;
         let host = address.ip();
-        state.slots.push(Slot { number, stop: Arc::clone(&stop), host, stranger: Some(handle) });
+        state.slots.push(LimitedConnection {
+            number,
+            stop: Arc::clone(&stop),
+            host,
+            stranger: Some(handle),
+        });
         Some(Permit { limit: self, number, stop })
     }
 }

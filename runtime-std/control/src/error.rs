@@ -56,7 +56,7 @@ pub enum MeshError {
     #[error(
         "{} could not be reached within {:.1} s{}; start the missing processes, allow more time, \
          or check the network",
-        Members(missing), waited.as_secs_f64(), Hint(refused.as_ref())
+        MemberIds(missing), waited.as_secs_f64(), Hint(refused.as_ref())
     )]
     Missing {
         /// The ids of the missing members.
@@ -180,9 +180,9 @@ pub enum MeshError {
 }
 
 /// Displays ids in the form "member 3" or "members 1, 4".
-struct Members<'e>(&'e [NodeId]);
+struct MemberIds<'e>(&'e [NodeId]);
 
-impl fmt::Display for Members<'_> {
+impl fmt::Display for MemberIds<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(if self.0.len() == 1 { "member " } else { "members " })?;
         for (index, id) in self.0.iter().enumerate() {

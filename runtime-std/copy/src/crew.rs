@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::group::Job;
-use super::messages::{Notice, failure_of};
+use super::messages::{CopyMessage, failure_of};
 use super::receiving::receive;
 use super::report::CopyReport;
 use super::sending::{CopyError, send};
 use super::{BlockOptions, CopyCommand, nested};
-use tramontane_local::crew::{Crew, Event, Launch, Role, Worker, WorkerId};
+use tramontane_local::crew::{Crew, Launch, Role, Worker, WorkerEvent, WorkerId};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group::{LocalError, LocalGroup, LocalPlace};
 use tramontane_local::interrupt::Interrupts;
@@ -27,7 +27,8 @@ const TICK: Duration = Duration::from_millis(10);
 /// Time allowed for receivers to report their failures after the copy has failed.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(8);
 
-/// A receiver of a copy. It reports [`Notice::Placed`] or [`Notice::Failed`] when it ends.
+/// A receiver of a copy. It reports [`CopyMessage::Placed`] or [`CopyMessage::Failed`] when it
+/// ends.
 #[derive(Debug)]
 enum ReceiverRole {}
 
@@ -35,14 +36,14 @@ impl Role for ReceiverRole {
     fn command() -> Vec<String> {
         vec!["--member".into()]
     }
-    type Task = Task;
+    type Task = ReceiverTask;
     type Order = ();
-    type Report = Notice;
+    type Report = CopyMessage;
 }
 
 /// A receiver's task.
 #[derive(Debug, Serialize, Deserialize)]
-struct Task {
+struct ReceiverTask {
     place: LocalPlace,
     nodes: u32,
     own: u32,
@@ -52,7 +53,7 @@ struct Task {
     stall_timeout: Duration,
 }
 
-impl Task {
+impl ReceiverTask {
     fn new(arguments: &CopyCommand, place: LocalPlace, own: u32, to: &Path) -> Self {
         Self {
             place,
@@ -94,7 +95,7 @@ pub(super) fn copy(
     interrupts.raise_too(&cancel)?;
     let mut receivers = Receivers::start(arguments, &group)?;
     let own_place = group.own_place(0).map_err(LocalError::from)?;
-    let mut job = Task::new(arguments, own_place, 0, Path::new("")).job()?;
+    let mut job = ReceiverTask::new(arguments, own_place, 0, Path::new("")).job()?;
     // Only the members' sockets are left open.
     drop(group);
     let is_over = AtomicBool::new(false);
@@ -151,7 +152,7 @@ impl<'p> Receivers<'p> {
         for (own, to) in (1_u32..).zip(&arguments.to) {
             let rank = own as usize;
             let inherited = group.inherited(rank).into_iter().collect();
-            let task = Task::new(arguments, group.place(rank), own, to);
+            let task = ReceiverTask::new(arguments, group.place(rank), own, to);
             crew.start(&task, &Launch { inherited, processor: None })?;
         }
         let (places, heard) = (arguments.to.as_slice(), BTreeSet::new());
@@ -165,14 +166,14 @@ impl<'p> Receivers<'p> {
         let place = place.unwrap_or_default();
         let is_first = self.heard.insert(worker);
         match event {
-            Event::Report(Notice::Failed { status, text }) => {
+            WorkerEvent::Report(CopyMessage::Failed { status, text }) => {
                 let failure = failure_of(&place, status, &text);
                 let is_consequence =
                     matches!(failure.status, Status::PeerLost | Status::Interrupted);
                 self.failed(if is_consequence { Rank::Consequence } else { Rank::Cause }, failure);
             }
-            Event::Report(_) => {}
-            Event::Ended(end) => {
+            WorkerEvent::Report(_) => {}
+            WorkerEvent::Ended(end) => {
                 self.running -= 1;
                 if is_first {
                     let what = format!("the process for {place} {end}");
@@ -213,8 +214,8 @@ pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(error, "start it with 'tramontane-copy'"))?;
     let received = task.job().and_then(|mut job| receive(&mut job, &task.to, worker.released()));
     let (report, outcome) = match received {
-        Ok(received) => (Notice::Placed { files: received.files }, Ok(())),
-        Err(failure) => (Notice::failed(&failure), Err(Failure::silent(failure.status))),
+        Ok(received) => (CopyMessage::Placed { files: received.files }, Ok(())),
+        Err(failure) => (CopyMessage::failed(&failure), Err(Failure::silent(failure.status))),
     };
     // If the parent has exited, the report is not needed.
     let _ = worker.report(&report);

@@ -11,11 +11,11 @@ use tar::{EntryType, Header};
 
 use super::entries::HEADERS_MAX;
 use super::group::Job;
-use super::ledger::Ledger;
+use super::ledger::CopyLedger;
 use super::member::CopyMember;
-use super::messages::{Manifest, Notice};
+use super::messages::{CopyMessage, Manifest};
 use super::place::{TargetDirectory, UNPACKED};
-use super::receiving::{Received, receive};
+use super::receiving::{ReceiverResult, receive};
 use super::stream::Outgoing;
 use super::victim::{Victim, entry, header};
 use tramontane_local::exit::Failure;
@@ -39,7 +39,7 @@ impl Victim {
 
     /// Runs a receiver with a manifest and an archive from a sender that always reports success,
     /// and returns the receiver's result.
-    fn attacked_with(&self, names: &[&str], archive: &[u8]) -> Result<Received, Failure> {
+    fn attacked_with(&self, names: &[&str], archive: &[u8]) -> Result<ReceiverResult, Failure> {
         std::thread::scope(|scope| {
             scope.spawn(|| send(self.job(0), names, archive));
             receive(&mut self.job(1), &self.to(), &AtomicBool::new(false))
@@ -50,7 +50,7 @@ impl Victim {
 fn send(mut job: Job, names: &[&str], archive: &[u8]) {
     let member = CopyMember::start(&mut job, None, &AtomicBool::new(false)).expect("they meet");
     let names = names.iter().map(|name| (*name).to_owned()).collect();
-    for notice in Notice::of_manifest(&Manifest { names, bytes: 0 }, job.terms()) {
+    for notice in CopyMessage::of_manifest(&Manifest { names, bytes: 0 }, job.terms()) {
         member.announce(&notice, || Ok(())).expect("it goes");
     }
     let (data, watched) = (member.data().expect("it sends"), member.watched());
@@ -60,9 +60,9 @@ fn send(mut job: Job, names: &[&str], archive: &[u8]) {
     if let Ok(sum) = sent {
         // The sender continues in any case, but first waits for messages from the others, because
         // its own exit would stop the copy.
-        let is_heard = |ledger: &Ledger| ledger.are_ready() || ledger.decision().is_some();
+        let is_heard = |ledger: &CopyLedger| ledger.are_ready() || ledger.decision().is_some();
         let _ = member.wait_until(is_heard, |_| Ok(()));
-        let _ = member.announce(&Notice::Commit(sum), || Ok(()));
+        let _ = member.announce(&CopyMessage::Commit(sum), || Ok(()));
         let _ = member.wait_until(|ledger| ledger.are_others_finished(0), |_| Ok(()));
     }
     member.finish();

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::messages::{Manifest, Notice, Sum, Terms, failure_of};
+use super::messages::{CopyMessage, Manifest, Sum, Terms, failure_of};
 use tramontane_local::exit::{Failure, Status};
 
 /// Maximum total size, in bytes, of the names in a manifest.
@@ -37,7 +37,7 @@ struct Receiver {
 
 /// The state of a copy.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct CopyLedger {
     sender: u32,
     /// Time without a heartbeat after which a member counts as lost.
     silence: Duration,
@@ -52,7 +52,7 @@ pub(super) struct Ledger {
     changes: u64,
 }
 
-impl Ledger {
+impl CopyLedger {
     pub(super) fn new(
         sender: u32,
         receivers: impl IntoIterator<Item = u32>,
@@ -72,30 +72,30 @@ impl Ledger {
     }
 
     /// Applies a member's notice.
-    pub(super) fn apply(&mut self, node: u32, notice: Notice) {
+    pub(super) fn apply(&mut self, node: u32, notice: CopyMessage) {
         self.changes += 1;
         match notice {
-            Notice::Finished => drop(self.finished.insert(node)),
-            Notice::Failed { status, text } => self.failed(node, status, &text),
+            CopyMessage::Finished => drop(self.finished.insert(node)),
+            CopyMessage::Failed { status, text } => self.failed(node, status, &text),
             notice if node == self.sender => self.apply_of_sender(notice),
             notice => self.apply_of_receiver(node, notice),
         }
     }
 
-    fn apply_of_sender(&mut self, notice: Notice) {
+    fn apply_of_sender(&mut self, notice: CopyMessage) {
         match notice {
-            Notice::Names { names } if self.manifest.is_none() => {
+            CopyMessage::Names { names } if self.manifest.is_none() => {
                 self.names_bytes += names.iter().map(|name| name.len() + 1).sum::<usize>();
                 if self.names_bytes > NAMES_BYTES_MAX {
                     return self.decide(|| Decision::Off(unexpected()));
                 }
                 self.names.extend(names);
             }
-            Notice::Manifest { bytes, terms } if self.manifest.is_none() => {
+            CopyMessage::Manifest { bytes, terms } if self.manifest.is_none() => {
                 let names = std::mem::take(&mut self.names);
                 self.manifest = Some((Manifest { names, bytes }, terms));
             }
-            Notice::Commit(sum) if self.disagreement(&sum).is_none() => {
+            CopyMessage::Commit(sum) if self.disagreement(&sum).is_none() => {
                 self.decide(|| Decision::Commit(sum));
             }
             // No sender in this program sends such a notice.
@@ -103,22 +103,22 @@ impl Ledger {
         }
     }
 
-    fn apply_of_receiver(&mut self, node: u32, notice: Notice) {
+    fn apply_of_receiver(&mut self, node: u32, notice: CopyMessage) {
         let is_committed = self.is_committed();
         let Some(receiver) = self.receivers.get_mut(&node) else { return };
         match notice {
-            Notice::Taken { chunks, bytes } => {
+            CopyMessage::Taken { chunks, bytes } => {
                 receiver.chunks = receiver.chunks.max(Some(chunks));
                 receiver.bytes = receiver.bytes.max(bytes);
             }
-            Notice::Ready(sum) => {
+            CopyMessage::Ready(sum) => {
                 receiver.bytes = sum.bytes;
                 receiver.ready = Some(sum);
             }
-            Notice::Placed { files } if is_committed => {
+            CopyMessage::Placed { files } if is_committed => {
                 receiver.end.get_or_insert(Ok(files));
             }
-            Notice::NotPlaced { text } if is_committed => {
+            CopyMessage::NotPlaced { text } if is_committed => {
                 receiver.end.get_or_insert(Err(format!("node {node}: {text}")));
             }
             _ => self.decide(|| Decision::Off(unexpected())),
@@ -270,21 +270,21 @@ mod tests {
         Sum { bytes: 7, checksum: "ab".into() }
     }
 
-    fn failed(text: &str) -> Notice {
-        Notice::Failed { status: Status::Resources.code(), text: text.into() }
+    fn failed(text: &str) -> CopyMessage {
+        CopyMessage::Failed { status: Status::Resources.code(), text: text.into() }
     }
 
     /// Returns a ledger of sender 0 and two receivers that are ready.
-    fn ready() -> Ledger {
-        let mut ledger = Ledger::new(0, [1, 2], SILENCE);
-        ledger.apply(1, Notice::Ready(sum()));
+    fn ready() -> CopyLedger {
+        let mut ledger = CopyLedger::new(0, [1, 2], SILENCE);
+        ledger.apply(1, CopyMessage::Ready(sum()));
         assert!(!ledger.are_ready());
-        ledger.apply(2, Notice::Ready(sum()));
+        ledger.apply(2, CopyMessage::Ready(sum()));
         assert!(ledger.are_ready());
         ledger
     }
 
-    fn off(ledger: &Ledger) -> &str {
+    fn off(ledger: &CopyLedger) -> &str {
         match ledger.decision() {
             Some(Decision::Off(failure)) => failure.text(),
             other => panic!("{other:?}"),
@@ -297,21 +297,21 @@ mod tests {
     fn first_outcome_notice_determines_the_decision() {
         let committed = Decision::Commit(sum());
         let mut ledger = ready();
-        ledger.apply(0, Notice::Commit(sum()));
+        ledger.apply(0, CopyMessage::Commit(sum()));
         assert_eq!(ledger.decision(), Some(&committed));
         // These notices arrive too late to change anything.
         ledger.apply(1, failed("interrupted"));
         ledger.lost(&[0, 2]);
         assert_eq!(ledger.decision(), Some(&committed));
         assert!(!ledger.is_over(), "the one that was interrupted finishes");
-        ledger.apply(1, Notice::NotPlaced { text: "something is there".into() });
+        ledger.apply(1, CopyMessage::NotPlaced { text: "something is there".into() });
         assert!(ledger.is_over() && ledger.placed().is_empty());
         assert_eq!(ledger.why_not_placed(), Some("node 1: something is there"));
 
         let mut ledger = ready();
         ledger.apply(2, failed("the disk is full"));
         ledger.lost(&[1]);
-        ledger.apply(0, Notice::Commit(sum()));
+        ledger.apply(0, CopyMessage::Commit(sum()));
         assert_eq!(off(&ledger), "node 2: the disk is full");
 
         let mut ledger = ready();
@@ -327,32 +327,32 @@ mod tests {
 
     #[test]
     fn commit_before_all_are_ready_is_refused() {
-        let mut ledger = Ledger::new(0, [1, 2], SILENCE);
-        ledger.apply(1, Notice::Ready(sum()));
-        ledger.apply(0, Notice::Commit(sum()));
+        let mut ledger = CopyLedger::new(0, [1, 2], SILENCE);
+        ledger.apply(1, CopyMessage::Ready(sum()));
+        ledger.apply(0, CopyMessage::Commit(sum()));
         assert!(off(&ledger).contains("unexpected message"));
 
         let mut ledger = ready();
-        ledger.apply(2, Notice::Ready(Sum { bytes: 8, ..sum() }));
+        ledger.apply(2, CopyMessage::Ready(Sum { bytes: 8, ..sum() }));
         let why = ledger.disagreement(&sum()).expect("another size");
         assert_eq!(why.status, Status::Disagreement);
         assert!(why.text().starts_with("node 2 has 8 bytes"), "{}", why.text());
-        ledger.apply(0, Notice::Commit(sum()));
+        ledger.apply(0, CopyMessage::Commit(sum()));
         off(&ledger);
 
         let mut ledger = ready();
-        ledger.apply(1, Notice::Commit(sum()));
+        ledger.apply(1, CopyMessage::Commit(sum()));
         assert!(off(&ledger).contains("unexpected message"), "a receiver decides nothing");
     }
 
     #[test]
     fn slowest_receiver_determines_number_of_taken_chunks() {
-        let mut ledger = Ledger::new(0, [1, 2], SILENCE);
-        ledger.apply(1, Notice::Taken { chunks: 3, bytes: 300 });
+        let mut ledger = CopyLedger::new(0, [1, 2], SILENCE);
+        ledger.apply(1, CopyMessage::Taken { chunks: 3, bytes: 300 });
         assert_eq!(ledger.chunks_taken(), None, "one has not accepted the manifest");
-        ledger.apply(2, Notice::Taken { chunks: 0, bytes: 0 });
+        ledger.apply(2, CopyMessage::Taken { chunks: 0, bytes: 0 });
         assert_eq!(ledger.chunks_taken(), Some(0));
-        ledger.apply(2, Notice::Taken { chunks: 2, bytes: 200 });
+        ledger.apply(2, CopyMessage::Taken { chunks: 2, bytes: 200 });
         assert_eq!(ledger.chunks_taken(), Some(2));
         assert!(ledger.received().eq([(1, 300), (2, 200)]));
     }
@@ -360,25 +360,25 @@ mod tests {
     #[test]
     fn copy_ends_after_every_receivers_result() {
         let mut ledger = ready();
-        ledger.apply(0, Notice::Commit(sum()));
-        ledger.apply(1, Notice::Placed { files: 5 });
+        ledger.apply(0, CopyMessage::Commit(sum()));
+        ledger.apply(1, CopyMessage::Placed { files: 5 });
         assert!(!ledger.is_over());
         ledger.lost(&[2]);
         assert!(ledger.is_over());
         assert_eq!(ledger.placed(), BTreeMap::from([(1, 5)]));
         assert!(ledger.why_not_placed().is_some_and(|why| why.starts_with("node 2 was lost")));
         assert!(!ledger.are_others_finished(0));
-        ledger.apply(1, Notice::Finished);
+        ledger.apply(1, CopyMessage::Finished);
         assert!(ledger.are_others_finished(0));
     }
 
     #[test]
     fn manifest_of_many_names_arrives_complete() {
-        let mut ledger = Ledger::new(0, [1], SILENCE);
+        let mut ledger = CopyLedger::new(0, [1], SILENCE);
         let names: Vec<String> = (0..5000).map(|number| format!("file-{number}")).collect();
         let manifest = Manifest { names, bytes: 9 };
         let terms = Terms { algorithm: "chain".into(), block_bytes: 4096 };
-        for notice in Notice::of_manifest(&manifest, terms.clone()) {
+        for notice in CopyMessage::of_manifest(&manifest, terms.clone()) {
             assert_eq!(ledger.manifest(), None);
             ledger.apply(0, notice);
         }

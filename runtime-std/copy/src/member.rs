@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 
 use super::group::{CHUNKS_AHEAD, DATA, Job, ORDER};
-use super::ledger::{Decision, Ledger};
-use super::messages::Notice;
+use super::ledger::{CopyLedger, Decision};
+use super::messages::CopyMessage;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_runtime::blocks::Buffer;
-use tramontane_runtime::group::{self, MemberState, Messages, Replica, Running, ViewChanged};
+use tramontane_runtime::group::{self, Application, MemberState, Messages, Running, ViewChanged};
 use tramontane_runtime::member::{SendError, Stopped};
 
 /// Interval between checks whether a wait must end.
@@ -26,16 +26,16 @@ const LAST_NOTICES: Duration = Duration::from_secs(5);
 /// The ledger, and a signal to threads that wait for changes.
 #[derive(Debug)]
 pub(super) struct Watched {
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<CopyLedger>,
     changed: Condvar,
 }
 
 impl Watched {
-    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, CopyLedger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Ledger)) {
+    fn change(&self, change: impl FnOnce(&mut CopyLedger)) {
         change(&mut self.ledger());
         self.changed.notify_all();
     }
@@ -91,7 +91,7 @@ struct Deliveries {
     arrivals: Option<Arrivals>,
 }
 
-impl Replica for Deliveries {
+impl Application for Deliveries {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         if messages.subgroup() == DATA {
             // The chunks arrive with their buffers.
@@ -135,7 +135,7 @@ impl CopyMember {
         arrivals: Option<Arrivals>,
         cancel: &AtomicBool,
     ) -> Result<Self, Failure> {
-        let ledger = Ledger::new(job.sender, job.receivers(), job.silence());
+        let ledger = CopyLedger::new(job.sender, job.receivers(), job.silence());
         let watched = Arc::new(Watched { ledger: Mutex::new(ledger), changed: Condvar::default() });
         let deliveries = Deliveries { watched: Arc::clone(&watched), arrivals };
         let running = job.start(deliveries, cancel)?;
@@ -143,7 +143,7 @@ impl CopyMember {
     }
 
     /// Returns the state that all members share.
-    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, CopyLedger> {
         self.watched.ledger()
     }
 
@@ -207,7 +207,7 @@ impl CopyMember {
     /// group sends nothing.
     pub(super) fn announce(
         &self,
-        notice: &Notice,
+        notice: &CopyMessage,
         mut go_on: impl FnMut() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let report = |error: &dyn std::fmt::Display| Failure::other(error, "please report this");
@@ -224,7 +224,7 @@ impl CopyMember {
     }
 
     /// Sends a notice if there is room for it now, and returns whether it was sent.
-    pub(super) fn try_announce(&self, notice: &Notice) -> bool {
+    pub(super) fn try_announce(&self, notice: &CopyMessage) -> bool {
         let full = || Err(Failure::silent(Status::Other));
         self.announce(notice, full).is_ok()
     }
@@ -233,8 +233,8 @@ impl CopyMember {
     /// longer in its group.
     pub(super) fn wait_until(
         &self,
-        is_so: impl Fn(&Ledger) -> bool,
-        mut go_on: impl FnMut(&Ledger) -> Result<(), Failure>,
+        is_so: impl Fn(&CopyLedger) -> bool,
+        mut go_on: impl FnMut(&CopyLedger) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         loop {
             let is_stopped = self.running.stopped().is_some();
@@ -253,7 +253,7 @@ impl CopyMember {
     /// Reports this member's own failure to the others, and waits for the decision.
     pub(super) fn call_off(&self, failure: &Failure) {
         let check = until_last_notices();
-        if self.announce(&Notice::failed(failure), &check).is_ok() {
+        if self.announce(&CopyMessage::failed(failure), &check).is_ok() {
             let _ = self.wait_until(|ledger| ledger.decision().is_some(), |_| check());
         }
     }
@@ -262,7 +262,7 @@ impl CopyMember {
     /// might lack the majority that they need to learn the result.
     pub(super) fn finish(self) {
         let check = until_last_notices();
-        if self.announce(&Notice::Finished, &check).is_ok() {
+        if self.announce(&CopyMessage::Finished, &check).is_ok() {
             let own = self.own;
             let _ = self.wait_until(|ledger| ledger.are_others_finished(own), |_| check());
         }

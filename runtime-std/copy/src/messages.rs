@@ -49,7 +49,7 @@ pub(super) struct Sum {
 /// A message in the group's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Notice {
+pub(super) enum CopyMessage {
     /// The sender announces the next names of the manifest.
     Names { names: Vec<String> },
     /// The sender announces the rest of the manifest, after all names.
@@ -71,7 +71,7 @@ pub(super) enum Notice {
     Finished,
 }
 
-impl Notice {
+impl CopyMessage {
     pub(super) fn failed(failure: &Failure) -> Self {
         Self::Failed { status: failure.status.code(), text: text_of(failure) }
     }
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn interrupt_is_reported_to_other_nodes() {
-        let notice = Notice::failed(&Failure::silent(Status::Terminated));
-        let Notice::Failed { status, text } = notice else { panic!("it failed") };
+        let notice = CopyMessage::failed(&Failure::silent(Status::Terminated));
+        let CopyMessage::Failed { status, text } = notice else { panic!("it failed") };
         let failure = failure_of("node 3", status, &text);
         assert_eq!(failure.status, Status::PeerLost);
         assert_eq!(failure.text(), "node 3: it was interrupted; copy again");
@@ -133,18 +133,18 @@ mod tests {
     #[test]
     fn every_notice_fits_its_size_limit() {
         let text = "\"\u{10ffff}".repeat(5000);
-        let failed = Notice::failed(&Failure::with_text(Status::Other, text));
+        let failed = CopyMessage::failed(&Failure::with_text(Status::Other, text));
         let long: Vec<String> = (0..50).map(|_| "\u{1}".repeat(255)).collect();
         let short = (0..5000).map(|number| number.to_string()).collect::<Vec<_>>();
         let names = [long, short, vec![String::new()]].concat();
         let terms = Terms { algorithm: "interleaved".into(), block_bytes: usize::MAX };
         let manifest = Manifest { names, bytes: u64::MAX };
-        let notices = Notice::of_manifest(&manifest, terms);
+        let notices = CopyMessage::of_manifest(&manifest, terms);
         let mut found = Vec::new();
         for notice in notices.iter().chain([&failed]) {
             let bytes = serde_json::to_vec(notice).expect("JSON").len();
             assert!(bytes <= NOTICE_MAX, "{bytes} bytes");
-            if let Notice::Names { names } = notice {
+            if let CopyMessage::Names { names } = notice {
                 found.extend_from_slice(names);
             }
         }

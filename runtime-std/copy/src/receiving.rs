@@ -7,9 +7,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::group::Job;
-use super::ledger::{Decision, Ledger};
+use super::ledger::{CopyLedger, Decision};
 use super::member::{Arrivals, Chunk, CopyMember};
-use super::messages::{Notice, Sum, Terms};
+use super::messages::{CopyMessage, Sum, Terms};
 use super::place::TargetDirectory;
 use super::sending::words;
 use super::stall::{Pace, Stall};
@@ -19,13 +19,17 @@ use tramontane_runtime::blocks::Buffer;
 
 /// The final result of a receiver.
 #[derive(Clone, Debug)]
-pub(super) struct Received {
+pub(super) struct ReceiverResult {
     pub(super) sum: Sum,
     pub(super) files: u64,
 }
 
 /// Receives the copy. Setting `cancel` ends it.
-pub(super) fn receive(job: &mut Job, to: &Path, cancel: &AtomicBool) -> Result<Received, Failure> {
+pub(super) fn receive(
+    job: &mut Job,
+    to: &Path,
+    cancel: &AtomicBool,
+) -> Result<ReceiverResult, Failure> {
     let mut place = TargetDirectory::take(to)?;
     let mut receiving = Receiving::start(job, cancel)?;
     let taken = receiving.take(&mut place);
@@ -59,7 +63,7 @@ impl<'r> Receiving<'r> {
 
     /// Receives everything, and returns once everything is at the destination, here and at all
     /// other receivers.
-    fn take(&mut self, place: &mut TargetDirectory) -> Result<Received, Failure> {
+    fn take(&mut self, place: &mut TargetDirectory) -> Result<ReceiverResult, Failure> {
         let received = self.unpack(place)?;
         self.settle(place, &received)?;
         self.all_placed(&received, place.directory())?;
@@ -67,7 +71,7 @@ impl<'r> Receiving<'r> {
     }
 
     /// Unpacks everything next to the destination, and reports that this member is ready.
-    pub(super) fn unpack(&self, place: &mut TargetDirectory) -> Result<Received, Failure> {
+    pub(super) fn unpack(&self, place: &mut TargetDirectory) -> Result<ReceiverResult, Failure> {
         self.try_to_unpack(place).map_err(|failure| {
             // When the copy ends, this may look like a failure of this member.
             let Some(ended) = self.member.check().err() else {
@@ -79,7 +83,7 @@ impl<'r> Receiving<'r> {
         })
     }
 
-    fn try_to_unpack(&self, place: &mut TargetDirectory) -> Result<Received, Failure> {
+    fn try_to_unpack(&self, place: &mut TargetDirectory) -> Result<ReceiverResult, Failure> {
         self.accept_manifest(place)?;
         let cancel = || self.check_cancelled();
         let mut stream = Incoming::new(&self.member, &cancel, &self.arrived, &self.free);
@@ -97,16 +101,17 @@ impl<'r> Receiving<'r> {
         // member keeps anything.
         place.sync(|| {
             self.check()?;
-            self.member.try_announce(&Notice::Taken { chunks: 0, bytes: sum.bytes });
+            self.member.try_announce(&CopyMessage::Taken { chunks: 0, bytes: sum.bytes });
             Ok(())
         })?;
-        self.member.announce(&Notice::Ready(sum.clone()), || self.check())?;
-        Ok(Received { sum, files })
+        self.member.announce(&CopyMessage::Ready(sum.clone()), || self.check())?;
+        Ok(ReceiverResult { sum, files })
     }
 
     /// Waits for the manifest, and permits the sender to continue.
     fn accept_manifest(&self, place: &mut TargetDirectory) -> Result<(), Failure> {
-        let is_there = |ledger: &Ledger| ledger.manifest().is_some() || ledger.decision().is_some();
+        let is_there =
+            |ledger: &CopyLedger| ledger.manifest().is_some() || ledger.decision().is_some();
         self.member.wait_until(is_there, |_| self.check_cancelled())?;
         self.member.check()?;
         let known = self.member.ledger().manifest().cloned();
@@ -115,7 +120,7 @@ impl<'r> Receiving<'r> {
         };
         compare(&terms, &self.terms, self.sender)?;
         place.expect(&manifest)?;
-        self.member.announce(&Notice::Taken { chunks: 0, bytes: 0 }, || self.check())
+        self.member.announce(&CopyMessage::Taken { chunks: 0, bytes: 0 }, || self.check())
     }
 
     fn check_cancelled(&self) -> Result<(), Failure> {
@@ -134,9 +139,9 @@ impl<'r> Receiving<'r> {
     pub(super) fn settle(
         &self,
         place: &TargetDirectory,
-        received: &Received,
+        received: &ReceiverResult,
     ) -> Result<(), Failure> {
-        let is_decided = |ledger: &Ledger| ledger.decision().is_some();
+        let is_decided = |ledger: &CopyLedger| ledger.decision().is_some();
         let waited = self.member.wait_until(is_decided, |_| self.check_cancelled());
         if let Err(interrupted) = &waited {
             // Whichever of this notice and the commit comes first in the order decides.
@@ -153,9 +158,11 @@ impl<'r> Receiving<'r> {
             }
         }
         place.settle().inspect_err(|failure| {
-            let _ = self.member.announce(&Notice::not_placed(failure), || self.member_is_there());
+            let _ =
+                self.member.announce(&CopyMessage::not_placed(failure), || self.member_is_there());
         })?;
-        self.member.announce(&Notice::Placed { files: received.files }, || self.member_is_there())
+        self.member
+            .announce(&CopyMessage::Placed { files: received.files }, || self.member_is_there())
     }
 
     /// Fails if this member is no longer in its group, because its notices then reach no other
@@ -164,21 +171,25 @@ impl<'r> Receiving<'r> {
         self.member.stopped().map_or(Ok(()), Err)
     }
 
-    fn not_the_same(&self, received: &Received) -> Failure {
+    fn not_the_same(&self, received: &ReceiverResult) -> Failure {
         let what = format_args!(
             "the received data has the checksum {}, which is not that of the source",
             received.sum.checksum
         );
         let advice = "copy again; if this persists, please report it";
         let failure = Failure::new(Status::Disagreement, what, advice);
-        let _ = self.member.announce(&Notice::not_placed(&failure), || self.member_is_there());
+        let _ = self.member.announce(&CopyMessage::not_placed(&failure), || self.member_is_there());
         failure
     }
 
     /// Waits until all other receivers have everything at their destination too.
-    pub(super) fn all_placed(&self, received: &Received, directory: &Path) -> Result<(), Failure> {
+    pub(super) fn all_placed(
+        &self,
+        received: &ReceiverResult,
+        directory: &Path,
+    ) -> Result<(), Failure> {
         let (mut stall, pace) = (Stall::new(Instant::now(), self.stall), Pace::default());
-        let waited = self.member.wait_until(Ledger::is_over, |ledger| {
+        let waited = self.member.wait_until(CopyLedger::is_over, |ledger| {
             self.check_cancelled()?;
             stall.check(Instant::now(), &pace, ledger)
         });

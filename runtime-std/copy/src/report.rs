@@ -13,7 +13,7 @@ use indicatif::{
 use serde::Serialize;
 
 use super::messages::Sum;
-use super::receiving::Received;
+use super::receiving::ReceiverResult;
 use tramontane_local::exit::Failure;
 use tramontane_local::output::print_result;
 use tramontane_local::table::{Table, scaled};
@@ -22,14 +22,14 @@ use tramontane_local::table::{Table, scaled};
 const BAR_AFTER: Duration = Duration::from_secs(2);
 
 /// One progress bar per receiver, on a terminal.
-pub(super) struct Progress {
+pub(super) struct ReceiverBars {
     since: Instant,
     receivers: Vec<u32>,
     total: u64,
     bars: Option<(MultiProgress, BTreeMap<u32, ProgressBar>)>,
 }
 
-impl Progress {
+impl ReceiverBars {
     pub(super) fn new(receivers: &[u32]) -> Self {
         Self { since: Instant::now(), receivers: receivers.to_vec(), total: 0, bars: None }
     }
@@ -140,16 +140,16 @@ impl CopyReport {
 }
 
 /// Prints a receiver's result.
-pub(super) fn received(received: &Received, to: &Path, json: bool) -> Result<(), Failure> {
+pub(super) fn received(received: &ReceiverResult, to: &Path, json: bool) -> Result<(), Failure> {
     #[derive(Serialize)]
-    struct Copied<'c> {
+    struct CopiedFiles<'c> {
         to: &'c Path,
         files: u64,
         bytes: u64,
         checksum: &'c str,
     }
-    let Received { sum: Sum { bytes, checksum }, files } = received;
-    print_result(json, &Copied { to, files: *files, bytes: *bytes, checksum }, |copied| {
+    let ReceiverResult { sum: Sum { bytes, checksum }, files } = received;
+    print_result(json, &CopiedFiles { to, files: *files, bytes: *bytes, checksum }, |copied| {
         let (to, bytes) = (copied.to.display(), scaled(copied.bytes as f64));
         format!("{files} files in {to}; {bytes}B, checksum {checksum}")
     })

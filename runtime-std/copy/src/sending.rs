@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::group::Job;
-use super::ledger::{Decision, Ledger};
+use super::ledger::{CopyLedger, Decision};
 use super::member::{CopyMember, until_last_notices};
-use super::messages::{Notice, Sum};
-use super::report::{CopyLine, CopyReport, Progress};
-use super::source::Source;
+use super::messages::{CopyMessage, Sum};
+use super::report::{CopyLine, CopyReport, ReceiverBars};
+use super::source::CopySource;
 use super::stall::{Pace, Stall};
 use super::stream::Outgoing;
 use tramontane_local::exit::{Failure, Status};
@@ -48,17 +48,17 @@ pub(super) fn send(
     cancel: &AtomicBool,
     check: &dyn Fn() -> Result<(), Failure>,
 ) -> Result<CopyReport, CopyError> {
-    let source = Arc::new(Source::scan(files, check)?);
+    let source = Arc::new(CopySource::scan(files, check)?);
     let member = CopyMember::start(job, None, cancel)?;
     let receivers: Vec<u32> = job.receivers().collect();
-    let mut sending = Sending {
+    let mut sending = SendingMember {
         job,
         member: &member,
         source: &source,
         check,
         pace: Arc::default(),
         stall: Stall::new(Instant::now(), job.stall),
-        progress: Progress::new(&receivers),
+        progress: ReceiverBars::new(&receivers),
     };
     let copied = sending.copy();
     sending.progress.finish();
@@ -67,17 +67,17 @@ pub(super) fn send(
 }
 
 /// The sending member.
-struct Sending<'c> {
+struct SendingMember<'c> {
     job: &'c Job,
     member: &'c CopyMember,
-    source: &'c Arc<Source>,
+    source: &'c Arc<CopySource>,
     check: &'c dyn Fn() -> Result<(), Failure>,
     pace: Arc<Pace>,
     stall: Stall,
-    progress: Progress,
+    progress: ReceiverBars,
 }
 
-impl Sending<'_> {
+impl SendingMember<'_> {
     fn copy(&mut self) -> Result<CopyReport, CopyError> {
         let started = Instant::now();
         let sum = self.send_all().inspect_err(|failure| self.member.call_off(failure))?;
@@ -90,7 +90,7 @@ impl Sending<'_> {
 
     /// Sends everything, and waits until all receivers are ready with it.
     fn send_all(&mut self) -> Result<Sum, Failure> {
-        for notice in Notice::of_manifest(&self.source.manifest, self.job.terms()) {
+        for notice in CopyMessage::of_manifest(&self.source.manifest, self.job.terms()) {
             self.member.announce(&notice, || {
                 (self.check)()?;
                 self.member.check()
@@ -120,16 +120,17 @@ impl Sending<'_> {
             _ => failure,
         })?;
         self.pace.waits();
-        self.wait_until(Ledger::are_ready)?;
+        self.wait_until(CopyLedger::are_ready)?;
         let disagreement = self.member.ledger().disagreement(&sum);
         disagreement.map_or(Ok(sum), Err)
     }
 
     /// Waits for a condition, as long as there is progress and the copy has not been called off.
-    fn wait_until(&mut self, is_so: impl Fn(&Ledger) -> bool) -> Result<(), Failure> {
+    fn wait_until(&mut self, is_so: impl Fn(&CopyLedger) -> bool) -> Result<(), Failure> {
         let Self { member, check, pace, stall, progress, .. } = self;
-        let is_over =
-            |ledger: &Ledger| is_so(ledger) || matches!(ledger.decision(), Some(Decision::Off(_)));
+        let is_over = |ledger: &CopyLedger| {
+            is_so(ledger) || matches!(ledger.decision(), Some(Decision::Off(_)))
+        };
         member.wait_until(is_over, |ledger| {
             check()?;
             ledger.received().for_each(|(node, bytes)| progress.of(node, bytes));
@@ -142,8 +143,8 @@ impl Sending<'_> {
     /// this member changes nothing.
     fn commit(&mut self, sum: &Sum) -> Result<(), CopyError> {
         let member = self.member;
-        let is_decided = |ledger: &Ledger| ledger.decision().is_some();
-        let sent = member.announce(&Notice::Commit(sum.clone()), || (self.check)());
+        let is_decided = |ledger: &CopyLedger| ledger.decision().is_some();
+        let sent = member.announce(&CopyMessage::Commit(sum.clone()), || (self.check)());
         sent.inspect_err(|failure| member.call_off(failure))?;
         let mut waited = self.wait_until(is_decided);
         if waited.is_err() {
@@ -169,7 +170,7 @@ impl Sending<'_> {
     /// Waits until every receiver has moved everything to its destination, has failed to, or has
     /// been lost.
     fn wait_for_all_placed(&mut self) -> Result<Vec<CopyLine>, CopyError> {
-        let waited = self.wait_until(Ledger::is_over);
+        let waited = self.wait_until(CopyLedger::is_over);
         let ledger = self.member.ledger();
         let placed = ledger.placed();
         if placed.len() == self.job.receivers().count() {
@@ -191,7 +192,7 @@ impl Sending<'_> {
 }
 
 /// Packs the sources and sends them. Returns the number of bytes and their checksum.
-fn pack(source: &Source, mut stream: Outgoing) -> Result<Sum, Failure> {
+fn pack(source: &CopySource, mut stream: Outgoing) -> Result<Sum, Failure> {
     source.pack(&mut stream)?;
     stream.finish().map_err(|error| Failure::with_text(Status::PeerLost, error))
 }

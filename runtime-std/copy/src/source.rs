@@ -12,12 +12,12 @@ use tramontane_local::exit::{Failure, Status};
 
 /// Files and directories, each with its name at the destination.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct CopySource {
     entries: Vec<(PathBuf, String)>,
     pub(super) manifest: Manifest,
 }
 
-impl Source {
+impl CopySource {
     /// Scans the sources. `check` fails when the user wants to end.
     pub(super) fn scan(
         files: &[PathBuf],

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::ledger::Ledger;
+use super::ledger::CopyLedger;
 use tramontane_local::exit::Failure;
 
 /// The activity of the packing thread.
@@ -46,7 +46,7 @@ impl Stall {
         &mut self,
         now: Instant,
         pace: &Pace,
-        ledger: &Ledger,
+        ledger: &CopyLedger,
     ) -> Result<(), Failure> {
         let packed = pace.packed.load(Ordering::Relaxed);
         if (packed, ledger.changes()) != (self.packed, self.changes) {
@@ -75,7 +75,7 @@ impl Stall {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::Notice;
+    use super::super::messages::CopyMessage;
     use super::*;
     use tramontane_local::exit::Status;
 
@@ -83,12 +83,12 @@ mod tests {
     fn stall_error_names_the_node_awaited() {
         let (start, pace) = (Instant::now(), Pace::default());
         let limit = Duration::from_secs(60);
-        let mut ledger = Ledger::new(0, [1, 2], limit);
-        ledger.apply(1, Notice::Taken { chunks: 2, bytes: 20 });
-        ledger.apply(2, Notice::Taken { chunks: 1, bytes: 10 });
+        let mut ledger = CopyLedger::new(0, [1, 2], limit);
+        ledger.apply(1, CopyMessage::Taken { chunks: 2, bytes: 20 });
+        ledger.apply(2, CopyMessage::Taken { chunks: 1, bytes: 10 });
         let mut stall = Stall::new(start, limit);
         pace.has_read(100);
-        let mut check = |pace: &Pace, ledger: &Ledger, seconds| {
+        let mut check = |pace: &Pace, ledger: &CopyLedger, seconds| {
             stall.check(start + Duration::from_secs(seconds), pace, ledger)
         };
         check(&pace, &ledger, 59).expect("it is read");
@@ -104,7 +104,7 @@ mod tests {
 
         pace.has_read(1);
         check(&pace, &ledger, 178).expect("a slow disk still makes progress");
-        ledger.apply(2, Notice::Taken { chunks: 1, bytes: 10 });
+        ledger.apply(2, CopyMessage::Taken { chunks: 1, bytes: 10 });
         check(&pace, &ledger, 200).expect("a receiver sent a notice");
         check(&pace, &ledger, 259).expect("that was 59 s ago");
     }

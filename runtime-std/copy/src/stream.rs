@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::group::{CHUNK_BYTES, CHUNKS_AHEAD};
 use super::member::{Chunk, CopyMember, LOOK_PAUSE, Watched};
-use super::messages::{Notice, Sum};
+use super::messages::{CopyMessage, Sum};
 use super::stall::Pace;
 use tramontane_local::exit::Failure;
 use tramontane_runtime::blocks::Buffer;
@@ -191,7 +191,7 @@ impl<'r> Incoming<'r> {
     }
 
     fn announce_taken(&mut self) {
-        let notice = Notice::Taken { chunks: self.taken, bytes: self.bytes };
+        let notice = CopyMessage::Taken { chunks: self.taken, bytes: self.bytes };
         if self.announced < self.taken && self.member.try_announce(&notice) {
             self.announced = self.taken;
         }

@@ -18,12 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const A_WHILE: Duration = Duration::from_secs(1);
 
 /// A sender and some receivers over shared memory, together with a file and its destinations.
-struct Copy {
+struct LocalCopy {
     folder: tempfile::TempDir,
     receivers: u32,
 }
 
-impl Copy {
+impl LocalCopy {
     fn to_receivers(receivers: u32) -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
         std::fs::write(folder.path().join("file"), vec![7; 1 << 20]).expect("a file");
@@ -71,7 +71,7 @@ fn is_placed(to: &Path) -> bool {
 
 #[test]
 fn survivors_report_after_loss_during_move() {
-    let copy = Copy::to_receivers(2);
+    let copy = LocalCopy::to_receivers(2);
     let (gone, is_gone) = mpsc::channel();
     std::thread::scope(|scope| {
         let copy = &copy;
@@ -88,7 +88,7 @@ fn survivors_report_after_loss_during_move() {
         scope.spawn(move || {
             copy.receive_until(2, |receiving, place| {
                 let received = receiving.unpack(place).expect("it comes");
-                let is_committed = |ledger: &super::ledger::Ledger| ledger.decision().is_some();
+                let is_committed = |ledger: &super::ledger::CopyLedger| ledger.decision().is_some();
                 receiving.member.wait_until(is_committed, |_| Ok(())).expect("it is decided");
                 drop(received);
             });
@@ -114,7 +114,7 @@ fn survivors_report_after_loss_during_move() {
 #[test]
 fn nodes_agree_after_loss_of_ready_receiver() {
     for round in (0..40).step_by(4) {
-        let copy = Copy::to_receivers(3);
+        let copy = LocalCopy::to_receivers(3);
         let (sent, others) = std::thread::scope(|scope| {
             let copy = &copy;
             let others = [1, 2].map(|own| scope.spawn(move || copy.receive(own)));
@@ -154,7 +154,7 @@ fn nodes_agree_after_loss_of_ready_receiver() {
 
 #[test]
 fn single_receiver_stores_nothing_without_commit() {
-    let copy = Copy::to_receivers(1);
+    let copy = LocalCopy::to_receivers(1);
     let told = std::thread::scope(|scope| {
         let copy = &copy;
         let receiver = scope.spawn(move || copy.receive(1));
@@ -175,13 +175,13 @@ fn single_receiver_stores_nothing_without_commit() {
 
 #[test]
 fn sender_reports_uncertain_state_of_lost_receiver() {
-    let copy = Copy::to_receivers(1);
+    let copy = LocalCopy::to_receivers(1);
     let failure = std::thread::scope(|scope| {
         let copy = &copy;
         scope.spawn(move || {
             copy.receive_until(1, |receiving, place| {
                 receiving.unpack(place).expect("it comes");
-                let is_committed = |ledger: &super::ledger::Ledger| ledger.decision().is_some();
+                let is_committed = |ledger: &super::ledger::CopyLedger| ledger.decision().is_some();
                 receiving.member.wait_until(is_committed, |_| Ok(())).expect("it is decided");
             });
         });

@@ -37,11 +37,11 @@ pub(super) fn entry(kind: EntryType, path: &str, mode: u32, link: &str, content:
 
 /// A path, and all that could be changed about it: its mode, its time, and its content or the
 /// target of a link.
-pub(super) type Seen = (PathBuf, u32, i64, Vec<u8>);
+pub(super) type FileState = (PathBuf, u32, i64, Vec<u8>);
 
 /// Reads the state of a path. For the destination directory itself, only the mode counts, because
 /// its time changes during a copy.
-fn look(path: &Path, has_time: bool) -> Option<Seen> {
+fn look(path: &Path, has_time: bool) -> Option<FileState> {
     let metadata = fs::symlink_metadata(path).ok()?;
     let content = if metadata.is_symlink() {
         fs::read_link(path).map_or_else(|_| Vec::new(), |to| to.into_os_string().into_vec())
@@ -84,7 +84,7 @@ impl Victim {
     }
 
     /// Returns the state of every path there.
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<FileState> {
         let paths =
             ["to", "to/private", "to/private/secret", "to/leads-out", "outside", "outside/secret"];
         paths.iter().filter_map(|path| look(&self.folder().join(path), *path != "to")).collect()
@@ -92,7 +92,7 @@ impl Victim {
 
     /// Fails if that state has changed, or if any path other than these names has appeared.
     #[track_caller]
-    pub(super) fn assert_unchanged(&self, before: &[Seen], names: &[&str]) {
+    pub(super) fn assert_unchanged(&self, before: &[FileState], names: &[&str]) {
         assert_eq!(self.seen(), before);
         let known = [&["private", "leads-out"], names].concat();
         for (directory, known) in

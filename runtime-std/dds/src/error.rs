@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tramontane::group::DescriptionError;
 use tramontane::{SendError, StartError, Stopped};
-use tramontane_client::{OpenError, PublishError};
+use tramontane_client::{ConnectError, PublishError};
 
 use crate::qos::PolicyId;
 
@@ -63,7 +63,7 @@ pub enum DdsError {
     /// No member of the domain accepts this participant, or no member does any longer:
     /// `RETCODE_ALREADY_DELETED`.
     #[error("a participant outside: {0}")]
-    Outside(#[from] OpenError),
+    Outside(#[from] ConnectError),
     /// The sample did not reach the domain, or may not have: `RETCODE_ALREADY_DELETED`.
     #[error("a writer outside: {0}")]
     NotPublished(#[from] PublishError),

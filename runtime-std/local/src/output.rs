@@ -54,7 +54,7 @@ struct Waiting {
     discard: bool,
 }
 
-struct Shared {
+struct SharedOutput {
     waiting: Mutex<Waiting>,
     changed: Condvar,
     /// Time limit for waiting on a reader that reads nothing; `None` waits forever.
@@ -63,7 +63,7 @@ struct Shared {
     failed: Mutex<Option<Failed>>,
 }
 
-impl Shared {
+impl SharedOutput {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,7 +112,7 @@ impl Shared {
 
 /// A command's handle to its output.
 #[derive(Clone)]
-pub struct Output(Arc<Shared>);
+pub struct Output(Arc<SharedOutput>);
 
 impl Output {
     /// Starts the writing thread. `failed` is called with an error of the output, or if the reader
@@ -123,7 +123,7 @@ impl Output {
     ) -> io::Result<Self> {
         let failed = Mutex::new(Some(Box::new(failed) as Failed));
         let (waiting, changed) = (Mutex::default(), Condvar::new());
-        let output = Self(Arc::new(Shared { waiting, changed, patience, failed }));
+        let output = Self(Arc::new(SharedOutput { waiting, changed, patience, failed }));
         let shared = Arc::clone(&output.0);
         std::thread::Builder::new().name("tramontane-write".into()).spawn(move || {
             if let Err(error) = write_out(&shared) {
@@ -179,7 +179,7 @@ impl Output {
 }
 
 /// Runs the writing thread.
-fn write_out(shared: &Shared) -> io::Result<()> {
+fn write_out(shared: &SharedOutput) -> io::Result<()> {
     let mut taken = Vec::new();
     // The standard output's own buffer would split each part at its last newline.
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);

@@ -13,7 +13,7 @@ use crate::record::Sequence;
 /// The reasons why a log could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum OpenLogError {
     /// There is no log, and the caller did not allow one to be created.
     #[error("{} does not contain a log; check the path", path.display())]
     NoLog {
@@ -335,13 +335,13 @@ pub(crate) const SYNC: &str = "sync";
 
 impl At<'_> {
     /// Returns the error for a log that could not be opened.
-    pub(crate) fn open_error(self, source: io::Error) -> OpenError {
+    pub(crate) fn open_error(self, source: io::Error) -> OpenLogError {
         let (path, file) = (self.path.to_owned(), self.file.to_owned());
         match source {
-            error if is_full(&error) => OpenError::NoSpace { path },
-            error if is_read_only(&error) => OpenError::ReadOnly { path },
-            source if self.action == SYNC => OpenError::Sync { path, file, source },
-            source => OpenError::Io { action: self.action, path, file, source },
+            error if is_full(&error) => OpenLogError::NoSpace { path },
+            error if is_read_only(&error) => OpenLogError::ReadOnly { path },
+            source if self.action == SYNC => OpenLogError::Sync { path, file, source },
+            source => OpenLogError::Io { action: self.action, path, file, source },
         }
     }
 

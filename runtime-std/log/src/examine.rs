@@ -14,7 +14,7 @@ use crate::format::BLOCK_BYTES;
 use crate::index::{BadPlace, BatchPlace, Index};
 use crate::layer::{FileLayer, read_whole};
 use crate::mark::{BatchKind, MARK_BYTES, Role, SegmentKey};
-use crate::metadata::Content;
+use crate::metadata::StoredMetadata;
 use crate::record::Sequence;
 use crate::scan::{FoundBatch, FoundBatches, find_batches};
 use crate::segment::{ReadHeader, SegmentHeader, is_spare, segment_name, segment_number};
@@ -75,7 +75,7 @@ pub(crate) enum ExamineError {
 /// durable, so a batch that contains such records is never torn.
 pub(crate) fn examine<L: FileLayer>(
     layer: &L,
-    content: &Content,
+    content: &StoredMetadata,
     durable: Sequence,
 ) -> Result<Examined, ExamineError> {
     let names = layer.list().map_err(|source| ExamineError::Io { file: ".".into(), source })?;
@@ -110,7 +110,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(content: &Content, names: &[String], durable: Sequence) -> Self {
+    fn new(content: &StoredMetadata, names: &[String], durable: Sequence) -> Self {
         let numbers = names.iter().filter_map(|name| segment_number(name));
         let (kept, old): (Vec<u64>, Vec<u64>) =
             numbers.partition(|number| *number >= content.first_segment);

@@ -50,15 +50,15 @@ pub enum AppendError {
 }
 
 /// The records that are waiting for the disk.
-struct Waiting {
+struct WaitingRecords {
     batch: Batch,
     next: Sequence,
     is_ending: bool,
     failed: Option<Arc<WriteError>>,
 }
 
-struct Shared<L: FileLayer> {
-    waiting: Mutex<Waiting>,
+struct SharedLog<L: FileLayer> {
+    waiting: Mutex<WaitingRecords>,
     changed: Condvar,
     durable: AtomicU64,
     commits: AtomicU64,
@@ -67,7 +67,7 @@ struct Shared<L: FileLayer> {
 
 /// A log, and the thread that commits to it.
 pub struct GroupCommit<L: FileLayer + 'static> {
-    shared: Arc<Shared<L>>,
+    shared: Arc<SharedLog<L>>,
     options: GroupCommitOptions,
     thread: Option<JoinHandle<()>>,
 }
@@ -78,8 +78,8 @@ impl<L: FileLayer + 'static> fmt::Debug for GroupCommit<L> {
     }
 }
 
-impl<L: FileLayer> Shared<L> {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl<L: FileLayer> SharedLog<L> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingRecords> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +93,7 @@ impl<L: FileLayer> Shared<L> {
         loop {
             {
                 let is_idle =
-                    |waiting: &mut Waiting| waiting.batch.is_empty() && !waiting.is_ending;
+                    |waiting: &mut WaitingRecords| waiting.batch.is_empty() && !waiting.is_ending;
                 let waited = self.changed.wait_while(self.waiting(), is_idle);
                 let mut waiting = waited.unwrap_or_else(PoisonError::into_inner);
                 if waiting.batch.is_empty() {
@@ -134,8 +134,8 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         L::Lock: 'static,
     {
         let next = log.end();
-        let waiting = Waiting { batch: Batch::new(), next, is_ending: false, failed: None };
-        let shared = Arc::new(Shared {
+        let waiting = WaitingRecords { batch: Batch::new(), next, is_ending: false, failed: None };
+        let shared = Arc::new(SharedLog {
             waiting: Mutex::new(waiting),
             changed: Condvar::new(),
             durable: AtomicU64::new(next.0),
@@ -211,7 +211,8 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
     /// Waits, for at most `timeout`, until all records before a sequence are durable. Returns
     /// whether they are.
     pub fn wait_durable(&self, end: Sequence, timeout: Duration) -> Result<bool, AppendError> {
-        let is_waiting = |waiting: &mut Waiting| self.durable() < end && waiting.failed.is_none();
+        let is_waiting =
+            |waiting: &mut WaitingRecords| self.durable() < end && waiting.failed.is_none();
         let waited =
             self.shared.changed.wait_timeout_while(self.shared.waiting(), timeout, is_waiting);
         let (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);

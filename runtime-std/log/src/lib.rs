@@ -98,7 +98,7 @@ mod snapshot;
 pub use batch::Batch;
 pub use damage::{Damage, Damaged};
 pub use error::{
-    CutError, LetGoError, OpenError, PushError, ReadError, ReplaceError, ScrubError, WriteError,
+    CutError, LetGoError, OpenLogError, PushError, ReadError, ReplaceError, ScrubError, WriteError,
 };
 pub use format::FORMAT_VERSION;
 pub use group_commit::{AppendError, GroupCommit, GroupCommitOptions};

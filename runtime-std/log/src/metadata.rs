@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::damage::{Damage, Damaged};
-use crate::error::{At, OpenError, SYNC};
+use crate::error::{At, OpenLogError, SYNC};
 use crate::format::{
     BLOCK_BYTES, FORMAT_VERSION, FileKind, PREFIX_BYTES, Prefix, Seed, put, put_prefix,
     read_prefix, round_up, u64_at,
@@ -50,7 +50,7 @@ impl std::fmt::Display for Identity {
 
 /// The stored content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Content {
+pub(crate) struct StoredMetadata {
     /// A number that distinguishes this log from every other log, even of the same subgroup.
     pub(crate) log: u64,
     pub(crate) identity: Identity,
@@ -66,7 +66,7 @@ pub(crate) struct Content {
 /// The content, with its two copies.
 #[derive(Debug)]
 pub(crate) struct Metadata<L: FileLayer> {
-    pub(crate) content: Content,
+    pub(crate) content: StoredMetadata,
     state: CopyState,
     files: Option<[L::File; 2]>,
 }
@@ -80,11 +80,11 @@ pub(crate) struct CopyState {
 }
 
 /// The result of searching a folder for metadata.
-pub(crate) enum Found {
+pub(crate) enum FoundMetadata {
     /// No log has ever been completely created there.
     Nothing,
     Metadata {
-        content: Content,
+        content: StoredMetadata,
         state: CopyState,
         damage: Vec<Damage>,
     },
@@ -92,14 +92,17 @@ pub(crate) enum Found {
 
 /// The state of one copy on disk.
 enum Copy {
-    Sound { content: Content, generation: u64 },
+    Sound { content: StoredMetadata, generation: u64 },
     Absent,
     Damaged,
     Newer(u32),
 }
 
 /// Searches for the metadata. `has_segments` says whether there have ever been records.
-pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found, OpenError> {
+pub(crate) fn find<L: FileLayer>(
+    layer: &L,
+    has_segments: bool,
+) -> Result<FoundMetadata, OpenLogError> {
     let mut copies = Vec::new();
     for name in COPIES {
         let at = At { path: layer.path(), file: name, action: "read" };
@@ -109,7 +112,7 @@ pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found,
     for (name, copy) in COPIES.iter().zip(&copies) {
         if let Copy::Newer(found) = copy {
             let (path, file) = (layer.path().to_owned(), (*name).to_owned());
-            return Err(OpenError::NewerFormat {
+            return Err(OpenLogError::NewerFormat {
                 path,
                 file,
                 found: *found,
@@ -119,10 +122,10 @@ pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found,
     }
     // The second copy is created only after the first is durable.
     if !has_segments && matches!(copies[..], [Copy::Absent | Copy::Damaged, Copy::Absent]) {
-        return Ok(Found::Nothing);
+        return Ok(FoundMetadata::Nothing);
     }
     let mut damage = Vec::new();
-    let mut found: Option<(Content, CopyState)> = None;
+    let mut found: Option<(StoredMetadata, CopyState)> = None;
     for (newest, (name, copy)) in COPIES.iter().zip(copies).enumerate() {
         match copy {
             Copy::Sound { content, generation } => {
@@ -136,19 +139,19 @@ pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found,
         }
     }
     match found {
-        Some((content, state)) => Ok(Found::Metadata { content, state, damage }),
-        None => Err(OpenError::MetadataLost { path: layer.path().to_owned() }),
+        Some((content, state)) => Ok(FoundMetadata::Metadata { content, state, damage }),
+        None => Err(OpenLogError::MetadataLost { path: layer.path().to_owned() }),
     }
 }
 
 impl<L: FileLayer> Metadata<L> {
     /// Creates read-only metadata.
-    pub(crate) fn to_read(content: Content, state: CopyState) -> Self {
+    pub(crate) fn to_read(content: StoredMetadata, state: CopyState) -> Self {
         Self { content, state, files: None }
     }
 
     /// Creates both copies for a new log.
-    pub(crate) fn create(layer: &L, content: Content) -> Result<Self, OpenError> {
+    pub(crate) fn create(layer: &L, content: StoredMetadata) -> Result<Self, OpenLogError> {
         let state = CopyState { generation: 1, newest: 1 };
         let mut made = Self { content, state, files: None };
         let image = made.image(0);
@@ -173,7 +176,11 @@ impl<L: FileLayer> Metadata<L> {
     }
 
     /// Opens both copies for writing. A missing copy is created empty.
-    pub(crate) fn open(layer: &L, content: Content, state: CopyState) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        layer: &L,
+        content: StoredMetadata,
+        state: CopyState,
+    ) -> Result<Self, OpenLogError> {
         let mut files = Vec::new();
         for name in COPIES {
             let at = |action| At { path: layer.path(), file: name, action };
@@ -246,7 +253,7 @@ fn read_copy(bytes: &[u8]) -> Copy {
     sound().unwrap_or(Copy::Damaged)
 }
 
-fn encode(content: &Content, bytes: &mut Vec<u8>) {
+fn encode(content: &StoredMetadata, bytes: &mut Vec<u8>) {
     let numbers = [content.log, content.incarnation, content.base.0, content.first_segment];
     for number in numbers {
         bytes.extend_from_slice(&number.to_le_bytes());
@@ -259,7 +266,7 @@ fn encode(content: &Content, bytes: &mut Vec<u8>) {
     }
 }
 
-fn decode(bytes: &[u8]) -> Option<Content> {
+fn decode(bytes: &[u8]) -> Option<StoredMetadata> {
     let numbers = bytes.get(..32)?;
     let [log, incarnation, base, first_segment] = [0, 8, 16, 24].map(|at| u64_at(numbers, at));
     let mut rest = &bytes[32..];
@@ -275,5 +282,5 @@ fn decode(bytes: &[u8]) -> Option<Content> {
         values.insert(String::from_utf8(name).ok()?, part()?);
     }
     let identity = Identity { group, subgroup };
-    Some(Content { log, identity, incarnation, base: Sequence(base), first_segment, values })
+    Some(StoredMetadata { log, identity, incarnation, base: Sequence(base), first_segment, values })
 }

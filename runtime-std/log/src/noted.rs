@@ -4,7 +4,7 @@
 //! The content of a disk may change: it may be empty, shortened, damaged at its end, or an older
 //! copy. The log alone cannot distinguish that from a log that never had more.
 
-use crate::metadata::Content;
+use crate::metadata::StoredMetadata;
 use crate::record::Sequence;
 
 /// A note about a log, which once had at least the noted records.
@@ -32,11 +32,11 @@ pub enum Fit {
 
 impl Noted {
     /// Returns how much of a log with that metadata was durable, as far as the note says.
-    pub(crate) fn durable(self, content: &Content) -> Sequence {
+    pub(crate) fn durable(self, content: &StoredMetadata) -> Sequence {
         if self.log == content.log { self.end } else { Sequence::ZERO }
     }
 
-    pub(crate) fn fit(self, content: &Content, end: Sequence) -> Fit {
+    pub(crate) fn fit(self, content: &StoredMetadata, end: Sequence) -> Fit {
         if self.log != content.log {
             Fit::Another
         } else if self.incarnation > content.incarnation || self.end > end {

@@ -9,13 +9,13 @@
 use std::io;
 
 use crate::damage::Damage;
-use crate::error::{At, OpenError, SYNC};
+use crate::error::{At, OpenLogError, SYNC};
 use crate::examine::{ExamineError, Examined, FoundTail, Mend, examine};
 use crate::format::{BLOCK_BYTES, FORMAT_VERSION};
 use crate::layer::{FileLayer, LayerFile as _};
 use crate::log::{Log, Options, Tail};
 use crate::mark::SegmentKey;
-use crate::metadata::{self, Content, Found, Identity, Metadata};
+use crate::metadata::{self, FoundMetadata, Identity, Metadata, StoredMetadata};
 use crate::noted::{Fit, Noted};
 use crate::record::Sequence;
 use crate::segment::{SegmentHeader, is_spare, segment_name, segment_number};
@@ -45,24 +45,24 @@ impl<L: FileLayer> Log<L> {
         layer: L,
         identity: &Identity,
         options: Options,
-    ) -> Result<(Self, Recovery), OpenError> {
+    ) -> Result<(Self, Recovery), OpenLogError> {
         let lock = take_lock(&layer)?;
         let (metadata, is_new, damage) = match find(&layer)? {
-            Found::Nothing => {
+            FoundMetadata::Nothing => {
                 let content = new_content(identity.clone()).map_err(|error| {
                     At { path: layer.path(), file: ".", action: "draw a number for" }
                         .open_error(error)
                 })?;
                 (Metadata::create(&layer, content)?, true, Vec::new())
             }
-            Found::Metadata { content, .. } if content.identity != *identity => {
-                return Err(OpenError::OtherGroup {
+            FoundMetadata::Metadata { content, .. } if content.identity != *identity => {
+                return Err(OpenLogError::OtherGroup {
                     path: layer.path().to_owned(),
                     found: content.identity.to_string(),
                     wanted: identity.to_string(),
                 });
             }
-            Found::Metadata { content, state, damage } => {
+            FoundMetadata::Metadata { content, state, damage } => {
                 (Metadata::open(&layer, content, state)?, false, damage)
             }
         };
@@ -74,13 +74,13 @@ impl<L: FileLayer> Log<L> {
     }
 
     /// Opens a log read-only, no matter who owns it. Nothing in the folder changes.
-    pub fn open_to_read(layer: L, noted: Option<Noted>) -> Result<(Self, Recovery), OpenError> {
+    pub fn open_to_read(layer: L, noted: Option<Noted>) -> Result<(Self, Recovery), OpenLogError> {
         let path = layer.path().to_owned();
         let names = layer.list();
         let names = names
             .map_err(|error| At { path: &path, file: ".", action: "list" }.open_error(error))?;
         if !names.iter().any(|name| metadata::COPIES.contains(&name.as_str())) {
-            return Err(OpenError::NoLog { path });
+            return Err(OpenLogError::NoLog { path });
         }
         let lock = match layer.lock() {
             Ok(lock) => Some(lock),
@@ -89,8 +89,8 @@ impl<L: FileLayer> Log<L> {
             Err(error) => return Err(lock_error(&layer, error)),
         };
         match find(&layer)? {
-            Found::Nothing => Err(OpenError::NoLog { path }),
-            Found::Metadata { content, state, damage } => {
+            FoundMetadata::Nothing => Err(OpenLogError::NoLog { path }),
+            FoundMetadata::Metadata { content, state, damage } => {
                 let metadata = Metadata::to_read(content, state);
                 let options = Options { noted, ..Options::default() };
                 let (log, recovery, _) = Self::take_over(layer, metadata, options, lock, damage)?;
@@ -106,7 +106,7 @@ impl<L: FileLayer> Log<L> {
         options: Options,
         lock: Option<L::Lock>,
         mut damage: Vec<Damage>,
-    ) -> Result<(Self, Recovery, Remaining), OpenError> {
+    ) -> Result<(Self, Recovery, Remaining), OpenLogError> {
         let durable = options.noted.map(|noted| noted.durable(&metadata.content));
         let durable = durable.unwrap_or(Sequence::ZERO);
         let found = examine(&layer, &metadata.content, durable).map_err(|error| match error {
@@ -115,7 +115,7 @@ impl<L: FileLayer> Log<L> {
             }
             ExamineError::Newer { file, found } => {
                 let path = layer.path().to_owned();
-                OpenError::NewerFormat { path, file, found, known: FORMAT_VERSION }
+                OpenLogError::NewerFormat { path, file, found, known: FORMAT_VERSION }
             }
         })?;
         let Examined { index, segments, spares, snapshot, next_segment, .. } = found;
@@ -148,7 +148,7 @@ impl<L: FileLayer> Log<L> {
     }
 
     /// Durably records that a new process is now the writer.
-    fn begin_incarnation(&mut self) -> Result<(), OpenError> {
+    fn begin_incarnation(&mut self) -> Result<(), OpenLogError> {
         self.metadata.content.incarnation += 1;
         // A snapshot installed just before a crash may be beyond the end of the log.
         if let Some(snapshot) = self.snapshot.filter(|found| found.sequence > self.index.end()) {
@@ -163,7 +163,7 @@ impl<L: FileLayer> Log<L> {
 
     /// Makes served records durable, repairs damage that can be repaired from the log itself, and
     /// removes leftovers.
-    fn make_durable(&mut self, found: Remaining) -> Result<(), OpenError> {
+    fn make_durable(&mut self, found: Remaining) -> Result<(), OpenLogError> {
         self.mend(&found.mends).map_err(|(action, file, error)| {
             At { path: self.layer.path(), file: &file, action }.open_error(error)
         })?;
@@ -186,7 +186,7 @@ impl<L: FileLayer> Log<L> {
     }
 
     /// Keeps the wanted number of spares, with the right size.
-    fn keep_spares(&mut self) -> Result<(), OpenError> {
+    fn keep_spares(&mut self) -> Result<(), OpenLogError> {
         for name in std::mem::take(&mut self.spares) {
             let at = |action| At { path: self.layer.path(), file: &name, action };
             let file = self.layer.open(&name).map_err(|error| at("open").open_error(error))?;
@@ -201,7 +201,7 @@ impl<L: FileLayer> Log<L> {
     }
 
     /// Rewrites the header and the last batch of the last segment, and syncs both.
-    fn take_over_tail(&self, found: FoundTail) -> Result<Tail<L::File>, OpenError> {
+    fn take_over_tail(&self, found: FoundTail) -> Result<Tail<L::File>, OpenLogError> {
         let name = segment_name(found.number);
         let at = |action| At { path: self.layer.path(), file: &name, action };
         let mut file = self.layer.open(&name).map_err(|error| at("open").open_error(error))?;
@@ -245,19 +245,19 @@ struct Remaining {
     leftovers: Vec<String>,
 }
 
-fn take_lock<L: FileLayer>(layer: &L) -> Result<L::Lock, OpenError> {
+fn take_lock<L: FileLayer>(layer: &L) -> Result<L::Lock, OpenLogError> {
     layer.lock().map_err(|error| lock_error(layer, error))
 }
 
-fn lock_error<L: FileLayer>(layer: &L, error: io::Error) -> OpenError {
+fn lock_error<L: FileLayer>(layer: &L, error: io::Error) -> OpenLogError {
     match error.kind() {
-        io::ErrorKind::WouldBlock => OpenError::InUse { path: layer.path().to_owned() },
+        io::ErrorKind::WouldBlock => OpenLogError::InUse { path: layer.path().to_owned() },
         _ => At { path: layer.path(), file: "lock", action: "lock" }.open_error(error),
     }
 }
 
 /// Searches a folder for the metadata.
-fn find<L: FileLayer>(layer: &L) -> Result<Found, OpenError> {
+fn find<L: FileLayer>(layer: &L) -> Result<FoundMetadata, OpenLogError> {
     let names = layer.list();
     let names = names
         .map_err(|error| At { path: layer.path(), file: ".", action: "list" }.open_error(error))?;
@@ -266,10 +266,10 @@ fn find<L: FileLayer>(layer: &L) -> Result<Found, OpenError> {
 }
 
 /// Returns the metadata of an empty log.
-fn new_content(identity: Identity) -> io::Result<Content> {
+fn new_content(identity: Identity) -> io::Result<StoredMetadata> {
     let mut number = [0; 8];
     rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
-    Ok(Content {
+    Ok(StoredMetadata {
         log: u64::from_le_bytes(number),
         identity,
         incarnation: 0,

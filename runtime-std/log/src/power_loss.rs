@@ -23,19 +23,19 @@ pub const SECTOR_BYTES: usize = 512;
 #[derive(Clone, Debug)]
 pub struct PowerLossFolder {
     path: PathBuf,
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Mutex<VolatileDisk>>,
 }
 
 /// A file on such a disk.
 #[derive(Debug)]
 pub struct PowerLossFile {
     id: usize,
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Mutex<VolatileDisk>>,
 }
 
 /// The lock of such a folder.
 #[derive(Debug)]
-pub struct PowerLossLock(Arc<Mutex<Disk>>);
+pub struct PowerLossLock(Arc<Mutex<VolatileDisk>>);
 
 /// The faults to be injected into a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Faults {
 }
 
 #[derive(Debug, Default)]
-struct Disk {
+struct VolatileDisk {
     files: Vec<FileBytes>,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
@@ -129,7 +129,7 @@ impl FileBytes {
     }
 }
 
-impl Disk {
+impl VolatileDisk {
     fn off() -> io::Error {
         io::Error::other("the power is off")
     }
@@ -191,14 +191,14 @@ impl PowerLossFolder {
     /// Creates an empty folder.
     #[must_use]
     pub fn new(faults: Faults) -> Self {
-        Self::of(Disk { faults, ..Disk::default() })
+        Self::of(VolatileDisk { faults, ..VolatileDisk::default() })
     }
 
-    fn of(disk: Disk) -> Self {
+    fn of(disk: VolatileDisk) -> Self {
         Self { path: "disk".into(), disk: Arc::new(Mutex::new(disk)) }
     }
 
-    fn disk(&self) -> MutexGuard<'_, Disk> {
+    fn disk(&self) -> MutexGuard<'_, VolatileDisk> {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -217,7 +217,13 @@ impl PowerLossFolder {
             *id = files.len();
             files.push(FileBytes { seen: bytes.clone(), durable: bytes, changes: Vec::new() });
         }
-        Self::of(Disk { files, durable_names: names.clone(), names, faults, ..Disk::default() })
+        Self::of(VolatileDisk {
+            files,
+            durable_names: names.clone(),
+            names,
+            faults,
+            ..VolatileDisk::default()
+        })
     }
 
     /// Returns the folder as the next process finds it if the machine keeps running. All written
@@ -225,13 +231,13 @@ impl PowerLossFolder {
     #[must_use]
     pub fn after_process_end(&self, faults: Faults) -> Self {
         let disk = self.disk();
-        Self::of(Disk {
+        Self::of(VolatileDisk {
             files: disk.files.clone(),
             names: disk.names.clone(),
             durable_names: disk.durable_names.clone(),
             steps: disk.steps.clone(),
             faults,
-            ..Disk::default()
+            ..VolatileDisk::default()
         })
     }
 
@@ -281,7 +287,11 @@ impl FileLayer for PowerLossFolder {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let disk = self.disk();
-        if disk.is_off { Err(Disk::off()) } else { Ok(disk.names.keys().cloned().collect()) }
+        if disk.is_off {
+            Err(VolatileDisk::off())
+        } else {
+            Ok(disk.names.keys().cloned().collect())
+        }
     }
 
     fn create(&self, name: &str) -> io::Result<PowerLossFile> {
@@ -315,7 +325,7 @@ impl FileLayer for PowerLossFolder {
     fn sync_folder(&self) -> io::Result<()> {
         let mut disk = self.disk();
         if disk.operation()? {
-            return Err(Disk::off());
+            return Err(VolatileDisk::off());
         }
         disk.folder_syncs += 1;
         disk.steps.clear();
@@ -339,7 +349,7 @@ impl Drop for PowerLossLock {
 }
 
 impl PowerLossFile {
-    fn disk(&self) -> MutexGuard<'_, Disk> {
+    fn disk(&self) -> MutexGuard<'_, VolatileDisk> {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -347,7 +357,11 @@ impl PowerLossFile {
 impl LayerFile for PowerLossFile {
     fn length(&self) -> io::Result<u64> {
         let disk = self.disk();
-        if disk.is_off { Err(Disk::off()) } else { Ok(disk.files[self.id].seen.len() as u64) }
+        if disk.is_off {
+            Err(VolatileDisk::off())
+        } else {
+            Ok(disk.files[self.id].seen.len() as u64)
+        }
     }
 
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
@@ -358,13 +372,13 @@ impl LayerFile for PowerLossFile {
         let file = &mut disk.files[id];
         file.seen.resize(file.seen.len().max(end), 0);
         file.changes.push((end, Vec::new()));
-        if is_cut { Err(Disk::off()) } else { Ok(()) }
+        if is_cut { Err(VolatileDisk::off()) } else { Ok(()) }
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let disk = self.disk();
         if disk.is_off {
-            return Err(Disk::off());
+            return Err(VolatileDisk::off());
         }
         let from = disk.files[self.id].seen.get(offset as usize..).unwrap_or_default();
         let read = from.len().min(bytes.len());
@@ -378,7 +392,7 @@ impl LayerFile for PowerLossFile {
         disk.check_space(id, at + bytes.len())?;
         let is_cut = disk.operation()?;
         disk.files[id].change(at, bytes);
-        if is_cut { Err(Disk::off()) } else { Ok(()) }
+        if is_cut { Err(VolatileDisk::off()) } else { Ok(()) }
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -10,7 +10,7 @@ use crate::examine::{ExamineError, examine};
 use crate::index::BadPlace;
 use crate::layer::FileLayer;
 use crate::log::Log;
-use crate::metadata::{self, Found};
+use crate::metadata::{self, FoundMetadata};
 use crate::segment::segment_name;
 
 impl<L: FileLayer> Log<L> {
@@ -61,9 +61,9 @@ impl<L: FileLayer> Log<L> {
 
     fn metadata_damage(&self) -> Vec<Damage> {
         match metadata::find(&self.layer, true) {
-            Ok(Found::Metadata { damage, .. }) => damage,
+            Ok(FoundMetadata::Metadata { damage, .. }) => damage,
             // The content is in memory, and is rewritten to both copies.
-            Ok(Found::Nothing) | Err(_) => metadata::COPIES
+            Ok(FoundMetadata::Nothing) | Err(_) => metadata::COPIES
                 .iter()
                 .map(|copy| Damage { file: (*copy).into(), offset: 0, what: Damaged::Metadata })
                 .collect(),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use support::{LONG, NEVER, Place, name};
+use support::{LONG, NEVER, SharedFolder, name};
 use tramontane_core::fabric::{
     Area, Event, Fabric as _, HostFabric as _, HostRegions as _, Kind, Permissions as _, Region,
     Token, ViewPlan, ViewRows as _, Write,
@@ -33,12 +33,12 @@ const ENTRY_PLACE: usize = 104;
 struct Pair {
     fabrics: [SharedMemory; 2],
     _rows: Vec<Mappings>,
-    _place: Place,
+    _place: SharedFolder,
 }
 
 impl Pair {
     fn new(views: u64) -> Self {
-        let place = Place::new();
+        let place = SharedFolder::new();
         let nodes = [NodeId(1), NodeId(2)];
         let mut fabrics = nodes.map(|node| {
             let residence =

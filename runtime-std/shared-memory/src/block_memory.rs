@@ -30,31 +30,31 @@ use super::sealed::{SealedMemory, Writers};
 use super::space::{check_space, whole_pages};
 
 /// Block memory of this process.
-pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<OwnRegion>>;
+pub type SharedBlockMemory = tramontane_core::memory::BlockMemory<Arc<OwnRegion>>;
 
 /// Allocates block memory for a process in a group. The process's fabric can use the memory from
 /// then on. Any thread may have a store.
 #[derive(Clone, Debug)]
-pub struct BlockStore(Arc<Residence>);
+pub struct SharedBlockStore(Arc<Residence>);
 
-impl BlockStore {
+impl SharedBlockStore {
     pub(super) fn new(residence: &Arc<Residence>) -> Self {
         Self(Arc::clone(residence))
     }
 }
 
-impl fabric::BlockStore for BlockStore {
+impl fabric::BlockStore for SharedBlockStore {
     type Pages = Arc<OwnRegion>;
     type Error = Error;
 
     /// # Errors
     /// Returns [`Error::TooManyRegions`], [`Error::NoMemory`] or [`Error::HasLeft`]. Nothing is
     /// left behind in these cases.
-    fn memory(&self, bytes: usize, _: BlockUse) -> Result<BlockMemory, Error> {
+    fn memory(&self, bytes: usize, _: BlockUse) -> Result<SharedBlockMemory, Error> {
         let whole = bytes.saturating_add(HEADER_BYTES);
         check_space(whole_pages(std::iter::once(whole)), || 0)?;
         let own = self.0.make_memory(whole)?;
-        Ok(BlockMemory::new(self.0.take_region(&own)?, own))
+        Ok(SharedBlockMemory::new(self.0.take_region(&own)?, own))
     }
 }
 

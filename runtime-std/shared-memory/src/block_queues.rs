@@ -58,7 +58,7 @@ pub(super) const fn bytes(members: usize) -> usize {
 
 /// An offered block, with its location and its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct OfferedBlock {
     /// The serial number of the sender's block memory, which is never reused.
     pub(super) memory: u64,
     /// The offset from the start of that memory.
@@ -166,18 +166,25 @@ impl<'m> Lane<'m> {
     }
 
     /// Returns the entry with number `count`, which must have been posted.
-    pub(super) fn entry(self, count: u64) -> Entry {
+    pub(super) fn entry(self, count: u64) -> OfferedBlock {
         let cells = self.entry_cells(count);
         let [memory, offset, length, about] = cells.map(|cell| cell.load(Ordering::Relaxed));
         let [c0, c1, t0, t1, rest @ ..] = about.to_le_bytes();
         let (channel, ticket) = (u16::from_le_bytes([c0, c1]), u16::from_le_bytes([t0, t1]));
-        Entry { memory, offset, length, channel, ticket, immediate: u32::from_le_bytes(rest) }
+        OfferedBlock {
+            memory,
+            offset,
+            length,
+            channel,
+            ticket,
+            immediate: u32::from_le_bytes(rest),
+        }
     }
 
     /// Posts an entry with number `count`. Called by the owner, who has checked that its slot is
     /// free.
-    pub(super) fn post(self, count: u64, entry: &Entry) {
-        let Entry { memory, offset, length, channel, ticket, immediate } = *entry;
+    pub(super) fn post(self, count: u64, entry: &OfferedBlock) {
+        let OfferedBlock { memory, offset, length, channel, ticket, immediate } = *entry;
         let about = u64::from(channel) | u64::from(ticket) << 16 | u64::from(immediate) << 32;
         for (cell, value) in
             self.entry_cells(count).into_iter().zip([memory, offset, length, about])
@@ -237,7 +244,7 @@ mod tests {
         for peer in [Rank(0), Rank(2)] {
             let lane = queues.lane(peer);
             for count in 0..3 * SENDS {
-                let entry = Entry {
+                let entry = OfferedBlock {
                     memory: count,
                     offset: u64::MAX - count,
                     length: count + 7,

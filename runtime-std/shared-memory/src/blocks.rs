@@ -15,7 +15,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::ViewId;
 
-use super::block_memory::BlockStore;
+use super::block_memory::SharedBlockStore;
 use super::block_queues::{CHANNELS, SENDS};
 use super::fabric::SharedMemory;
 use super::receiving::RECEIVES_MAX;
@@ -98,9 +98,9 @@ impl Blocks for SharedMemory {
 }
 
 impl HostBlocks for SharedMemory {
-    type Store = BlockStore;
+    type Store = SharedBlockStore;
 
-    fn block_store(&self) -> BlockStore {
-        BlockStore::new(&self.residence)
+    fn block_store(&self) -> SharedBlockStore {
+        SharedBlockStore::new(&self.residence)
     }
 }

@@ -104,7 +104,7 @@ impl DescriptorMessage {
 
 /// The contents of one datagram.
 #[derive(Debug)]
-pub(super) struct Received {
+pub(super) struct Datagram {
     /// `None` if the message is not valid.
     pub(super) message: Option<DescriptorMessage>,
     /// `None` for descriptors that were not sent.
@@ -164,7 +164,7 @@ impl DescriptorSocket {
     }
 
     /// Returns the next datagram, if there is one. Only one call may run at a time.
-    pub(super) fn receive(&self) -> rustix::io::Result<Option<Received>> {
+    pub(super) fn receive(&self) -> rustix::io::Result<Option<Datagram>> {
         if let Err(errno) = recv(&self.0, &mut [0_u8; 1][..], RecvFlags::PEEK) {
             return if errno == Errno::AGAIN { Ok(None) } else { Err(errno) };
         }
@@ -188,7 +188,7 @@ impl DescriptorSocket {
             *place = Some(file);
         }
         let message = bytes.get(..came.bytes).and_then(DescriptorMessage::from_bytes);
-        Ok(Some(Received { message, files }))
+        Ok(Some(Datagram { message, files }))
     }
 }
 

@@ -13,11 +13,11 @@ use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, LossCause, Token, 
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::block_queues::{CHANNELS, ENTRIES};
-use super::mappings::Membership;
+use super::mappings::ViewMappings;
 use super::own_region::Range;
 use super::peer::Peer;
 use super::receiving::{Copied, Ends, Inbox, Receive, TakenIn};
-use super::sending::{Outbox, Source};
+use super::sending::{BlockSource, Outbox};
 
 /// The maximum number of posted receives, sends without an answer, and waiting events in one view.
 const BLOCKS_MAX: usize = 4096;
@@ -47,7 +47,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Creates the blocks of a view, if its rows have block queues.
-    pub(super) fn new(view: ViewId, membership: &Membership) -> Option<Self> {
+    pub(super) fn new(view: ViewId, membership: &ViewMappings) -> Option<Self> {
         membership.queues(membership.own())?;
         let place = |_| Between { inbox: Inbox::new(), outbox: Outbox::new() };
         Some(Self {
@@ -73,7 +73,7 @@ impl Exchange {
     /// Posts a receive for a peer that is present.
     pub(super) fn post_receive(
         &mut self,
-        membership: &Membership,
+        membership: &ViewMappings,
         (from, channel): (Rank, Channel),
         into: Range,
         token: Token,
@@ -96,7 +96,7 @@ impl Exchange {
     /// descriptor before it sees the block.
     pub(super) fn send(
         &mut self,
-        membership: &Membership,
+        membership: &ViewMappings,
         (to, channel, peer): (Rank, Channel, &Peer),
         from: Range,
         immediate: u32,
@@ -114,14 +114,14 @@ impl Exchange {
             }
             between.outbox.note_sent(&memory);
         }
-        let source = Source { memory, offset, length };
+        let source = BlockSource { memory, offset, length };
         between.outbox.offer((ends.own, ends.theirs), channel, source, immediate, token)?;
         self.under_way += 1;
         Ok(())
     }
 
     /// Checks that a channel may be used, and that there is room for one more event.
-    fn check(&self, membership: &Membership, channel: Channel) -> Result<(), ErrorKind> {
+    fn check(&self, membership: &ViewMappings, channel: Channel) -> Result<(), ErrorKind> {
         let is_closed = membership.queues(self.own).is_none_or(|queues| queues.is_closed(channel));
         if channel.0 >= CHANNELS || is_closed {
             return Err(ErrorKind::OutOfRange);
@@ -136,7 +136,7 @@ impl Exchange {
     /// ends all traffic with the peer. Returns true if the peer must be rung in case it is asleep.
     pub(super) fn look(
         &mut self,
-        membership: &Membership,
+        membership: &ViewMappings,
         rank: Rank,
         peer: &Peer,
     ) -> Result<bool, LossCause> {
@@ -174,7 +174,7 @@ impl Exchange {
 
     /// Copies one piece. If that completes a block, returns the peer that must be rung in case it
     /// is asleep.
-    pub(super) fn copy_piece(&mut self, membership: &Membership) -> Option<Rank> {
+    pub(super) fn copy_piece(&mut self, membership: &ViewMappings) -> Option<Rank> {
         let (rank, channel) = self.copies.pop_front()?;
         let ends = ends(membership, rank)?;
         match self.between.get_mut(rank.index())?.inbox.copy_piece(&ends, channel) {
@@ -200,7 +200,7 @@ impl Exchange {
 
     /// Closes a channel to all peers. Memory may change when this returns. Blocks that peers have
     /// offered on the channel are answered, so the caller must ring.
-    pub(super) fn close(&mut self, membership: &Membership, channel: Channel) {
+    pub(super) fn close(&mut self, membership: &ViewMappings, channel: Channel) {
         let Some(queues) = membership.queues(self.own) else { return };
         queues.close(channel);
         for (rank, between) in (0..).map(Rank).zip(&mut self.between) {
@@ -211,7 +211,7 @@ impl Exchange {
     }
 
     /// Ends all traffic with a peer. Memory may change when this returns.
-    pub(super) fn give_up(&mut self, membership: &Membership, peer: Rank) {
+    pub(super) fn give_up(&mut self, membership: &ViewMappings, peer: Rank) {
         if let Some(queues) = membership.queues(self.own) {
             queues.lane(peer).end();
         }
@@ -223,7 +223,7 @@ impl Exchange {
     }
 
     /// Ends all traffic with all peers. Memory may change when this returns.
-    pub(super) fn end(&mut self, membership: &Membership) {
+    pub(super) fn end(&mut self, membership: &ViewMappings) {
         for rank in (0..).map(Rank).take(self.between.len()) {
             self.give_up(membership, rank);
         }
@@ -237,7 +237,7 @@ fn way_of(event: &BlockEvent) -> &Way {
 }
 
 /// Returns the lanes between this member and another.
-fn ends(membership: &Membership, peer: Rank) -> Option<Ends<'_>> {
+fn ends(membership: &ViewMappings, peer: Rank) -> Option<Ends<'_>> {
     let (own_queues, their_queues) =
         (membership.queues(membership.own())?, membership.queues(peer)?);
     Some(Ends {

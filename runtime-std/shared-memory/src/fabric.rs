@@ -29,11 +29,11 @@ use tramontane_core::layout::{CACHE_LINE, ROW_MAX};
 use super::error::Error;
 use super::exchange::Exchange;
 use super::futex::Bell;
-use super::mappings::{Mappings, Membership};
+use super::mappings::{Mappings, ViewMappings};
 use super::open_view::OpenView;
 use super::open_views::{OpenViews, VIEWS_MAX};
 use super::region_memory::{OwnRegions, REGIONS_MAX};
-use super::region_outlet::{TOKENS_MAX, Told};
+use super::region_outlet::{ListResults, TOKENS_MAX};
 use super::residence::Residence;
 use super::view_regions::is_to_region;
 use super::write_queue::{list_bytes_max, ring_bytes};
@@ -85,7 +85,7 @@ pub struct SharedMemory {
     bell: Bell,
     /// The memory of views that are not open yet. The caller that requested the memory keeps it
     /// alive.
-    made: Vec<Weak<Membership>>,
+    made: Vec<Weak<ViewMappings>>,
     /// Whether memory for a view has been allocated. From then on, the set of regions is fixed.
     pub(super) has_made_rows: bool,
     pub(super) views: OpenViews,
@@ -193,7 +193,7 @@ impl SharedMemory {
         let mut is_awaiting = false;
         with_queues.clear();
         for view in views.iter_mut() {
-            let mut told = Told { completed: &mut *completed, permissions: &mut *told };
+            let mut told = ListResults { completed: &mut *completed, permissions: &mut *told };
             let outlook = view.meet_rights((residence, *ring_bytes), &mut told);
             is_awaiting |= outlook.is_awaiting;
             if outlook.has_queues {
@@ -217,7 +217,7 @@ impl SharedMemory {
         let mut has_applied = false;
         for id in with_queues.iter() {
             let Some(view) = views.get_mut(*id) else { continue };
-            let mut told = Told { completed: &mut *completed, permissions: &mut *told };
+            let mut told = ListResults { completed: &mut *completed, permissions: &mut *told };
             has_applied |= view.carry_regions(own_regions, &mut told, events);
         }
         has_applied
@@ -241,10 +241,10 @@ impl SharedMemory {
     }
 
     /// Takes the memory with which a view is opened, if it was allocated for that view.
-    fn take_made(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Arc<Membership>> {
+    fn take_made(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Arc<ViewMappings>> {
         let is_it =
-            |made: &Arc<Membership>| made.is(memory) && made.view() == view && !made.is_over();
-        let found = |(place, made): (usize, &Weak<Membership>)| {
+            |made: &Arc<ViewMappings>| made.is(memory) && made.view() == view && !made.is_over();
+        let found = |(place, made): (usize, &Weak<ViewMappings>)| {
             Some((place, made.upgrade().filter(is_it)?))
         };
         let (place, membership) = self.made.iter().enumerate().find_map(found)?;

@@ -157,12 +157,12 @@ mod view_regions;
 mod view_rows;
 mod write_queue;
 
-pub use block_memory::{BlockMemory, BlockStore};
+pub use block_memory::{SharedBlockMemory, SharedBlockStore};
 pub use error::Error;
 pub use fabric::SharedMemory;
 pub use futex::{Bell, Fences, register_barrier};
 pub use mappings::Mappings;
 pub use own_region::OwnRegion;
-pub use region_memory::RegionMemory;
+pub use region_memory::SharedRegionMemory;
 pub use residence::Residence;
 pub use root::{GroupName, Root};

@@ -18,7 +18,7 @@ use super::view_rows::OwnRow;
 
 /// The memory of one view, shared by [`Mappings`] and the fabric over it.
 #[derive(Debug)]
-pub(super) struct Membership {
+pub(super) struct ViewMappings {
     own: Rank,
     plan: RowPlan,
     /// The mappings by rank: header, row, block queues, and region lanes. Only the local mapping is
@@ -44,7 +44,7 @@ fn rows_of(plan: &RowPlan, maps: &[Arc<Map>]) -> Vec<Row<'static>> {
     (0..).map(Rank).zip(maps).map(row).collect()
 }
 
-impl Membership {
+impl ViewMappings {
     /// Creates the membership of one view. Peers are found later.
     pub(super) fn new(
         residence: &Arc<Residence>,
@@ -157,7 +157,7 @@ impl Membership {
     }
 }
 
-impl Drop for Membership {
+impl Drop for ViewMappings {
     fn drop(&mut self) {
         self.give_up();
     }
@@ -171,15 +171,15 @@ impl Drop for Membership {
 /// until they unmap them.
 #[derive(Clone, Debug)]
 pub struct Mappings {
-    membership: Arc<Membership>,
+    membership: Arc<ViewMappings>,
 }
 
 impl Mappings {
-    pub(super) fn over(membership: Membership) -> Self {
+    pub(super) fn over(membership: ViewMappings) -> Self {
         Self { membership: Arc::new(membership) }
     }
 
-    pub(super) fn membership(&self) -> &Arc<Membership> {
+    pub(super) fn membership(&self) -> &Arc<ViewMappings> {
         &self.membership
     }
 

@@ -8,7 +8,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 use super::exchange::Exchange;
 use super::futex::Bell;
-use super::mappings::Membership;
+use super::mappings::ViewMappings;
 use super::own_region::Range;
 use super::peer::Peer;
 use super::region_inlet::Inlet;
@@ -17,7 +17,7 @@ use super::residence::Residence;
 
 /// One member of one view.
 #[derive(Debug, Default)]
-pub(super) struct Seat {
+pub(super) struct ViewSeat {
     /// The member's bell, as long as the member may be posted to: its row has arrived, and it is
     /// neither cut off nor lost.
     pub(super) way: Option<Bell>,
@@ -35,7 +35,7 @@ pub(super) struct Seat {
     loss: Option<LossCause>,
 }
 
-impl Seat {
+impl ViewSeat {
     /// Assigns the seat to a process, unless it is taken.
     fn bind(&mut self, peer: &Arc<Peer>) {
         if self.peer.is_none() {
@@ -61,20 +61,20 @@ impl Seat {
 #[derive(Debug)]
 pub(super) struct OpenView {
     pub(super) id: ViewId,
-    pub(super) membership: Arc<Membership>,
+    pub(super) membership: Arc<ViewMappings>,
     pub(super) row_bytes: usize,
     pub(super) own: Rank,
     /// Indexed by rank; the entry of the local rank stays empty.
-    pub(super) seats: Vec<Seat>,
+    pub(super) seats: Vec<ViewSeat>,
     /// The view's blocks, if its rows have block queues.
     pub(super) exchange: Option<Exchange>,
 }
 
 impl OpenView {
     /// Creates a view whose peers have not been found yet.
-    pub(super) fn new(id: ViewId, membership: Arc<Membership>) -> Self {
+    pub(super) fn new(id: ViewId, membership: Arc<ViewMappings>) -> Self {
         let (own, row_bytes) = (membership.own(), membership.row_bytes());
-        let seats = membership.ids().iter().map(|_| Seat::default()).collect();
+        let seats = membership.ids().iter().map(|_| ViewSeat::default()).collect();
         let exchange = Exchange::new(id, &membership);
         Self { id, membership, row_bytes, own, seats, exchange }
     }
@@ -83,7 +83,7 @@ impl OpenView {
     #[inline]
     pub(super) fn target(&self, to: Rank) -> Result<&Bell, ErrorKind> {
         match self.seats.get(to.index()) {
-            Some(Seat { way: Some(bell), .. }) => Ok(bell),
+            Some(ViewSeat { way: Some(bell), .. }) => Ok(bell),
             seat => Err(self.refusal(to, seat)),
         }
     }
@@ -96,7 +96,7 @@ impl OpenView {
     }
 
     #[cold]
-    fn refusal(&self, to: Rank, seat: Option<&Seat>) -> ErrorKind {
+    fn refusal(&self, to: Rank, seat: Option<&ViewSeat>) -> ErrorKind {
         match seat {
             None => ErrorKind::OutOfRange,
             Some(_) if to == self.own => ErrorKind::OutOfRange,
@@ -113,7 +113,7 @@ impl OpenView {
     /// Returns whether a row is missing that may still arrive: the local row at a member, or a
     /// member's row here.
     pub(super) fn is_awaiting(&self) -> bool {
-        let is_awaited = |(rank, seat): (Rank, &Seat)| {
+        let is_awaited = |(rank, seat): (Rank, &ViewSeat)| {
             rank != self.own && !seat.is_gone() && !(seat.has_row && seat.is_told)
         };
         (0..).map(Rank).zip(&self.seats).any(is_awaited)
@@ -222,7 +222,9 @@ impl OpenView {
         }
         for index in 0..self.seats.len() {
             let Self { membership, seats, exchange: Some(exchange), .. } = self else { return };
-            let Seat { way: Some(bell), peer: Some(peer), .. } = &seats[index] else { continue };
+            let ViewSeat { way: Some(bell), peer: Some(peer), .. } = &seats[index] else {
+                continue;
+            };
             let rank = rank_at(index);
             match exchange.look(membership, rank, peer) {
                 Ok(true) => bell.ring_if_asleep(),
@@ -282,10 +284,10 @@ pub(super) fn rank_at(index: usize) -> Rank {
 
 /// Searches for a member's process, and sends it the local row.
 fn send_row(
-    membership: &Membership,
+    membership: &ViewMappings,
     residence: &Residence,
     rank: Rank,
-    seat: &mut Seat,
+    seat: &mut ViewSeat,
 ) -> rustix::io::Result<()> {
     if seat.peer.is_none()
         && let Some(node) = membership.node_at(rank)

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::descriptors::Received;
+use super::descriptors::Datagram;
 use super::error::Error;
 use super::files::OwnFiles;
 use super::folder::{Folder, Patience};
@@ -80,7 +80,7 @@ impl OwnPlace {
     }
 
     /// Receives the messages that peers have sent.
-    pub(super) fn receive(&self, mut take: impl FnMut(Received)) {
+    pub(super) fn receive(&self, mut take: impl FnMut(Datagram)) {
         let state = self.state();
         for socket in state.files.iter().flat_map(OwnFiles::sockets) {
             for _ in 0..DATAGRAMS_MAX {

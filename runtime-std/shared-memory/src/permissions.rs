@@ -20,7 +20,7 @@ use super::error::Error;
 use super::fabric::{COMPLETIONS_MAX, SharedMemory};
 use super::header::HEADER_BYTES;
 use super::open_views::VIEWS_MAX;
-use super::region_memory::{RegionIndex, RegionMemory};
+use super::region_memory::{RegionIndex, SharedRegionMemory};
 use super::residence::Residence;
 use super::space::{check_space, whole_pages};
 use super::write_queue::{list_bytes_max, ring_bytes};
@@ -95,7 +95,11 @@ impl Permissions for SharedMemory {
 
 impl Residence {
     /// Creates a region. It precedes every row that is sent later.
-    fn make_region(self: &Arc<Self>, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
+    fn make_region(
+        self: &Arc<Self>,
+        region: Region,
+        bytes: usize,
+    ) -> Result<SharedRegionMemory, Error> {
         let refused = |reason| Error::RegionRefused { region: region.0, reason };
         if region == Region::ROW {
             return Err(refused("its number is reserved for rows"));
@@ -108,17 +112,17 @@ impl Residence {
             return Err(refused("it exists already, or block memory has its number"));
         }
         self.own_regions().push((region, Arc::clone(&memory)));
-        Ok(RegionMemory(memory))
+        Ok(SharedRegionMemory(memory))
     }
 }
 
 impl HostRegions for SharedMemory {
-    type RegionMemory = RegionMemory;
+    type RegionMemory = SharedRegionMemory;
 
     /// # Errors
     /// Returns [`Error::RegionRefused`], [`Error::NoMemory`] or [`Error::HasLeft`]. Nothing is left
     /// behind in these cases.
-    fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
+    fn region(&mut self, region: Region, bytes: usize) -> Result<SharedRegionMemory, Error> {
         if self.has_made_rows {
             let reason = "a view has already been created";
             return Err(Error::RegionRefused { region: region.0, reason });

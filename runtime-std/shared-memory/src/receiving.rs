@@ -17,7 +17,7 @@ use tramontane_core::ids::ViewId;
 use tramontane_core::memory::BlockPages as _;
 
 use super::block_memory::PeerRegion;
-use super::block_queues::{BlockQueues, CHANNELS, ENTRIES, Entry, Lane, QueueAnswer};
+use super::block_queues::{BlockQueues, CHANNELS, ENTRIES, Lane, OfferedBlock, QueueAnswer};
 use super::copying::{PIECE_BYTES, Stores, copy};
 use super::own_region::OwnRegion;
 use super::peer::Peer;
@@ -73,14 +73,14 @@ impl Inlet {
 
 /// The reason why a peer's next entry is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum EntryFault {
     /// There is no receive for the block.
     Unawaited,
     /// The entry's numbers are invalid, or its memory is missing.
     Nonsense,
 }
 
-impl From<Nonsense> for Fault {
+impl From<Nonsense> for EntryFault {
     fn from(_: Nonsense) -> Self {
         Self::Nonsense
     }
@@ -149,16 +149,16 @@ impl Inbox {
         ends: &Ends<'_>,
         within: (&Residence, ViewId),
         peer: &Peer,
-    ) -> Result<TakenIn, Fault> {
+    ) -> Result<TakenIn, EntryFault> {
         if ends.theirs.is_ended() {
             return Ok(TakenIn::Nothing);
         }
-        let waiting = ends.theirs.posted().checked_sub(self.taken).ok_or(Fault::Nonsense)?;
+        let waiting = ends.theirs.posted().checked_sub(self.taken).ok_or(EntryFault::Nonsense)?;
         if waiting == 0 {
             return Ok(TakenIn::Nothing);
         }
         if waiting > ENTRIES {
-            return Err(Fault::Nonsense);
+            return Err(EntryFault::Nonsense);
         }
         let entry = ends.theirs.entry(self.taken);
         self.taken += 1;
@@ -169,7 +169,7 @@ impl Inbox {
             return Ok(TakenIn::Dropped);
         }
         self.match_receive(entry, within, peer).inspect_err(|fault| {
-            if *fault == Fault::Unawaited {
+            if *fault == EntryFault::Unawaited {
                 ends.own
                     .settle(self.settled, QueueAnswer { ticket: entry.ticket, is_taken: false });
             }
@@ -179,21 +179,22 @@ impl Inbox {
     /// Assigns an entry to its receive.
     fn match_receive(
         &mut self,
-        entry: Entry,
+        entry: OfferedBlock,
         within: (&Residence, ViewId),
         peer: &Peer,
-    ) -> Result<TakenIn, Fault> {
+    ) -> Result<TakenIn, EntryFault> {
         let Self { inlets, regions, .. } = self;
-        let place = inlets.get_mut(usize::from(entry.channel)).ok_or(Fault::Nonsense)?;
-        let inlet = place.as_deref_mut().ok_or(Fault::Unawaited)?;
-        let receive = inlet.receives.get(inlet.arriving.len()).ok_or(Fault::Unawaited)?;
-        let length = usize::try_from(entry.length).map_err(|_| Fault::Unawaited)?;
+        let place = inlets.get_mut(usize::from(entry.channel)).ok_or(EntryFault::Nonsense)?;
+        let inlet = place.as_deref_mut().ok_or(EntryFault::Unawaited)?;
+        let receive = inlet.receives.get(inlet.arriving.len()).ok_or(EntryFault::Unawaited)?;
+        let length = usize::try_from(entry.length).map_err(|_| EntryFault::Unawaited)?;
         if length > receive.length {
-            return Err(Fault::Unawaited);
+            return Err(EntryFault::Unawaited);
         }
-        let memory = find_region(regions, entry.memory, within, peer).ok_or(Fault::Nonsense)?;
-        memory.at(entry.offset, length).map_err(|_| Fault::Nonsense)?;
-        let Entry { offset, ticket, immediate, .. } = entry;
+        let memory =
+            find_region(regions, entry.memory, within, peer).ok_or(EntryFault::Nonsense)?;
+        memory.at(entry.offset, length).map_err(|_| EntryFault::Nonsense)?;
+        let OfferedBlock { offset, ticket, immediate, .. } = entry;
         inlet.arriving.push_back(Arriving { memory, offset, length, immediate, ticket });
         Ok(if inlet.arriving.len() == 1 {
             TakenIn::First(Channel(entry.channel))

@@ -47,9 +47,9 @@ impl RegionIndex {
 
 /// The local memory of a region, mapped as long as a clone of this exists.
 #[derive(Clone, Debug)]
-pub struct RegionMemory(pub(super) Arc<OwnRegion>);
+pub struct SharedRegionMemory(pub(super) Arc<OwnRegion>);
 
-impl fabric::RegionMemory for RegionMemory {
+impl fabric::RegionMemory for SharedRegionMemory {
     #[inline]
     fn writer(&self) -> RowWriter<'_> {
         // SAFETY: mapped writable after its header, from a page on, as long as the map lives, which
@@ -59,7 +59,7 @@ impl fabric::RegionMemory for RegionMemory {
 }
 
 /// The local regions, by index.
-pub(super) type OwnRegions = [Option<RegionMemory>; REGIONS_MAX];
+pub(super) type OwnRegions = [Option<SharedRegionMemory>; REGIONS_MAX];
 
 /// A peer's region, as this process reads it.
 #[derive(Debug)]

@@ -38,7 +38,7 @@ struct OutletWay {
 
 /// A list with a token in flight.
 #[derive(Clone, Copy, Debug)]
-struct UnderWay {
+struct ListInFlight {
     start: u64,
     end: u64,
     region: RegionIndex,
@@ -67,7 +67,7 @@ impl<'s> Sources<'s> {
 
 /// The destinations for the results of lists.
 #[derive(Debug)]
-pub(super) struct Told<'t> {
+pub(super) struct ListResults<'t> {
     pub(super) completed: &'t mut VecDeque<Token>,
     pub(super) permissions: &'t mut VecDeque<PermissionEvent>,
 }
@@ -80,7 +80,7 @@ pub(super) struct Outlet {
     /// The number of bytes of the queue known to have been taken.
     taken: u64,
     ways: [OutletWay; REGIONS_MAX],
-    under_way: VecDeque<UnderWay>,
+    under_way: VecDeque<ListInFlight>,
 }
 
 impl Outlet {
@@ -161,7 +161,7 @@ impl Outlet {
         }
         way.end = queue.posted();
         if let Some(token) = token {
-            self.under_way.push_back(UnderWay { start, end: way.end, region, token });
+            self.under_way.push_back(ListInFlight { start, end: way.end, region, token });
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Outlet {
         &mut self,
         lane: RegionLane<'_>,
         (view, peer): (ViewId, Rank),
-        told: &mut Told<'_>,
+        told: &mut ListResults<'_>,
     ) -> Result<(), Nonsense> {
         let Some(queue) = &mut self.queue else { return Ok(()) };
         if self.taken == queue.posted() {
@@ -226,7 +226,7 @@ impl Outlet {
         &mut self,
         lane: RegionLane<'_>,
         (view, peer): (ViewId, Rank),
-        told: &mut Told<'_>,
+        told: &mut ListResults<'_>,
     ) {
         let before = self.taken;
         for (region, way) in RegionIndex::all().zip(&mut self.ways) {
@@ -250,7 +250,7 @@ impl Outlet {
         &mut self,
         lane: RegionLane<'_>,
         (view, peer): (ViewId, Rank),
-        told: &mut Told<'_>,
+        told: &mut ListResults<'_>,
     ) {
         for (region, way) in RegionIndex::all().zip(&mut self.ways) {
             if way.is_refusing && way.end <= self.taken && lane.right(region).is_given() {

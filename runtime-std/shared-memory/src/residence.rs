@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::{Area, Region, Regions, TooManyRegions};
 use tramontane_core::ids::{NodeId, ViewId};
 
-use super::descriptors::{DescriptorMessage, Received, Subject};
+use super::descriptors::{Datagram, DescriptorMessage, Subject};
 use super::error::Error;
 use super::files::Names;
 use super::folder::{Folder, Patience};
@@ -50,7 +50,7 @@ pub struct Residence {
     /// Locked while messages are received, so that a later search for memory finds everything that
     /// has arrived. Contains messages from processes that could not be found, each with its time,
     /// because the names of such a process may have been removed.
-    receiving: Mutex<Vec<(Instant, Received)>>,
+    receiving: Mutex<Vec<(Instant, Datagram)>>,
     /// Processes that have been found. Each is checked only once, however many views include it.
     peers: Mutex<Vec<Arc<Peer>>>,
     regions: Mutex<Regions<Weak<OwnRegion>>>,
@@ -228,7 +228,7 @@ impl Residence {
     }
 
     /// Accepts a message or drops it. Returns false if its sender cannot be found.
-    fn take_received(&self, received: &mut Received) -> bool {
+    fn take_received(&self, received: &mut Datagram) -> bool {
         let Some(message) = received.message else {
             tracing::warn!(
                 "ignored a malformed memory announcement; check that all members run the same \

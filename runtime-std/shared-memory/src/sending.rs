@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 
 use tramontane_core::fabric::{Channel, ErrorKind, Token};
 
-use super::block_queues::{ENTRIES, Entry, Lane, SENDS};
+use super::block_queues::{ENTRIES, Lane, OfferedBlock, SENDS};
 use super::own_region::OwnRegion;
 
 /// The error for data that no correct member sends.
@@ -26,7 +26,7 @@ pub(super) struct Offered {
 
 /// The location of a block in local memory.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct BlockSource {
     pub(super) memory: Arc<OwnRegion>,
     pub(super) offset: usize,
     pub(super) length: usize,
@@ -87,14 +87,14 @@ impl Outbox {
         &mut self,
         (own, theirs): (Lane<'_>, Lane<'_>),
         channel: Channel,
-        source: Source,
+        source: BlockSource,
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
         let has_room = self.has_room(theirs);
         let Some(ticket) = self.free.pop_if(|_| has_room) else { return Err(ErrorKind::QueueFull) };
-        let Source { memory, offset, length } = source;
-        let entry = Entry {
+        let BlockSource { memory, offset, length } = source;
+        let entry = OfferedBlock {
             memory: memory.serial,
             offset: offset as u64,
             length: length as u64,

@@ -6,9 +6,9 @@ use tramontane_core::fabric::{Area, ErrorKind, Event, LossCause, Region, Token, 
 use tramontane_core::ids::Rank;
 
 use super::futex::Bell;
-use super::open_view::{OpenView, Seat, rank_at};
+use super::open_view::{OpenView, ViewSeat, rank_at};
 use super::region_memory::{OwnRegions, RegionIndex};
-use super::region_outlet::{Sources, Told};
+use super::region_outlet::{ListResults, Sources};
 use super::residence::Residence;
 use super::write_queue::{QueueReader, QueueWriter};
 
@@ -24,7 +24,7 @@ pub(super) struct Outlook {
 impl OpenView {
     /// Returns the seat of a member with which regions may be shared. Fails with `PeerLost` if the
     /// member has been lost, and with `OutOfRange` if there is no such member.
-    fn member(&mut self, peer: Rank) -> Result<&mut Seat, ErrorKind> {
+    fn member(&mut self, peer: Rank) -> Result<&mut ViewSeat, ErrorKind> {
         let own = self.own;
         let seat = self.seats.get_mut(peer.index()).filter(|_| peer != own);
         let seat = seat.ok_or(ErrorKind::OutOfRange)?;
@@ -98,7 +98,7 @@ impl OpenView {
     pub(super) fn carry_regions(
         &mut self,
         own_regions: &OwnRegions,
-        told: &mut Told<'_>,
+        told: &mut ListResults<'_>,
         events: &mut VecDeque<Event>,
     ) -> bool {
         let mut has_applied = false;
@@ -126,12 +126,12 @@ impl OpenView {
     pub(super) fn meet_rights(
         &mut self,
         (residence, ring_bytes): (&Residence, usize),
-        told: &mut Told<'_>,
+        told: &mut ListResults<'_>,
     ) -> Outlook {
         let Self { id, membership, seats, own, .. } = self;
         let mut outlook = Outlook::default();
         for (rank, seat) in (0..).map(Rank).zip(seats) {
-            let Seat { way: Some(bell), peer: Some(peer), inlet, outlet, .. } = seat else {
+            let ViewSeat { way: Some(bell), peer: Some(peer), inlet, outlet, .. } = seat else {
                 continue;
             };
             let Some(lane) = membership.lane(rank, *own) else { continue };

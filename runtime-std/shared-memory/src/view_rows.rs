@@ -11,7 +11,7 @@ use super::descriptors::Subject;
 use super::error::Error;
 use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
-use super::mappings::{Mappings, Membership};
+use super::mappings::{Mappings, ViewMappings};
 use super::member_file::MemberFile;
 use super::peer::Peer;
 use super::residence::Residence;
@@ -87,7 +87,7 @@ impl Residence {
             };
             rows.push(row);
         }
-        Ok(Mappings::over(Membership::new(self, view, own, plan, rows, own_row)))
+        Ok(Mappings::over(ViewMappings::new(self, view, own, plan, rows, own_row)))
     }
 
     /// Returns the bytes of the planned rows that live members have already allocated.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use allocation_support::of_this_thread;
 use support::blocks::{carriers, received, sent, way};
-use support::{LONG, NEVER, Place, VIEW, join_all, name, small};
+use support::{LONG, NEVER, SharedFolder, VIEW, join_all, name, small};
 use tramontane_core::fabric::{
     Area, Blocks as _, Channel, Event, Fabric as _, HostFabric as _, HostRegions as _, Kind,
     PermissionEvent, Permissions as _, Region, Token, ViewPlan, ViewRows as _, Write,
@@ -21,7 +21,7 @@ use tramontane_shared_memory::{Residence, SharedMemory};
 
 #[test]
 fn nothing_is_allocated_after_start() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut members = join_all(&place.root(), "allocation", &small(2));
     let [first, second] = members.as_mut_slice() else { panic!("two members") };
     let (one, two) = (&mut first.fabric, &mut second.fabric);
@@ -57,7 +57,7 @@ fn nothing_is_allocated_after_start() {
 #[test]
 fn region_lists_allocate_nothing_after_first_permission() {
     const LOG: Region = Region(1);
-    let (place, nodes) = (Place::new(), [NodeId(1), NodeId(2)]);
+    let (place, nodes) = (SharedFolder::new(), [NodeId(1), NodeId(2)]);
     let mut fabrics = nodes.map(|node| {
         let residence =
             Residence::claim(&place.root(), &name("allocation"), node, 1, 1, LONG, &NEVER);
@@ -113,7 +113,7 @@ fn region_lists_allocate_nothing_after_first_permission() {
 
 #[test]
 fn blocks_allocate_nothing_after_first_use() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut members = carriers(&place.root(), "allocation-of-blocks", 2, 4 << 20);
     let [one, two] = members.as_mut_slice() else { panic!("two members") };
     let mut before = 0;

@@ -23,13 +23,13 @@ const BOTH: Fences = Fences { ringer: true, sleeper: true };
 
 /// A model of the kernel's futex, which compares and sleeps under one lock that a wake also takes.
 /// There are no timeouts.
-struct Model {
+struct FutexModel {
     queue: Mutex<()>,
     condition: Condvar,
     fences: Fences,
 }
 
-impl Machine for Model {
+impl Machine for FutexModel {
     type Word = AtomicU32;
 
     fn load(&self, word: &AtomicU32) -> u32 {
@@ -70,20 +70,20 @@ impl Machine for Model {
     }
 }
 
-struct Shared {
-    machine: Model,
+struct SharedDoorbell {
+    machine: FutexModel,
     word: AtomicU32,
     data: Vec<AtomicU32>,
 }
 
-impl Shared {
+impl SharedDoorbell {
     fn new(ringers: usize, fences: Fences) -> Arc<Self> {
-        let machine = Model { queue: Mutex::new(()), condition: Condvar::new(), fences };
+        let machine = FutexModel { queue: Mutex::new(()), condition: Condvar::new(), fences };
         let data = (0..ringers).map(|_| AtomicU32::new(0)).collect();
         Arc::new(Self { machine, word: AtomicU32::new(AWAKE), data })
     }
 
-    fn bell(&self) -> Doorbell<'_, Model> {
+    fn bell(&self) -> Doorbell<'_, FutexModel> {
         Doorbell::new(&self.machine, &self.word)
     }
 
@@ -122,7 +122,7 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static)
 
 fn one_sleeper(ringers: usize, rounds: u32, fences: Fences, preemptions: Option<usize>) -> usize {
     explore(preemptions, move || {
-        let shared = Shared::new(ringers, fences);
+        let shared = SharedDoorbell::new(ringers, fences);
         let threads: Vec<_> = (0..ringers)
             .map(|ringer| {
                 let shared = Arc::clone(&shared);
@@ -154,7 +154,7 @@ fn doorbell_wakes_sleeper_for_two_ringers() {
 #[test]
 fn doorbell_ring_without_data_is_not_missed() {
     let explored = explore(None, || {
-        let shared = Shared::new(0, BOTH);
+        let shared = SharedDoorbell::new(0, BOTH);
         let ringer = Arc::clone(&shared);
         let thread = thread::spawn(move || ringer.bell().ring());
         thread::yield_now();

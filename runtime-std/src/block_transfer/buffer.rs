@@ -5,13 +5,13 @@ use std::ops::{Deref, DerefMut};
 use tramontane_core::fabric::BlockStore as _;
 use tramontane_core::fabric::{Area, BlockUse};
 
-use crate::fabric::{BlockMemory, BlockMemoryError, BlockStore};
+use crate::fabric::{AnyBlockMemory, AnyBlockStore, BlockMemoryError};
 
 /// Memory from which a fabric can send blocks, and into which it can receive blocks. Its holder has
 /// exclusive access. The runtime holds it while a message is sent from it or received into it.
 #[derive(Debug)]
 pub struct Buffer {
-    memory: BlockMemory,
+    memory: AnyBlockMemory,
 }
 
 impl Buffer {
@@ -19,7 +19,7 @@ impl Buffer {
     ///
     /// # Errors
     /// [`BlockMemoryError`].
-    pub fn new(store: &BlockStore, bytes: usize) -> Result<Self, BlockMemoryError> {
+    pub fn new(store: &AnyBlockStore, bytes: usize) -> Result<Self, BlockMemoryError> {
         Ok(Self { memory: store.memory(bytes.max(1), BlockUse::Both)? })
     }
 
@@ -28,7 +28,7 @@ impl Buffer {
     ///
     /// # Errors
     /// [`BlockMemoryError`].
-    pub fn to_send(store: &BlockStore, bytes: usize) -> Result<Self, BlockMemoryError> {
+    pub fn to_send(store: &AnyBlockStore, bytes: usize) -> Result<Self, BlockMemoryError> {
         Ok(Self { memory: store.memory(bytes.max(1), BlockUse::Send)? })
     }
 

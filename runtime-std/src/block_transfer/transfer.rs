@@ -52,7 +52,7 @@ pub(crate) struct TransferSetup {
 }
 
 /// The memory that a transfer borrows.
-struct Lent {
+struct TransferMemory {
     table: Arc<TransferView>,
     members: Vec<Rank>,
     /// One bit for each block of a message.
@@ -61,7 +61,7 @@ struct Lent {
 
 self_cell!(
     struct GroupCell {
-        owner: MutBorrow<Lent>,
+        owner: MutBorrow<TransferMemory>,
         #[not_covariant]
         dependent: BlockGroup,
     }
@@ -82,9 +82,9 @@ impl Transfer {
     ) -> Result<Self, OpenError> {
         let TransferSetup { channel, cells, members, staging } = place;
         let words = vec![0; words_for(options.blocks_max())];
-        let lent = Lent { table: Arc::clone(table), members, words };
+        let lent = TransferMemory { table: Arc::clone(table), members, words };
         let cell = GroupCell::try_new(MutBorrow::new(lent), |lent| {
-            let Lent { table, members, words } = lent.borrow_mut();
+            let TransferMemory { table, members, words } = lent.borrow_mut();
             let setup = Setup {
                 view: table.view,
                 channel,

@@ -8,7 +8,7 @@ use super::end::{Ended, GroupEnd};
 use super::request::Request;
 use crate::block_transfer::buffer::Buffer;
 use crate::member::Stopped;
-use crate::poll::Drive;
+use crate::poll::DriveOrRing;
 
 /// The error of a failed send, which returns the buffer.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,7 @@ pub struct Group {
     pub(super) is_root: bool,
     pub(super) message_max: usize,
     pub(super) requests: Sender<Request>,
-    pub(super) driver: Arc<dyn Drive>,
+    pub(super) driver: Arc<dyn DriveOrRing>,
     pub(super) end: Arc<GroupEnd>,
     pub(super) asked: Mutex<Asked>,
 }

@@ -37,7 +37,7 @@
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.1 and figure 1.
 
-pub use crate::fabric::{BlockMemoryError, BlockStore};
+pub use crate::fabric::{AnyBlockStore, BlockMemoryError};
 
 mod create_error;
 mod end;

@@ -19,7 +19,7 @@ use super::request::{Opening, Request};
 use crate::block_transfer::buffer::Buffer;
 use crate::block_transfer::options::GroupOptions;
 use crate::block_transfer::transfer::TransferView;
-use crate::fabric::{AnyFabric, BlockMemoryError, BlockStore};
+use crate::fabric::{AnyBlockStore, AnyFabric, BlockMemoryError};
 use crate::group::{
     ConnectError, Connected, Description, FIRST_VIEW, StartError, StartOptions, connect,
 };
@@ -34,7 +34,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 pub struct BlockNode {
     poller: Poller,
     requests: Sender<Request>,
-    store: BlockStore,
+    store: AnyBlockStore,
     own: Rank,
     members: Vec<NodeId>,
     used: Mutex<BTreeSet<u64>>,
@@ -100,7 +100,7 @@ impl BlockNode {
     /// Returns the store that allocates memory, for a [`Recipient`] that allocates buffers as
     /// messages arrive.
     #[must_use]
-    pub fn store(&self) -> &BlockStore {
+    pub fn store(&self) -> &AnyBlockStore {
         &self.store
     }
 

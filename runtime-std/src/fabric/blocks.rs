@@ -32,9 +32,9 @@ pub enum BlockMemoryError {
 /// Allocates memory for blocks. Any thread may hold a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum BlockStore {
+pub enum AnyBlockStore {
     /// Memory in files that peers map.
-    SharedMemory(shared_memory::BlockStore),
+    SharedMemory(shared_memory::SharedBlockStore),
     /// Memory of this process only.
     Tcp(tcp::BlockStore),
     /// Memory of this process, registered with the device.
@@ -46,13 +46,13 @@ pub type AnyPages = Arc<dyn BlockPages + Send + Sync>;
 
 /// Memory from which blocks are sent and into which they are received. It is freed once this handle
 /// has been dropped and none of its blocks is in flight.
-pub type BlockMemory = tramontane_core::memory::BlockMemory<AnyPages>;
+pub type AnyBlockMemory = tramontane_core::memory::BlockMemory<AnyPages>;
 
-impl fabric::BlockStore for BlockStore {
+impl fabric::BlockStore for AnyBlockStore {
     type Pages = AnyPages;
     type Error = BlockMemoryError;
 
-    fn memory(&self, bytes: usize, purpose: BlockUse) -> Result<BlockMemory, BlockMemoryError> {
+    fn memory(&self, bytes: usize, purpose: BlockUse) -> Result<AnyBlockMemory, BlockMemoryError> {
         Ok(match self {
             Self::SharedMemory(store) => store.memory(bytes, purpose)?.map(|pages| pages as _),
             Self::Tcp(store) => store.memory(bytes, purpose)?.map(|pages| pages as _),
@@ -70,13 +70,13 @@ impl fabric::BlockStore for BlockStore {
 }
 
 impl HostBlocks for AnyFabric {
-    type Store = BlockStore;
+    type Store = AnyBlockStore;
 
-    fn block_store(&self) -> BlockStore {
+    fn block_store(&self) -> AnyBlockStore {
         match self {
-            Self::SharedMemory(fabric) => BlockStore::SharedMemory(fabric.block_store()),
-            Self::Tcp(fabric) => BlockStore::Tcp(fabric.block_store()),
-            Self::Verbs(fabric) => BlockStore::Verbs(fabric.block_store()),
+            Self::SharedMemory(fabric) => AnyBlockStore::SharedMemory(fabric.block_store()),
+            Self::Tcp(fabric) => AnyBlockStore::Tcp(fabric.block_store()),
+            Self::Verbs(fabric) => AnyBlockStore::Verbs(fabric.block_store()),
         }
     }
 }

@@ -19,7 +19,7 @@ mod blocks;
 pub(crate) mod choice;
 pub(crate) mod peers;
 
-pub use self::blocks::{AnyPages, BlockMemory, BlockMemoryError, BlockStore};
+pub use self::blocks::{AnyBlockMemory, AnyBlockStore, AnyPages, BlockMemoryError};
 
 use std::num::NonZeroU64;
 use std::time::Duration;

@@ -20,4 +20,4 @@ pub(crate) use self::ending::{Ending, guarded};
 pub use self::idle::Idle;
 pub(crate) use self::poller::Poller;
 pub(crate) use self::steps::{Done, Slept, Steps, sleep, step};
-pub(crate) use self::waiting::{Drive, wait_driving};
+pub(crate) use self::waiting::{DriveOrRing, wait_driving};

@@ -17,7 +17,7 @@ use super::ending::Ending;
 use super::idle::Idle;
 use super::steps::Done as _;
 use super::steps::{Steps, sleep, step};
-use super::waiting::{Drive, KEEP_OFF};
+use super::waiting::{DriveOrRing, KEEP_OFF};
 use crate::member::Stopped;
 
 /// The maximum sleep of the polling thread.
@@ -53,7 +53,7 @@ trait Control: Send + Sync {
 /// A running poller. Dropping it closes it without waiting for messages in flight.
 pub(crate) struct Poller {
     control: Arc<dyn Control>,
-    driver: Arc<dyn Drive>,
+    driver: Arc<dyn DriveOrRing>,
     ending: Arc<Ending>,
     thread: Option<JoinHandle<()>>,
 }
@@ -86,7 +86,7 @@ impl Poller {
     }
 
     /// Returns the driver for senders.
-    pub(crate) fn driver(&self) -> &Arc<dyn Drive> {
+    pub(crate) fn driver(&self) -> &Arc<dyn DriveOrRing> {
         &self.driver
     }
 
@@ -210,7 +210,7 @@ impl From<Stopped> for Ended {
     }
 }
 
-impl<S: Steps> Drive for Common<S> {
+impl<S: Steps> DriveOrRing for Common<S> {
     fn drive(&self) -> bool {
         let Some(mut steps) = self.steps.take() else {
             self.bell.ring_if_asleep();

@@ -17,7 +17,7 @@ const TRIES_PER_READING: u32 = 64;
 const WAIT_PATIENCE: Duration = Duration::from_millis(1);
 
 /// Steps a node, or rings its bell, on behalf of a sender.
-pub(crate) trait Drive: Send + Sync {
+pub(crate) trait DriveOrRing: Send + Sync {
     /// Steps once, if no other thread has the turn. Returns whether this call did any work.
     fn drive(&self) -> bool;
 
@@ -28,7 +28,7 @@ pub(crate) trait Drive: Send + Sync {
 /// Repeats `attempt` until it succeeds, for at most `timeout`. Steps the node in the meantime if
 /// possible.
 pub(crate) fn wait_driving<R>(
-    driver: Option<&dyn Drive>,
+    driver: Option<&dyn DriveOrRing>,
     ending: &Ending,
     timeout: Duration,
     mut attempt: impl FnMut() -> Option<R>,

@@ -270,7 +270,7 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(60);
 
     /// One of two processes, with its calls and their results.
-    struct Process {
+    struct CallingProcess {
         calls: Arc<Calls<Meeting>>,
         met: Receiver<Meeting>,
         _server: ControlServer,
@@ -278,7 +278,12 @@ mod tests {
     }
 
     /// Creates a process of a node that knows these addresses.
-    fn process(node: u32, life: u64, listener: Listener, others: &[(u32, SocketAddr)]) -> Process {
+    fn process(
+        node: u32,
+        life: u64,
+        listener: Listener,
+        others: &[(u32, SocketAddr)],
+    ) -> CallingProcess {
         let fabric = Tcp::new(NodeId(node), tcp::Settings::default()).expect("descriptors");
         let (requests, met) = Requests::new(AnyBell::Tcp(fabric.local_bell()));
         let addresses: BTreeMap<_, _> =
@@ -297,7 +302,7 @@ mod tests {
             // The test may have ended already, so that no process receives the answer.
             let _ = answering.answer(of.node, of.incarnation, of.session);
         });
-        Process { calls, met, _server: server.expect("a thread"), _fabric: fabric }
+        CallingProcess { calls, met, _server: server.expect("a thread"), _fabric: fabric }
     }
 
     fn listener() -> (Listener, SocketAddr) {
@@ -307,7 +312,7 @@ mod tests {
     }
 
     /// Creates two processes. Node 2 calls node 1.
-    fn two() -> (Process, Process) {
+    fn two() -> (CallingProcess, CallingProcess) {
         let ((first, at), (second, other)) = (listener(), listener());
         let called = process(1, 10, first, &[(2, other)]);
         (called, process(2, 20, second, &[(1, at)]))

@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use tramontane_core::ids::{ClientNumber, NodeId, Time, ViewId};
 use tramontane_core::tram::{
-    Application, Delivered, LinkId, LinkRole, Progress, ReplicaId, ReplicaLinks, Stage, Timestamp,
+    self, Delivered, LinkId, LinkRole, Progress, ReplicaId, ReplicaLinks, Stage, Timestamp,
 };
 
+use super::application::ShardApplication;
 use super::calls::{Calls, Meeting, Met, why_refused};
 use super::lent::ReplicaCell;
 use super::links::{Agreed, Links, row_bytes};
-use super::replica::Replica;
 use super::request::Request;
 use super::service::Service;
-use super::snapshot::{Snapshot, Source, Taken};
+use super::snapshot::{Snapshot, SnapshotSources, TakenSnapshot};
 use super::status::{ReplicaState, ReplicaStatus};
 use crate::fabric::peers::PeerFabric;
 use crate::member::Stopped;
@@ -43,35 +43,35 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 /// The components from which a replica's engine is created.
-pub(super) struct Parts<F: PeerFabric, R> {
+pub(super) struct Parts<F: PeerFabric, A> {
     pub(super) cell: ReplicaCell,
     pub(super) links: Links<F>,
     pub(super) fabric: F,
-    pub(super) application: R,
+    pub(super) application: A,
     pub(super) incarnation: u16,
     pub(super) calls: Arc<Calls<Request>>,
     pub(super) service: Arc<Service>,
     pub(super) requests: Receiver<Request>,
-    pub(super) source: Arc<Source>,
+    pub(super) source: Arc<SnapshotSources>,
     pub(super) ending: Arc<Ending>,
     pub(super) heartbeat: Duration,
 }
 
 /// A replica that is stepped.
-pub(super) struct Engine<F: PeerFabric, R> {
-    parts: Parts<F, R>,
+pub(super) struct Engine<F: PeerFabric, A> {
+    parts: Parts<F, A>,
     clock: Clock,
     is_fetching: bool,
     lost_since: Option<Time>,
     led: Option<Timestamp>,
-    counts: Counts,
+    counts: ReplicaCounters,
     shown_at: Option<Time>,
     has_left: bool,
 }
 
 /// The counters of a replica.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct ReplicaCounters {
     delivered: u64,
     delivered_before: u64,
     delivered_per_second: u64,
@@ -82,11 +82,11 @@ struct Counts {
 }
 
 /// The application of a replica, in the form in which the core calls it.
-struct Upcalls<'a, R> {
-    application: &'a mut R,
+struct Upcalls<'a, A> {
+    application: &'a mut A,
 }
 
-impl<R: Replica> Application for Upcalls<'_, R> {
+impl<A: ShardApplication> tram::ShardApplication for Upcalls<'_, A> {
     #[inline]
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         self.application.deliver(message)
@@ -101,16 +101,16 @@ impl Done for Progress {
     }
 }
 
-impl<F: PeerFabric, R: Replica> Engine<F, R> {
+impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
     /// Begins to call the nodes that this replica calls.
-    pub(super) fn new(parts: Parts<F, R>) -> Self {
+    pub(super) fn new(parts: Parts<F, A>) -> Self {
         let engine = Self {
             parts,
             clock: Clock::new(),
             is_fetching: false,
             lost_since: None,
             led: None,
-            counts: Counts::default(),
+            counts: ReplicaCounters::default(),
             shown_at: None,
             has_left: false,
         };
@@ -236,7 +236,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
     }
 
     /// Returns this replica's state, if the replica is a voter that has everything.
-    fn take_snapshot(&mut self) -> Option<Taken> {
+    fn take_snapshot(&mut self) -> Option<TakenSnapshot> {
         let Parts { cell, application, .. } = &mut self.parts;
         cell.with_dependent(|_, replica| {
             if !replica.is_voter() || replica.needs_snapshot() {
@@ -244,7 +244,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
             }
             let mut cells = vec![0; replica.snapshot_cells()];
             replica.snapshot(&mut cells)?;
-            Some(Taken { cells, state: application.snapshot() })
+            Some(TakenSnapshot { cells, state: application.snapshot() })
         })
     }
 
@@ -327,7 +327,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
     }
 
     fn count(&mut self, progress: &Progress) {
-        let Counts { delivered, writes, granted, campaigns, .. } = &mut self.counts;
+        let ReplicaCounters { delivered, writes, granted, campaigns, .. } = &mut self.counts;
         *delivered += u64::from(progress.delivered);
         *writes += u64::from(progress.writes);
         *granted += u64::from(progress.granted);
@@ -398,7 +398,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
     }
 }
 
-impl<F: PeerFabric, R: Replica> Steps for Engine<F, R> {
+impl<F: PeerFabric, A: ShardApplication> Steps for Engine<F, A> {
     type Fabric = F;
     type Done = Progress;
 

@@ -72,7 +72,7 @@ pub(super) struct Founding<'s> {
 }
 
 /// Another replica's answer, with the number of its process.
-type Answer = Result<(u64, Standing), OpenSessionError>;
+type FoundingAnswer = Result<(u64, Standing), OpenSessionError>;
 
 impl Founding<'_> {
     /// Runs until the group has formed, and returns the terms on which this replica is part of it.
@@ -126,15 +126,16 @@ impl Founding<'_> {
 
     /// Asks all other replicas at the same time. A different configuration at one of them ends the
     /// start.
-    fn ask_all(&self, at_least: u16) -> Result<Vec<(Rank, Answer)>, StartError> {
-        let answers: Vec<(Rank, Answer)> = std::thread::scope(|scope| {
+    fn ask_all(&self, at_least: u16) -> Result<Vec<(Rank, FoundingAnswer)>, StartError> {
+        let answers: Vec<(Rank, FoundingAnswer)> = std::thread::scope(|scope| {
             let asked: Vec<_> = self
                 .others()
                 .map(|replica| (replica.rank, scope.spawn(move || self.ask(replica, at_least))))
                 .collect();
-            let heard = |(rank, asked): (Rank, std::thread::ScopedJoinHandle<'_, Answer>)| {
-                (rank, asked.join().unwrap_or(Err(OpenSessionError::Malformed)))
-            };
+            let heard =
+                |(rank, asked): (Rank, std::thread::ScopedJoinHandle<'_, FoundingAnswer>)| {
+                    (rank, asked.join().unwrap_or(Err(OpenSessionError::Malformed)))
+                };
             asked.into_iter().map(heard).collect()
         });
         for (rank, answer) in &answers {
@@ -149,7 +150,7 @@ impl Founding<'_> {
         Ok(answers)
     }
 
-    fn ask(&self, replica: ReplicaId, at_least: u16) -> Answer {
+    fn ask(&self, replica: ReplicaId, at_least: u16) -> FoundingAnswer {
         let node = self.places.node(replica);
         let opened = open_join(&self.identity, self.endpoints, node, LOOK, self.cancel)?;
         let OpenedSession { node: found, incarnation: life, mut session } = opened;
@@ -167,7 +168,7 @@ impl Founding<'_> {
 
     /// Returns the processes that formed the group, if it has formed. Rank 0 forms it once all
     /// replicas are present.
-    fn find_founders(&self, answers: &[(Rank, Answer)]) -> Option<Vec<u64>> {
+    fn find_founders(&self, answers: &[(Rank, FoundingAnswer)]) -> Option<Vec<u64>> {
         let said = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.1.founders.clone());
         if said.is_some() || self.own.rank != Rank(0) {
             return said;
@@ -193,7 +194,7 @@ impl Founding<'_> {
     }
 
     /// Decides the incarnation of a returning replica, once a quorum of members has answered.
-    fn judge_return(&self, answers: &[(Rank, Answer)], founders: &[u64]) -> Return {
+    fn judge_return(&self, answers: &[(Rank, FoundingAnswer)], founders: &[u64]) -> Return {
         let overlay = self.places.overlay();
         let quorum = usize::from(overlay.quorum(self.own.group));
         let replicas = usize::from(overlay.replicas(self.own.group));
@@ -218,7 +219,7 @@ impl Founding<'_> {
         if members >= quorum && incarnation > 0 { Return::As(incarnation) } else { Return::NotYet }
     }
 
-    fn return_to(&self, answers: &[(Rank, Answer)], founders: Vec<u64>) {
+    fn return_to(&self, answers: &[(Rank, FoundingAnswer)], founders: Vec<u64>) {
         for (_, answer) in answers {
             if let Ok((_, standing)) = answer {
                 self.service.lives.learn(self.places, &standing.clients);
@@ -227,7 +228,7 @@ impl Founding<'_> {
         self.service.set_founders(founders);
     }
 
-    fn note_missing(&self, answers: &[(Rank, Answer)]) {
+    fn note_missing(&self, answers: &[(Rank, FoundingAnswer)]) {
         let missing = answers.iter().filter(|(_, answer)| answer.is_err());
         let name = |rank: Rank| self.places.name(ReplicaId { group: self.own.group, rank });
         self.service.set_missing(missing.map(|(rank, _)| name(*rank)).collect());

@@ -39,7 +39,7 @@ pub(super) struct Agreed {
 }
 
 /// A view that is open.
-struct OpenView<R> {
+struct OpenLinkView<R> {
     view: ViewId,
     peer: Rank,
     node: NodeId,
@@ -52,7 +52,7 @@ struct OpenView<R> {
 pub(super) struct Links<F: HostRegions> {
     own: NodeId,
     log: F::RegionMemory,
-    open: Vec<Option<OpenView<F::Rows>>>,
+    open: Vec<Option<OpenLinkView<F::Rows>>>,
     retiring: Vec<(ViewId, F::Rows)>,
 }
 
@@ -92,14 +92,15 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         fabric.open(view, &rows.memory()).map_err(NoView::Fabric)?;
         let opened = Instant::now();
         if let Some(place) = self.open.get_mut(link.index()) {
-            *place = Some(OpenView { view, peer, node, life, opened, rows });
+            *place = Some(OpenLinkView { view, peer, node, life, opened, rows });
         }
         Ok(Attachment { view, peer, incarnation })
     }
 
     /// Gives up a link's view. Returns its id, and the node and process that shared it.
     pub(super) fn close(&mut self, fabric: &mut F, link: LinkId) -> Option<(ViewId, NodeId, u64)> {
-        let OpenView { view, node, life, rows, .. } = self.open.get_mut(link.index())?.take()?;
+        let OpenLinkView { view, node, life, rows, .. } =
+            self.open.get_mut(link.index())?.take()?;
         if !fabric.retire(view) {
             self.retiring.push((view, rows));
         }

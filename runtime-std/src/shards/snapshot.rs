@@ -21,12 +21,12 @@ use crate::session_messages::{receive_message, send_message};
 pub(super) const STATE_MAX: u64 = 1 << 40;
 
 /// A snapshot that the driving thread has taken.
-pub(super) struct Taken {
+pub(super) struct TakenSnapshot {
     pub(super) cells: Vec<u64>,
     pub(super) state: Box<dyn Read + Send>,
 }
 
-impl std::fmt::Debug for Taken {
+impl std::fmt::Debug for TakenSnapshot {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Taken").field("cells", &self.cells.len()).finish_non_exhaustive()
     }
@@ -40,10 +40,10 @@ pub(super) struct Snapshot {
 }
 
 /// The sender on which a requested snapshot is delivered.
-pub(super) type SnapshotOrder = SyncSender<Option<Taken>>;
+pub(super) type SnapshotOrder = SyncSender<Option<TakenSnapshot>>;
 
 /// Creates a channel for one snapshot.
-pub(super) fn order() -> (SnapshotOrder, Receiver<Option<Taken>>) {
+pub(super) fn order() -> (SnapshotOrder, Receiver<Option<TakenSnapshot>>) {
     sync_channel(1)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn give(
     let is_asked = requests.is_some_and(|requests| requests.ask(Request::Snapshot(order)));
     let taken = if is_asked { taken.recv_timeout(PATIENCE) } else { Ok(None) };
     match taken {
-        Ok(Some(Taken { cells, mut state })) => {
+        Ok(Some(TakenSnapshot { cells, mut state })) => {
             send_message(session, &JoinReply::Snapshot { cells }, PATIENCE)?;
             session.send_stream(&mut state, PATIENCE).map(|_| ())
         }
@@ -67,7 +67,7 @@ pub(super) fn give(
 }
 
 /// The replicas from which a snapshot can be taken.
-pub(super) struct Source {
+pub(super) struct SnapshotSources {
     pub(super) own: ReplicaId,
     pub(super) identity: Identity,
     pub(super) endpoints: ControlEndpoints,
@@ -75,7 +75,7 @@ pub(super) struct Source {
     pub(super) is_over: Arc<AtomicBool>,
 }
 
-impl Source {
+impl SnapshotSources {
     /// Asks the other replicas of the group in turn. Returns `None` if none has a snapshot now.
     pub(super) fn take(&self) -> Option<Snapshot> {
         let others = self.places.replicas_of(self.own.group).filter(|other| *other != self.own);

@@ -14,16 +14,16 @@ use tramontane_core::memory::BlockPages as _;
 use super::blocks::{BlockBytes, PieceHeader};
 use super::memory::Rows;
 use super::regions::RegionMemory;
-use super::stream_end::End;
+use super::stream_end::StreamEnd;
 
 /// The connection's end if a peer's write is outside its row.
-const OUTSIDE_ROW: End = End::Malformed("a write outside its row");
+const OUTSIDE_ROW: StreamEnd = StreamEnd::Malformed("a write outside its row");
 
 /// The connection's end if a peer's write is outside its region.
-const OUTSIDE_REGION: End = End::Malformed("a write outside its region");
+const OUTSIDE_REGION: StreamEnd = StreamEnd::Malformed("a write outside its region");
 
 /// The connection's end if a peer's block is outside its receive.
-const OUTSIDE_RECEIVE: End = End::Malformed("a block outside its receive");
+const OUTSIDE_RECEIVE: StreamEnd = StreamEnd::Malformed("a block outside its receive");
 
 /// The destination of bytes.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Body {
 
     /// Returns the address for the next bytes, if they have a destination. At least `length` bytes
     /// can be written there.
-    fn address(&self, length: usize) -> Result<Option<NonNull<u8>>, End> {
+    fn address(&self, length: usize) -> Result<Option<NonNull<u8>>, StreamEnd> {
         match &self.target {
             Target::Row { rows, rank, offset } => {
                 rows.address(*rank, *offset, length).map_err(|_| OUTSIDE_ROW).map(Some)
@@ -149,7 +149,7 @@ impl Body {
         stream: &TcpStream,
         length: usize,
         follows: &mut [u8],
-    ) -> Result<Option<rustix::io::Result<usize>>, End> {
+    ) -> Result<Option<rustix::io::Result<usize>>, StreamEnd> {
         let Some(address) = self.address(length)? else { return Ok(None) };
         let parts = [
             libc::iovec { iov_base: address.as_ptr().cast(), iov_len: length },
@@ -168,7 +168,7 @@ impl Body {
     }
 
     /// Stores the next bytes.
-    pub(super) fn store(&mut self, bytes: &[u8]) -> Result<(), End> {
+    pub(super) fn store(&mut self, bytes: &[u8]) -> Result<(), StreamEnd> {
         match &self.target {
             Target::Row { rows, rank, offset } => {
                 rows.store(*rank, *offset, bytes).map_err(|_| OUTSIDE_ROW)?;

@@ -20,7 +20,7 @@ use super::memory::Rows;
 use super::notice::Notice;
 use super::regions::{OwnRegions, PostedRead, Right};
 use super::send_queue::{List, SendQueue, Sent};
-use super::stream_end::End;
+use super::stream_end::StreamEnd;
 use super::watch::Change;
 
 /// The minimum interval between two of the kernel's own probes.
@@ -370,15 +370,15 @@ impl Connection {
         }
     }
 
-    fn end(&mut self, end: &End) {
+    fn end(&mut self, end: &StreamEnd) {
         let cause = match end {
-            End::Closed if self.is_unreachable => LossCause::Unreachable,
-            End::Closed => LossCause::Exited,
-            End::Malformed(what) => {
+            StreamEnd::Closed if self.is_unreachable => LossCause::Unreachable,
+            StreamEnd::Closed => LossCause::Exited,
+            StreamEnd::Malformed(what) => {
                 tracing::warn!(peer = %self.peer, what, "a peer sent what no member sends");
                 LossCause::Misbehaved
             }
-            End::Broken(error) => {
+            StreamEnd::Broken(error) => {
                 tracing::debug!(peer = %self.peer, %error, "a connection broke");
                 if is_ended(error.kind()) { LossCause::Exited } else { LossCause::Unreachable }
             }

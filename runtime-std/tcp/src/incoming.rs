@@ -16,13 +16,13 @@ use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 use tramontane_core::fabric::{Area, Channel, Region};
 use tramontane_core::ids::ViewId;
 
-use super::blocks::{BlockReceiving, PieceHeader, Place};
+use super::blocks::{BlockReceiving, PieceHeader, PieceTarget};
 use super::body::{Body, Content, Target};
 use super::frame::{Decoded, Frame};
 use super::landing::Landings;
 use super::notice::Notice;
 use super::regions::{PeerRegions, Right};
-use super::stream_end::End;
+use super::stream_end::StreamEnd;
 
 /// Number of bytes per read while frames are short.
 const READ_MAX: usize = 128 << 10;
@@ -120,7 +120,7 @@ impl Incoming {
         &mut self,
         mut bytes: &[u8],
         mut notify: impl FnMut(Notice),
-    ) -> Result<(), End> {
+    ) -> Result<(), StreamEnd> {
         while !bytes.is_empty() {
             let count = bytes.len().min(self.room());
             self.buffer[self.end..self.end + count].copy_from_slice(&bytes[..count]);
@@ -137,7 +137,7 @@ impl Incoming {
         mut cipher: Option<&mut Cipher>,
         is_hung_up: bool,
         mut notify: impl FnMut(Notice),
-    ) -> Result<bool, End> {
+    ) -> Result<bool, StreamEnd> {
         let mut total = 0;
         while total < TURN_BYTES {
             let (count, is_drained) = match cipher.as_deref_mut() {
@@ -163,7 +163,7 @@ impl Incoming {
         stream: &TcpStream,
         is_hung_up: bool,
         notify: &mut impl FnMut(Notice),
-    ) -> Result<(usize, bool), End> {
+    ) -> Result<(usize, bool), StreamEnd> {
         if self.start == self.end && !is_hung_up {
             (self.start, self.end) = (0, 0);
             if let Some(read) = self.read_direct(stream, notify)? {
@@ -201,7 +201,7 @@ impl Incoming {
         &mut self,
         stream: &TcpStream,
         notify: &mut impl FnMut(Notice),
-    ) -> Result<Option<(usize, bool)>, End> {
+    ) -> Result<Option<(usize, bool)>, StreamEnd> {
         let Some(body) =
             self.body.as_mut().filter(|body| body.is_stored() && body.left() >= DIRECT_MIN)
         else {
@@ -209,7 +209,7 @@ impl Incoming {
         };
         let there = if body.has_cells() {
             // Queried first, because a read must not end in the middle of a cell.
-            let there = ioctl_fionread(stream).map_err(|errno| End::Broken(errno.into()))?;
+            let there = ioctl_fionread(stream).map_err(|errno| StreamEnd::Broken(errno.into()))?;
             usize::try_from(there).unwrap_or(usize::MAX)
         } else {
             body.left()
@@ -234,9 +234,9 @@ impl Incoming {
         stream: &TcpStream,
         cipher: &mut Cipher,
         notify: &mut impl FnMut(Notice),
-    ) -> Result<(usize, bool), End> {
+    ) -> Result<(usize, bool), StreamEnd> {
         let Some(mut sealed) = self.sealed.take() else {
-            return Err(End::Malformed("no room for records"));
+            return Err(StreamEnd::Malformed("no room for records"));
         };
         let free = sealed.bytes.get_mut(sealed.length..).unwrap_or_default();
         let room = free.len();
@@ -258,7 +258,7 @@ impl Incoming {
         sealed: &mut Sealed,
         cipher: &mut Cipher,
         notify: &mut impl FnMut(Notice),
-    ) -> Result<(), End> {
+    ) -> Result<(), StreamEnd> {
         let mut from = 0;
         while let Some((header, rest)) =
             sealed.bytes[from..sealed.length].split_first_chunk::<RECORD_HEADER>()
@@ -275,8 +275,8 @@ impl Incoming {
     }
 
     /// Decrypts a record into the buffer.
-    fn open_record(&mut self, record: &[u8], cipher: &mut Cipher) -> Result<(), End> {
-        let forged = |_| End::Malformed("a record that cannot be decrypted");
+    fn open_record(&mut self, record: &[u8], cipher: &mut Cipher) -> Result<(), StreamEnd> {
+        let forged = |_| StreamEnd::Malformed("a record that cannot be decrypted");
         let room = self.buffer.get_mut(self.end..).unwrap_or_default();
         debug_assert!(room.len() >= RECORD_CONTENT_MAX);
         self.end += cipher.open(record, room).map_err(forged)?;
@@ -300,7 +300,7 @@ impl Incoming {
     }
 
     /// Processes everything in the buffer that is complete. An incomplete header or cell stays.
-    fn understand(&mut self, notify: &mut impl FnMut(Notice)) -> Result<(), End> {
+    fn understand(&mut self, notify: &mut impl FnMut(Notice)) -> Result<(), StreamEnd> {
         loop {
             let bytes = &self.buffer[self.start..self.end];
             if let Some(body) = &mut self.body {
@@ -315,7 +315,9 @@ impl Incoming {
             let frame = match Frame::decode(bytes) {
                 Decoded::Frame(frame) => frame,
                 Decoded::Short => break,
-                Decoded::Nonsense => return Err(End::Malformed("a frame that no member sends")),
+                Decoded::Nonsense => {
+                    return Err(StreamEnd::Malformed("a frame that no member sends"));
+                }
             };
             self.start += frame.length();
             self.take(frame, notify)?;
@@ -327,9 +329,9 @@ impl Incoming {
         Ok(())
     }
 
-    fn take(&mut self, frame: Frame, notify: &mut impl FnMut(Notice)) -> Result<(), End> {
+    fn take(&mut self, frame: Frame, notify: &mut impl FnMut(Notice)) -> Result<(), StreamEnd> {
         if self.regions.coming.coming().is_some() && !matches!(frame, Frame::Write { .. }) {
-            return Err(End::Malformed("a list that does not continue"));
+            return Err(StreamEnd::Malformed("a list that does not continue"));
         }
         let Self { landings, regions, .. } = self;
         match frame {
@@ -384,7 +386,7 @@ impl Incoming {
         region: Region,
         offset: u64,
         length: u32,
-    ) -> Result<(), End> {
+    ) -> Result<(), StreamEnd> {
         let (offset, length) = range(offset, length)?;
         let to = Area { region, offset };
         let target = self.regions.take_write(view, to, length, &mut self.landings)?;
@@ -399,15 +401,15 @@ impl Incoming {
         channel: Channel,
         (length, left): (u32, u32),
         immediate: u32,
-    ) -> Result<(), End> {
+    ) -> Result<(), StreamEnd> {
         let (Ok(length), Ok(left)) = (usize::try_from(length), usize::try_from(left)) else {
-            return Err(End::Malformed("a block longer than memory"));
+            return Err(StreamEnd::Malformed("a block longer than memory"));
         };
         let piece = PieceHeader { view, channel, length, left, immediate };
         let place =
             if self.landings.takes(view)? { self.block_receiving.begin(&piece)? } else { None };
         let target = match place {
-            Some(Place { memory, offset }) => Target::Block { memory, offset },
+            Some(PieceTarget { memory, offset }) => Target::Block { memory, offset },
             None => Target::Nowhere,
         };
         self.is_long = length >= DIRECT_MIN;
@@ -417,20 +419,20 @@ impl Incoming {
 }
 
 /// Converts a range to this machine's integers.
-fn range(offset: u64, length: u32) -> Result<(usize, usize), End> {
+fn range(offset: u64, length: u32) -> Result<(usize, usize), StreamEnd> {
     match (usize::try_from(offset), usize::try_from(length)) {
         (Ok(offset), Ok(length)) => Ok((offset, length)),
-        _ => Err(End::Malformed("a range longer than memory")),
+        _ => Err(StreamEnd::Malformed("a range longer than memory")),
     }
 }
 
 /// Returns the number of bytes that arrived, or `None` if there are none now.
-fn received(read: rustix::io::Result<usize>) -> Result<Option<usize>, End> {
+fn received(read: rustix::io::Result<usize>) -> Result<Option<usize>, StreamEnd> {
     use rustix::io::Errno;
     match read {
-        Ok(0) => Err(End::Closed),
+        Ok(0) => Err(StreamEnd::Closed),
         Ok(count) => Ok(Some(count)),
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-        Err(errno) => Err(End::Broken(errno.into())),
+        Err(errno) => Err(StreamEnd::Broken(errno.into())),
     }
 }

@@ -18,20 +18,20 @@
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::memory::Rows;
-use super::stream_end::End;
+use super::stream_end::StreamEnd;
 
 /// The maximum number of views that a peer may have open while this member has not opened them yet,
 /// or has already ended them.
 const AHEAD_MAX: usize = 512;
 
 /// The connection's end if one end opens a view anew after the view was used.
-const ANEW: End = End::Malformed("a view reopened after use");
+const ANEW: StreamEnd = StreamEnd::Malformed("a view reopened after use");
 
 /// The connection's end if its peer writes out of range.
-const OUTSIDE: End = End::Malformed("a write outside its row");
+const OUTSIDE: StreamEnd = StreamEnd::Malformed("a write outside its row");
 
 /// The connection's end if its peer answers without a question.
-const NOT_ENDED: End = End::Malformed("an answer about a view that has not ended here");
+const NOT_ENDED: StreamEnd = StreamEnd::Malformed("an answer about a view that has not ended here");
 
 /// The peer's announcement of its memory for a view.
 #[derive(Clone, Copy, Debug)]
@@ -64,13 +64,17 @@ impl Landing {
     }
 
     /// Returns the peer's rank if the peer is ready. Its row must be as long as the local copy.
-    fn met(&self) -> Result<Option<Rank>, End> {
+    fn met(&self) -> Result<Option<Rank>, StreamEnd> {
         let (Some((rows, rank)), Some(theirs)) = (&self.own, &self.theirs) else { return Ok(None) };
         if rows.digest() != theirs.digest {
             return Ok(None);
         }
         let is_as_long = u64::try_from(rows.row_bytes(*rank)) == Ok(theirs.row_bytes);
-        if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of the wrong length")) }
+        if is_as_long {
+            Ok(Some(*rank))
+        } else {
+            Err(StreamEnd::Malformed("a row of the wrong length"))
+        }
     }
 
     /// Returns whether the peer may have the view open.
@@ -122,7 +126,12 @@ impl Landings {
     }
 
     /// Opens a view at this end. Returns true if the peer is already ready in it.
-    pub(super) fn open(&mut self, view: ViewId, rows: &Rows, peer: Rank) -> Result<bool, End> {
+    pub(super) fn open(
+        &mut self,
+        view: ViewId,
+        rows: &Rows,
+        peer: Rank,
+    ) -> Result<bool, StreamEnd> {
         let own = Some((rows.clone(), peer));
         match self.of(view) {
             Some(Landing { is_used: true, .. }) => Err(ANEW),
@@ -155,12 +164,12 @@ impl Landings {
         view: ViewId,
         row_bytes: u64,
         digest: u64,
-    ) -> Result<Option<Rank>, End> {
+    ) -> Result<Option<Rank>, StreamEnd> {
         let theirs = Some(Theirs { row_bytes, digest, is_over: false });
         let ahead = self.landings.iter().filter(|landing| landing.own.is_none()).count();
         let Some(landing) = self.of(view) else {
             if ahead >= AHEAD_MAX {
-                return Err(End::Malformed("too many views ahead"));
+                return Err(StreamEnd::Malformed("too many views ahead"));
             }
             let (own, is_used, unanswered) = (None, false, 0);
             self.landings.push(Landing { view, own, theirs, is_used, unanswered });
@@ -175,7 +184,7 @@ impl Landings {
     }
 
     /// Notes that the peer has ended a view.
-    pub(super) fn take_close(&mut self, view: ViewId) -> Result<(), End> {
+    pub(super) fn take_close(&mut self, view: ViewId) -> Result<(), StreamEnd> {
         let landing = self.of(view).ok_or(NOT_ENDED)?;
         let theirs = landing.theirs.as_mut().filter(|theirs| !theirs.is_over).ok_or(NOT_ENDED)?;
         theirs.is_over = true;
@@ -184,7 +193,7 @@ impl Landings {
     }
 
     /// Notes that the peer knows that a view has ended here.
-    pub(super) fn take_closed(&mut self, view: ViewId) -> Result<(), End> {
+    pub(super) fn take_closed(&mut self, view: ViewId) -> Result<(), StreamEnd> {
         let landing = self.of(view).filter(|landing| landing.unanswered > 0).ok_or(NOT_ENDED)?;
         landing.unanswered -= 1;
         self.forget_past(view);
@@ -202,7 +211,7 @@ impl Landings {
         view: ViewId,
         offset: usize,
         length: usize,
-    ) -> Result<Option<(Rows, Rank)>, End> {
+    ) -> Result<Option<(Rows, Rank)>, StreamEnd> {
         let Some((rows, rank)) = self.memory(view)? else { return Ok(None) };
         let fits = offset.checked_add(length).is_some_and(|end| end <= rows.row_bytes(*rank));
         if fits { Ok(Some((rows.clone(), *rank))) } else { Err(OUTSIDE) }
@@ -210,12 +219,12 @@ impl Landings {
 
     /// Returns whether a peer's frame other than a write to its row is accepted. It is refused if
     /// its view has ended here.
-    pub(super) fn takes(&mut self, view: ViewId) -> Result<bool, End> {
+    pub(super) fn takes(&mut self, view: ViewId) -> Result<bool, StreamEnd> {
         self.memory(view).map(|memory| memory.is_some())
     }
 
     /// Returns the local memory of a view in which the peer sends something.
-    fn memory(&mut self, view: ViewId) -> Result<Option<&(Rows, Rank)>, End> {
+    fn memory(&mut self, view: ViewId) -> Result<Option<&(Rows, Rank)>, StreamEnd> {
         let landing = self.of(view).filter(|landing| landing.is_theirs());
         match landing {
             Some(landing) if landing.is_ready() => {
@@ -228,7 +237,7 @@ impl Landings {
                 landing.is_used = true;
                 Ok(None)
             }
-            _ => Err(End::Malformed("a write in a view that is not open")),
+            _ => Err(StreamEnd::Malformed("a write in a view that is not open")),
         }
     }
 }
@@ -268,7 +277,10 @@ mod tests {
         assert!(views.is_ready(VIEW) && lands(&mut views, VIEW));
         assert!(matches!(views.take_open(NEXT, 1, LAYOUT), Ok(None)));
         let short = views.open(NEXT, &rows(LAYOUT), Rank(1));
-        assert!(matches!(short, Err(End::Malformed("a row of the wrong length"))), "{short:?}");
+        assert!(
+            matches!(short, Err(StreamEnd::Malformed("a row of the wrong length"))),
+            "{short:?}"
+        );
     }
 
     #[test]

@@ -6,6 +6,57 @@
 //! region to which the writer may write. So a peer can change only its own row, within its bounds,
 //! and the memory to which it has been granted access.
 //!
+//! Start with [`Tcp`], the fabric of one member. Two members, each in a thread of its own, open a
+//! view over loopback. The first writes a number into its row, and the second sees it in its copy:
+//!
+//! ```
+//! # use std::{net::TcpListener, sync::atomic::AtomicBool, time::Duration};
+//! # use tramontane_control::{Address, Mesh, MeshOptions};
+//! # use tramontane_core::fabric::{Event, Fabric as _, HostFabric as _};
+//! # use tramontane_core::fabric::{Kind, ViewPlan, ViewRows as _, Write};
+//! # use tramontane_core::ids::{NodeId, Rank, ViewId};
+//! # use tramontane_tcp::{Settings, Tcp};
+//! # type Failure = Box<dyn std::error::Error + Send + Sync>;
+//! fn member(own: Rank, listener: TcpListener, addresses: &[Address]) -> Result<(), Failure> {
+//!     let (view, members, digest) = (ViewId(1), [NodeId(1), NodeId(2)], 42);
+//!     let peer = Rank(1 - own.get());
+//!     let mut connections = Mesh::join(MeshOptions {
+//!         own, members: &members, addresses, listener: Some(listener.try_into()?), view, digest,
+//!         incarnation: None, key: None, allow_clear: false,
+//!         time_limit: Duration::from_secs(30), cancel: &AtomicBool::new(false),
+//!     })?.into_connections();
+//!     let mut fabric = Tcp::new(members[own.index()], Settings::default())?;
+//!     let connection = connections.remove(peer.index()).ok_or("no connection")?;
+//!     fabric.add_peer(members[peer.index()], connection)?;
+//!     let rows = fabric.rows(&ViewPlan::with_sizes(view, own, &members, &[64; 2], digest))?;
+//!     fabric.open(view, &rows.memory())?;
+//!     if own == Rank(0) {
+//!         while !fabric.ready(view, peer) {
+//!             assert!(!matches!(fabric.poll(), Some(Event::PeerLost { .. })));
+//!         }
+//!         rows.row().cell(0).ok_or("no cell")?.publish(7);
+//!         fabric.post(view, peer, &[Write::of_row(0, 8, Kind::Guard)], None)?;
+//!     }
+//!     let arrived = || rows.rows()[0].cell(0).is_some_and(|cell| cell.load() == 7);
+//!     while !arrived() {
+//!         // The first member may have left by the time its write is here.
+//!         assert!(!matches!(fabric.poll(), Some(Event::PeerLost { .. })) || arrived());
+//!     }
+//!     fabric.leave();
+//!     Ok(())
+//! }
+//! #
+//! # let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+//! # let addresses = [listeners[0].local_addr()?.into(), listeners[1].local_addr()?.into()];
+//! # let addresses = &addresses;
+//! # std::thread::scope(|scope| {
+//! #     let start = |(own, listener)| scope.spawn(move || member(own, listener, addresses));
+//! #     let members: Vec<_> = [Rank(0), Rank(1)].into_iter().zip(listeners).map(start).collect();
+//! #     members.into_iter().try_for_each(|member| member.join().expect("no panic"))
+//! # })?;
+//! # Ok::<(), Failure>(())
+//! ```
+//!
 //! | module | subject |
 //! |---|---|
 //! | `memory` | the rows of one view at one member |

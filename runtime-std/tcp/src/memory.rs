@@ -59,11 +59,11 @@ pub enum NoRows {
 /// All rows of a view, as one member has them. They are fresh for each view, and initially zero
 /// (VIE-11).
 #[derive(Clone, Debug)]
-pub struct Rows(Arc<Table>);
+pub struct Rows(Arc<RowsMemory>);
 
 /// The memory itself.
 #[derive(Debug)]
-struct Table {
+struct RowsMemory {
     view: ViewId,
     own: Rank,
     members: Vec<NodeId>,
@@ -75,7 +75,7 @@ struct Table {
 
 /// Finds the memory of a view while it is still in use.
 #[derive(Debug)]
-pub(super) struct MadeRows(Weak<Table>);
+pub(super) struct MadeRows(Weak<RowsMemory>);
 
 impl MadeRows {
     pub(super) fn get(&self) -> Option<Rows> {
@@ -94,7 +94,7 @@ impl Rows {
             // which is borrowed only as long as the table.
             unsafe { Row::from_raw(row.base(), row.bytes()) }
         });
-        Ok(Self(Arc::new(Table {
+        Ok(Self(Arc::new(RowsMemory {
             view: plan.view(),
             own: plan.own(),
             members: plan.members().to_vec(),

@@ -31,7 +31,7 @@ use super::frame::{Frame, HEADER};
 use super::lent_content::{CELL, LentContent, Source};
 use super::memory::Rows;
 use super::regions::{AskedReads, OwnRegions};
-use super::stream_end::End;
+use super::stream_end::StreamEnd;
 
 /// The maximum number of bytes in a guard, which is copied during the call.
 pub(super) const GUARD_MAX: usize = 1024;
@@ -183,9 +183,9 @@ impl SendQueue {
     ///
     /// # Errors
     /// Fails if the peer has been sending for a long time without reading the answers.
-    pub(super) fn answer(&mut self, frame: Frame) -> Result<(), End> {
+    pub(super) fn answer(&mut self, frame: Frame) -> Result<(), StreamEnd> {
         if self.staged.len() > ANSWERS_MAX {
-            return Err(End::Malformed("more requests than it reads answers for"));
+            return Err(StreamEnd::Malformed("more requests than it reads answers for"));
         }
         self.push_frame(frame);
         Ok(())

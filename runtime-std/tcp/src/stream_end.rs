@@ -4,7 +4,7 @@ use std::io;
 
 /// The end of a stream.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum StreamEnd {
     /// The other end has closed the stream.
     Closed,
     /// The received data is invalid.

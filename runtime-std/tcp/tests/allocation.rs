@@ -8,7 +8,7 @@ mod tcp_support;
 
 use allocation_support::of_all_threads;
 use tcp_support::blocks::{memory, on, receive, send};
-use tcp_support::{LOG, Member, VIEW, key, log_write, members};
+use tcp_support::{LOG, TcpMember, VIEW, key, log_write, members};
 use tramontane_core::fabric::{
     Area, BlockEvent, Blocks, Channel, Event, Fabric as _, Permissions as _, Token,
 };
@@ -18,7 +18,7 @@ use tramontane_tcp::{BlockMemory, Settings};
 const BYTES: usize = 700_000;
 
 /// Sends a block on each channel, and waits until all blocks have been sent and received.
-fn exchange(members: &mut [Member], memories: &[BlockMemory], channels: u16) {
+fn exchange(members: &mut [TcpMember], memories: &[BlockMemory], channels: u16) {
     for channel in (0..channels).map(Channel) {
         receive(&mut members[1], on(channel, Rank(0)), &memories[1], (0, BYTES), 1);
         send(&mut members[0], on(channel, Rank(1)), &memories[0], (0, BYTES), 2).expect("sent");
@@ -37,7 +37,7 @@ fn exchange(members: &mut [Member], memories: &[BlockMemory], channels: u16) {
 
 /// Writes to a log and reads it, with several operations at once, and waits until all of them have
 /// completed.
-fn write_and_read(members: &mut [Member]) {
+fn write_and_read(members: &mut [TcpMember]) {
     let lists: [_; 16] = std::array::from_fn(|place| log_write(place * 100, 100));
     let (lists_posted, area) = (200, Area { region: LOG, offset: 0 });
     for token in (0..lists_posted).map(Token) {

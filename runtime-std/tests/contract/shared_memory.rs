@@ -18,7 +18,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_runtime::fabric::{AnyFabric, BlockMemory};
+use tramontane_runtime::fabric::{AnyBlockMemory, AnyFabric};
 use tramontane_runtime::member::Memory;
 use tramontane_shared_memory::{Error, Fences, GroupName, Residence, Root, SharedMemory};
 
@@ -44,7 +44,7 @@ impl Testbed for SharedMemories {
 }
 
 /// Makes all members take their places and allocate the memory of the view.
-fn join_all(root: &Root, fences: Fences) -> Members<Member> {
+fn join_all(root: &Root, fences: Fences) -> Members<SharedMemoryMember> {
     let ids: Vec<NodeId> = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
     let ranks: Vec<Rank> = (0..MEMBERS).map(Rank).collect();
     let window = u32::try_from(ROW_BYTES_MIN.div_ceil(64)).expect("a small row");
@@ -68,18 +68,18 @@ fn join_all(root: &Root, fences: Fences) -> Members<Member> {
     };
     let member = |own: Rank| {
         let plan = ViewPlan::of_layout(VIEW, own, &layout).with_blocks();
-        Member::new(join(own).expect("it has its place"), &plan)
+        SharedMemoryMember::new(join(own).expect("it has its place"), &plan)
     };
     ranks.iter().copied().map(member).collect()
 }
 
-struct Member {
+struct SharedMemoryMember {
     fabric: AnyFabric,
     mappings: Memory,
-    blocks: BlockMemory,
+    blocks: AnyBlockMemory,
 }
 
-impl Member {
+impl SharedMemoryMember {
     fn new(fabric: SharedMemory, plan: &ViewPlan<'_>) -> Self {
         let mut fabric = AnyFabric::SharedMemory(fabric);
         let mappings = fabric.rows(plan).expect("memory");
@@ -93,7 +93,7 @@ impl Member {
 const PASSES_PER_LOOK: u64 = 64;
 
 struct Group3 {
-    members: Members<Member>,
+    members: Members<SharedMemoryMember>,
     rounds: u64,
     passes: u64,
 }
@@ -110,7 +110,7 @@ impl Bench for Group3 {
     }
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
-        let Member { fabric, mappings, .. } = self.members.get_mut(member);
+        let SharedMemoryMember { fabric, mappings, .. } = self.members.get_mut(member);
         fabric.open(VIEW, &mappings.memory()).map_err(|error| error.kind())
     }
 
@@ -150,7 +150,7 @@ impl Bench for Group3 {
     }
 
     fn sleep(&mut self, member: Rank) -> Wake {
-        Member::sleep(&mut self.members.get_mut(member).fabric)
+        SharedMemoryMember::sleep(&mut self.members.get_mut(member).fabric)
     }
 
     fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
@@ -185,7 +185,7 @@ impl BlockBench for Group3 {
     }
 }
 
-impl Racer for Member {
+impl Racer for SharedMemoryMember {
     type Fabric = AnyFabric;
 
     const TURNS_PER_LOOK: u32 = 1024;

@@ -18,7 +18,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_runtime::fabric::{AnyFabric, BlockMemory};
+use tramontane_runtime::fabric::{AnyBlockMemory, AnyFabric};
 use tramontane_runtime::member::Memory;
 use tramontane_tcp::{Settings, Tcp};
 
@@ -49,7 +49,7 @@ fn ids() -> Vec<NodeId> {
 
 /// Lets all members meet, each in its own thread, because each waits for the others. No view is
 /// open afterwards.
-fn meet(how: &Connected) -> Members<Member> {
+fn meet(how: &Connected) -> Members<MeshMember> {
     let listeners: Vec<TcpListener> =
         (0..MEMBERS).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
     let addresses: Vec<SocketAddr> =
@@ -67,7 +67,12 @@ fn meet(how: &Connected) -> Members<Member> {
     })
 }
 
-fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpListener) -> Member {
+fn member(
+    how: &Connected,
+    own: Rank,
+    addresses: &[SocketAddr],
+    listener: TcpListener,
+) -> MeshMember {
     static NEVER: AtomicBool = AtomicBool::new(false);
     let members = ids();
     let addresses: Vec<_> = addresses.iter().copied().map(Into::into).collect();
@@ -96,13 +101,13 @@ fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpLis
     let rows = fabric.rows(&plan).expect("memory");
     let store = fabric.block_store();
     let blocks = store.memory(BLOCK_BYTES_MIN, BlockUse::Both).expect("memory");
-    Member { fabric, rows, blocks }
+    MeshMember { fabric, rows, blocks }
 }
 
-struct Member {
+struct MeshMember {
     fabric: AnyFabric,
     rows: Memory,
-    blocks: BlockMemory,
+    blocks: AnyBlockMemory,
 }
 
 fn tcp(fabric: &mut AnyFabric) -> &mut Tcp {
@@ -111,7 +116,7 @@ fn tcp(fabric: &mut AnyFabric) -> &mut Tcp {
 }
 
 struct Group3 {
-    members: Members<Member>,
+    members: Members<MeshMember>,
     rounds: u64,
 }
 
@@ -135,7 +140,7 @@ impl Bench for Group3 {
     }
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
-        let Member { fabric, rows, .. } = self.members.get_mut(member);
+        let MeshMember { fabric, rows, .. } = self.members.get_mut(member);
         fabric.open(VIEW, &rows.memory()).map_err(|error| error.kind())
     }
 
@@ -168,7 +173,7 @@ impl Bench for Group3 {
     }
 
     fn sleep(&mut self, member: Rank) -> Wake {
-        Member::sleep(&mut self.members.get_mut(member).fabric)
+        MeshMember::sleep(&mut self.members.get_mut(member).fabric)
     }
 
     fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
@@ -203,7 +208,7 @@ impl BlockBench for Group3 {
     }
 }
 
-impl Racer for Member {
+impl Racer for MeshMember {
     type Fabric = AnyFabric;
 
     const TURNS_PER_LOOK: u32 = 64;

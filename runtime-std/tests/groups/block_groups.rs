@@ -220,12 +220,12 @@ fn refused_excessive_window_frees_the_group_number() {
 }
 
 /// Blocks its node at the first message until it is released.
-struct Slow {
+struct SlowRecipient {
     begun: Sender<()>,
     go_on: Receiver<()>,
 }
 
-impl Recipient for Slow {
+impl Recipient for SlowRecipient {
     fn incoming(&mut self, _: u64, _: usize) -> Option<Buffer> {
         let _ = self.begun.send(());
         // With a time limit, because if it had not confirmed the close before, all members would
@@ -249,8 +249,10 @@ fn leaving_closed_group_does_not_fail_others() {
         let ((begun, begins), (release, go_on)) = (mpsc::channel(), mpsc::channel());
         let holding = crowd.create(0, 1, &[0, 2], OPTIONS, usize::MAX);
         let pair = [NodeId(0), NodeId(2)];
-        let _held =
-            crowd.node(2).create(1, &pair, OPTIONS, Slow { begun, go_on }).expect("a group");
+        let _held = crowd
+            .node(2)
+            .create(1, &pair, OPTIONS, SlowRecipient { begun, go_on })
+            .expect("a group");
         holding.group.send(crowd.filled(0, &[1]), 1).expect("it is sent");
         begins.recv_timeout(PATIENCE).expect("it stands still");
         let second = crowd.create(1, 0, &[0, 1, 2], OPTIONS, usize::MAX);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, Sender, StartOptions, start,
+    Application, Description, Forming, Messages, Running, Sender, StartOptions, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -26,7 +26,7 @@ const LONG: Duration = Duration::from_secs(120);
 
 /// The number of messages delivered from each sender, which is also the number of the sender's next
 /// message.
-type Counts = [u64; NODES];
+type SenderCounts = [u64; NODES];
 
 /// A state that takes a while to send.
 struct Large(Cursor<Vec<u8>>);
@@ -41,13 +41,13 @@ impl Read for Large {
 }
 
 /// An application that is slow with each message that it has missed.
-struct Counting {
-    counts: Arc<Mutex<Counts>>,
+struct CountingApplication {
+    counts: Arc<Mutex<SenderCounts>>,
     replayed: Arc<AtomicU64>,
     takes: Duration,
 }
 
-impl Replica for Counting {
+impl Application for CountingApplication {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let mut counts = self.counts.lock().expect("nobody panics");
         for message in messages {
@@ -71,7 +71,7 @@ impl Replica for Counting {
     }
 
     fn restore(&mut self, _: SubgroupId, state: &mut dyn Read) -> io::Result<()> {
-        let mut counts = Counts::default();
+        let mut counts = SenderCounts::default();
         for count in &mut counts {
             let mut bytes = [0; 8];
             state.read_exact(&mut bytes)?;
@@ -83,14 +83,14 @@ impl Replica for Counting {
 }
 
 /// A member, and its counts.
-struct Member {
+struct BusyMember {
     running: Running,
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<SenderCounts>>,
     replayed: Arc<AtomicU64>,
 }
 
-fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> Member {
-    let (counts, replayed) = (Arc::<Mutex<Counts>>::default(), Arc::<AtomicU64>::default());
+fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> BusyMember {
+    let (counts, replayed) = (Arc::<Mutex<SenderCounts>>::default(), Arc::<AtomicU64>::default());
     let never = AtomicBool::new(false);
     let options = StartOptions {
         node,
@@ -104,9 +104,9 @@ fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> M
         ..StartOptions::new(node)
     };
     let application =
-        Counting { counts: Arc::clone(&counts), replayed: Arc::clone(&replayed), takes };
+        CountingApplication { counts: Arc::clone(&counts), replayed: Arc::clone(&replayed), takes };
     let running = start(description.clone(), options, application);
-    Member {
+    BusyMember {
         running: running.unwrap_or_else(|error| panic!("node {node}: {error}")),
         counts,
         replayed,
@@ -133,7 +133,7 @@ fn slow_node_joins_busy_group() {
     description.initial = vec![0, 1];
     description.failure_timeout_ms = 10_000;
     let is_over = AtomicBool::new(false);
-    let members: Vec<Member> = std::thread::scope(|scope| {
+    let members: Vec<BusyMember> = std::thread::scope(|scope| {
         let starting: Vec<_> = (0..2)
             .map(|node| {
                 scope.spawn({

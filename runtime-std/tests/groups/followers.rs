@@ -13,8 +13,8 @@ use tramontane_client::{ClientId, Event, Members, Publisher, PublisherOptions, S
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    ControlEndpoints, Description, Forming, Messages, Replica, Running, StartOptions, ViewChanged,
-    start,
+    Application, ControlEndpoints, Description, Forming, Messages, Running, StartOptions,
+    ViewChanged, start,
 };
 use tramontane_runtime::shared_memory::Root;
 
@@ -25,12 +25,12 @@ const GROUP: SubgroupId = SubgroupId(0);
 /// Everything that an application has received, in order. An entry repeated without a message in
 /// between is recorded once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Ledger {
+struct ReceivedLines {
     lines: Vec<String>,
     messages: u64,
 }
 
-impl Ledger {
+impl ReceivedLines {
     fn message(&mut self, client: Option<ClientId>, payload: &[u8]) {
         let from = client.map_or_else(|| "member".into(), |client| client.to_string());
         self.lines.push(format!("{from}: {}", String::from_utf8_lossy(payload)));
@@ -63,15 +63,15 @@ impl Ledger {
 }
 
 #[derive(Clone, Default)]
-struct Application(Arc<Mutex<Ledger>>);
+struct SharedLedger(Arc<Mutex<ReceivedLines>>);
 
-impl Application {
-    fn ledger(&self) -> Ledger {
+impl SharedLedger {
+    fn ledger(&self) -> ReceivedLines {
         self.0.lock().expect("nobody panics").clone()
     }
 }
 
-impl Replica for Application {
+impl Application for SharedLedger {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let mut ledger = self.0.lock().expect("nobody panics");
         messages.for_each(|message| ledger.message(message.client, message.payload));
@@ -94,18 +94,18 @@ impl Replica for Application {
     fn restore(&mut self, _: SubgroupId, state: &mut dyn Read) -> io::Result<()> {
         let mut bytes = Vec::new();
         state.read_to_end(&mut bytes)?;
-        *self.0.lock().expect("nobody panics") = Ledger::read(&bytes, 0);
+        *self.0.lock().expect("nobody panics") = ReceivedLines::read(&bytes, 0);
         Ok(())
     }
 }
 
 /// A place for a group, and its description.
-struct Place {
+struct GroupPlace {
     root: TempDir,
     description: Description,
 }
 
-impl Place {
+impl GroupPlace {
     fn new(carrier: Carrier) -> Self {
         let mut description = Description::local("followed", 3, 8, 64);
         description.heartbeat_ms = 10;
@@ -124,8 +124,8 @@ impl Place {
         Self { root: tempfile::tempdir_in("/dev/shm").expect("a folder"), description }
     }
 
-    fn start(&self, node: u32, forming: Forming) -> (Running, Application) {
-        let application = Application::default();
+    fn start(&self, node: u32, forming: Forming) -> (Running, SharedLedger) {
+        let application = SharedLedger::default();
         let options = StartOptions {
             root: Root::under(self.root.path()),
             time_limit: PATIENCE,
@@ -137,7 +137,7 @@ impl Place {
     }
 
     /// Starts all nodes, which form the group.
-    fn start_all(&self) -> Vec<(Running, Application)> {
+    fn start_all(&self) -> Vec<(Running, SharedLedger)> {
         std::thread::scope(|scope| {
             let forming = || Forming { new_group: true, ..Forming::default() };
             let starts: Vec<_> =
@@ -159,7 +159,7 @@ impl Place {
 /// A follower, and what it knows.
 struct Follower {
     subscriber: Subscriber,
-    ledger: Ledger,
+    ledger: ReceivedLines,
     /// The positions of the states that the follower has received.
     states: Vec<u64>,
     /// The positions at which the group's history started to differ.
@@ -170,7 +170,7 @@ impl Follower {
     fn new(members: Members) -> Self {
         let subscriber = Subscriber::follow(members).expect("a member takes it");
         let (states, changed) = (Vec::new(), Vec::new());
-        Self { subscriber, ledger: Ledger::default(), states, changed }
+        Self { subscriber, ledger: ReceivedLines::default(), states, changed }
     }
 
     fn take(&mut self, timeout: Duration) {
@@ -181,7 +181,7 @@ impl Follower {
             }
             Ok(Event::State { place, state }) => {
                 self.states.push(place);
-                self.ledger = Ledger::read(&state, place);
+                self.ledger = ReceivedLines::read(&state, place);
             }
             Ok(Event::Changed { from }) => self.changed.push(from),
             Ok(Event::View(view)) => self.ledger.view(view.view, &view.members),
@@ -192,7 +192,7 @@ impl Follower {
     }
 
     /// Reads until the follower knows as much as the ledger.
-    fn catch_up(&mut self, to: &Ledger) {
+    fn catch_up(&mut self, to: &ReceivedLines) {
         let until = Instant::now() + PATIENCE;
         while self.ledger.lines.len() < to.lines.len() {
             assert!(Instant::now() < until, "{:?} and not {to:?}", self.ledger);
@@ -214,7 +214,7 @@ fn publish(publisher: &Publisher, lines: std::ops::Range<u32>) {
 #[test]
 fn followers_match_members_despite_member_loss() {
     for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
-        let place = Place::new(carrier);
+        let place = GroupPlace::new(carrier);
         let mut running = place.start_all();
         let mut followers = vec![Follower::new(place.members(2))];
         let publisher = Publisher::open(place.members(1), PublisherOptions::default());
@@ -238,7 +238,7 @@ fn followers_match_members_despite_member_loss() {
         publisher.close(PATIENCE).expect("nothing is under way");
         // The control message about the client's end follows the lines.
         let until = Instant::now() + PATIENCE;
-        let is_last = |ledger: &Ledger| {
+        let is_last = |ledger: &ReceivedLines| {
             ledger.lines.iter().filter(|line| line.starts_with("forgotten")).count() == 6
         };
         while !is_last(&running[0].1.ledger()) {
@@ -260,7 +260,7 @@ fn followers_match_members_despite_member_loss() {
 #[test]
 fn follower_restores_state_of_re_formed_group() {
     for lines in [2, 20] {
-        let place = Place::new(Carrier::Tcp);
+        let place = GroupPlace::new(Carrier::Tcp);
         let running = place.start_all();
         let mut follower = Follower::new(place.members(0));
         let open = || Publisher::open(place.members(0), PublisherOptions::default());

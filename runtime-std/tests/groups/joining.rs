@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartError, StartOptions, start,
+    Application, Description, Forming, Messages, Running, StartError, StartOptions, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -26,14 +26,14 @@ const LONG: Duration = Duration::from_secs(300);
 
 /// The state that is sent to a joining node.
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum JoinState {
     /// Endless bytes.
     WithoutEnd,
     /// The member sends nothing for as long as a test takes.
     Silent,
 }
 
-impl Read for State {
+impl Read for JoinState {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::WithoutEnd => std::thread::sleep(Duration::from_millis(1)),
@@ -45,9 +45,9 @@ impl Read for State {
 }
 
 /// A member, and whether its state has been requested.
-struct Supplier(State, Arc<AtomicBool>);
+struct Supplier(JoinState, Arc<AtomicBool>);
 
-impl Replica for Supplier {
+impl Application for Supplier {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         messages.for_each(drop);
     }
@@ -63,7 +63,7 @@ type Joined = (Result<Running, StartError>, Duration, bool);
 
 /// Starts node 0, and lets node 1 join it until the time limit passes, or until the join is
 /// cancelled in the middle of the state.
-fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
+fn join(state: JoinState, time_limit: Duration, is_cancelled: bool) -> Joined {
     let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let mut description = Description::local("joining", 2, 8, 16);
     description.initial = vec![0];
@@ -114,7 +114,7 @@ fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
 
 #[test]
 fn cancel_ends_join_during_state_transfer() {
-    for state in [State::WithoutEnd, State::Silent] {
+    for state in [JoinState::WithoutEnd, JoinState::Silent] {
         let (joined, took, _) = join(state, LONG, true);
         assert!(matches!(joined, Err(StartError::Cancelled)), "{state:?}");
         assert!(took < STALL / 2, "{state:?}: {took:?}");
@@ -123,7 +123,7 @@ fn cancel_ends_join_during_state_transfer() {
 
 #[test]
 fn time_limit_ends_join_during_state_transfer() {
-    for state in [State::WithoutEnd, State::Silent] {
+    for state in [JoinState::WithoutEnd, JoinState::Silent] {
         // On a busy machine, one second may not be enough to reach that point.
         let mut limits =
             (0..4).map(|doubled| join(state, Duration::from_secs(1 << doubled), false));

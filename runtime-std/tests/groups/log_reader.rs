@@ -16,9 +16,9 @@ use crate::group_support::PATIENCE;
 const GROUP: SubgroupId = SubgroupId(0);
 
 /// All fields of a message.
-type Told = (u64, u64, u32, Option<ClientId>, Vec<u8>);
+type MessageFields = (u64, u64, u32, Option<ClientId>, Vec<u8>);
 
-fn told(message: &Message<'_>) -> Told {
+fn told(message: &Message<'_>) -> MessageFields {
     let Message { view, place, sender, client, payload, .. } = message;
     (view.get(), place.get(), sender.get(), *client, payload.to_vec())
 }
@@ -29,7 +29,7 @@ struct Alone {
     folder: tempfile::TempDir,
     description: Description,
     running: Running,
-    told: Arc<Mutex<Vec<Told>>>,
+    told: Arc<Mutex<Vec<MessageFields>>>,
 }
 
 impl Alone {
@@ -37,7 +37,7 @@ impl Alone {
         let folder = tempfile::tempdir().expect("a folder");
         let mut description = Description::local("reads", 1, 8, 256);
         (description.subgroups[0].logged, description.subgroups[0].clients) = (true, clients);
-        let notes: Arc<Mutex<Vec<Told>>> = Arc::default();
+        let notes: Arc<Mutex<Vec<MessageFields>>> = Arc::default();
         let noted = Arc::clone(&notes);
         let application = move |messages: &mut Messages<'_, '_>| {
             noted.lock().expect("nobody panics").extend(messages.map(|message| told(&message)));
@@ -53,7 +53,7 @@ impl Alone {
         Self { folder, description, running, told: notes }
     }
 
-    fn told(&self) -> Vec<Told> {
+    fn told(&self) -> Vec<MessageFields> {
         self.told.lock().expect("nobody panics").clone()
     }
 
@@ -80,7 +80,7 @@ impl Alone {
 
 /// Reads up to a position. Returns the number of positions that are no longer in the log, and the
 /// messages.
-fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<Told>) {
+fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<MessageFields>) {
     let (until, mut gone, mut all) = (Instant::now() + PATIENCE, 0, Vec::new());
     while reader.next() < to {
         assert!(Instant::now() < until, "{reader:?} and not {to}");

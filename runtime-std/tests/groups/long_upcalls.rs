@@ -13,7 +13,7 @@ use tramontane_core::multicast::Switches;
 use tramontane_core::node::Options;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartOptions, start,
+    Application, Description, Forming, Messages, Running, StartOptions, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -37,13 +37,13 @@ const CALLS: u64 = 75;
 /// A time limit longer than any operation takes here.
 const LONG: Duration = Duration::from_secs(120);
 
-struct Slow {
+struct SlowApplication {
     delivered: Arc<Mutex<Vec<u64>>>,
     calls: Arc<AtomicU64>,
     takes: Duration,
 }
 
-impl Replica for Slow {
+impl Application for SlowApplication {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let numbers = messages.map(|message| {
             u64::from_le_bytes(message.payload[..8].try_into().expect("a number"))
@@ -55,7 +55,7 @@ impl Replica for Slow {
     }
 }
 
-struct Member {
+struct SlowMember {
     running: Running,
     delivered: Arc<Mutex<Vec<u64>>>,
     calls: Arc<AtomicU64>,
@@ -65,7 +65,7 @@ fn join(
     (description, root): (&Description, &Root),
     (node, listener): (u32, Option<&TcpListener>),
     batching: bool,
-) -> Member {
+) -> SlowMember {
     let (delivered, calls) = (Arc::<Mutex<Vec<u64>>>::default(), Arc::<AtomicU64>::default());
     let never = AtomicBool::new(false);
     let off = if batching { Switches::empty() } else { Switches::DELIVERY_BATCHING };
@@ -84,9 +84,10 @@ fn join(
         ..StartOptions::new(node)
     };
     let takes = if node == SLOW { CALL } else { Duration::ZERO };
-    let application = Slow { delivered: Arc::clone(&delivered), calls: Arc::clone(&calls), takes };
+    let application =
+        SlowApplication { delivered: Arc::clone(&delivered), calls: Arc::clone(&calls), takes };
     let running = start(description.clone(), options, application);
-    Member {
+    SlowMember {
         running: running.unwrap_or_else(|error| panic!("node {node}: {error}")),
         delivered,
         calls,
@@ -108,7 +109,7 @@ fn run(carrier: Carrier, batching: bool) {
             listeners.push(listener);
         }
     }
-    let members: Vec<Member> = std::thread::scope(|scope| {
+    let members: Vec<SlowMember> = std::thread::scope(|scope| {
         let starting: Vec<_> = (0..NODES)
             .map(|node| {
                 let (place, listeners) = ((&description, &root), &listeners);
@@ -151,7 +152,7 @@ fn run(carrier: Carrier, batching: bool) {
     for member in &members {
         assert!(member.running.settle(LONG));
     }
-    let told = |member: &Member| member.delivered.lock().expect("nobody panics").clone();
+    let told = |member: &SlowMember| member.delivered.lock().expect("nobody panics").clone();
     let first = told(&members[0]);
     assert!(first.len() as u64 > CALLS);
     assert!(members.iter().all(|member| told(member) == first), "one order over {carrier:?}");

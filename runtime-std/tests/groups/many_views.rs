@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartOptions, ViewChanged, start,
+    Application, Description, Forming, Messages, Running, StartOptions, ViewChanged, start,
 };
 use tramontane_runtime::shared_memory::Root;
 
@@ -39,7 +39,7 @@ const SLACK_MAPPINGS: usize = 64;
 #[derive(Default)]
 struct ViewNumber(Arc<AtomicU64>);
 
-impl Replica for ViewNumber {
+impl Application for ViewNumber {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         messages.for_each(drop);
     }
@@ -59,14 +59,14 @@ impl Replica for ViewNumber {
 
 /// The resources that this process holds.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldResources {
     descriptors: usize,
     threads: usize,
     resident_bytes: u64,
     mappings: usize,
 }
 
-impl Held {
+impl HeldResources {
     fn now() -> Self {
         let count = |folder: &str| std::fs::read_dir(folder).expect("/proc is there").count();
         let statm = std::fs::read_to_string("/proc/self/statm").expect("/proc is there");
@@ -85,14 +85,14 @@ impl Held {
     }
 }
 
-struct Group {
+struct LongGroup {
     description: Description,
     listeners: Vec<TcpListener>,
     root: tempfile::TempDir,
     view: Arc<AtomicU64>,
 }
 
-impl Group {
+impl LongGroup {
     fn of(carrier: Carrier) -> Self {
         let mut description = Description::local("many-views", 3, 8, 16);
         description.initial = vec![0, 1];
@@ -137,10 +137,10 @@ impl Group {
 
     /// Waits until the last view's memory and threads have been released, as far as they are
     /// released at all.
-    fn settled(&self, early: Option<Held>) -> Held {
+    fn settled(&self, early: Option<HeldResources>) -> HeldResources {
         let began = Instant::now();
         loop {
-            let held = Held::now();
+            let held = HeldResources::now();
             let is_flat = early.is_some_and(|early| held.is_no_more_than(&early));
             if is_flat || began.elapsed() > Duration::from_secs(3) {
                 return held;
@@ -150,7 +150,7 @@ impl Group {
     }
 }
 
-impl Held {
+impl HeldResources {
     fn is_no_more_than(&self, early: &Self) -> bool {
         self.descriptors <= early.descriptors
             && self.threads <= early.threads
@@ -164,7 +164,7 @@ impl Held {
 fn live_through(carrier: Carrier) {
     let wanted = std::env::var("TRAMONTANE_VIEW_CHANGES").ok();
     let view_changes = wanted.map_or(VIEW_CHANGES, |text| text.parse().expect("a number"));
-    let group = Group::of(carrier);
+    let group = LongGroup::of(carrier);
     let (zero, one) = std::thread::scope(|scope| {
         let zero = scope.spawn(|| group.start(0));
         let one = scope.spawn(|| group.start(1));

@@ -9,8 +9,8 @@ use tramontane_core::ids::ClientNumber;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::{self, DeviceOptions};
 use tramontane_runtime::shards::{
-    Answers, Client, Delivered, Description, Destinations, MessageId, Replica, ReplicaId,
-    ReplicaState, Replicas, Running, SendError, StartError, StartOptions, start,
+    Answers, Client, Delivered, Description, Destinations, MessageId, ReplicaId, ReplicaState,
+    Replicas, Running, SendError, ShardApplication, StartError, StartOptions, start,
 };
 use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
@@ -20,13 +20,13 @@ use crate::free_addresses::free_addresses;
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// Everything that one replica has received, including restored state.
-pub type Log = Arc<Mutex<Vec<(MessageId, u64, Vec<u8>)>>>;
+pub type ReplicaLog = Arc<Mutex<Vec<(MessageId, u64, Vec<u8>)>>>;
 
 /// An application that keeps everything.
 #[derive(Clone, Default)]
-pub struct Keeper(pub Log);
+pub struct KeepingApplication(pub ReplicaLog);
 
-impl Keeper {
+impl KeepingApplication {
     pub fn payloads(&self) -> Vec<String> {
         let log = self.0.lock().expect("no panic");
         log.iter().map(|(_, _, bytes)| String::from_utf8_lossy(bytes).into_owned()).collect()
@@ -37,7 +37,7 @@ impl Keeper {
     }
 }
 
-impl Replica for Keeper {
+impl ShardApplication for KeepingApplication {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         let kept = (message.id, message.destinations.0, message.payload.to_vec());
         self.0.lock().expect("no panic").push(kept);
@@ -125,13 +125,13 @@ fn device() -> DeviceOptions {
 /// A running replica, with what it has received.
 pub struct Started {
     pub id: ReplicaId,
-    pub keeper: Keeper,
+    pub keeper: KeepingApplication,
     pub running: Running,
 }
 
 /// Starts one replica.
 pub fn start_one(description: &Description, id: ReplicaId) -> Result<Started, StartError> {
-    let keeper = Keeper::default();
+    let keeper = KeepingApplication::default();
     let mut options = StartOptions::default();
     options.time_limit = LONG;
     let running = start(description, id, options, keeper.clone())?;

@@ -15,7 +15,7 @@ const EARLY: u64 = 1;
 const HELD_MAX: Duration = Duration::from_millis(30);
 
 /// A message that the wrong group has not received yet.
-struct Held {
+struct HeldBack {
     number: u64,
     to: Vec<u64>,
     since: Instant,
@@ -29,7 +29,7 @@ pub struct Wrong {
     mutation: Option<Mutation>,
     seen: u64,
     done: bool,
-    held: Option<Held>,
+    held: Option<HeldBack>,
 }
 
 impl Wrong {
@@ -123,7 +123,7 @@ impl Shards {
         } else {
             given.extend(before);
             let since = Instant::now();
-            self.wrong.held = Some(Held { number, to: mine, since, behind: Vec::new() });
+            self.wrong.held = Some(HeldBack { number, to: mine, since, behind: Vec::new() });
         }
         given
     }
@@ -138,7 +138,7 @@ impl Shards {
     }
 
     /// Returns whether other groups see the message that is held back before this one.
-    fn contradicts(&self, group: &String, held: &Held, number: u64) -> bool {
+    fn contradicts(&self, group: &String, held: &HeldBack, number: u64) -> bool {
         let [first, second] =
             [held.number, number].map(|number| &self.entries[number as usize - 1]);
         let shared = |groups: &[String]| {
@@ -155,7 +155,7 @@ impl Shards {
 
     /// Releases a message that was held back for too long.
     pub fn release(&mut self) {
-        let is_old = |held: &mut Held| held.since.elapsed() > HELD_MAX;
+        let is_old = |held: &mut HeldBack| held.since.elapsed() > HELD_MAX;
         if let Some(held) = self.wrong.held.take_if(is_old) {
             for connection in held.to {
                 self.give(connection, held.number);

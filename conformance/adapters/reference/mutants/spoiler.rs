@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::mutation::{Mutant, Mutation};
 use super::siblings::Course;
-use crate::protocol::{Group, Init, Line, payload, say};
+use crate::protocol::{Init, Line, RunGroup, payload, say};
 use crate::step::Step;
 use crate::storage::Kept;
 use crate::wire::{Entry, Up};
@@ -116,7 +116,7 @@ impl Spoiler {
             let is_early = mutation.mutant == Mutant::LoseOnSecondRestart && init.inc < 3;
             !is_early && (everywhere(mutation.mutant) || is_meant)
         };
-        let of_others = |group: &Group| {
+        let of_others = |group: &RunGroup| {
             let others = group.members.iter().filter(|member| **member != init.node);
             (group.group.clone(), others.cloned().collect())
         };

@@ -7,7 +7,7 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::RegionBench;
 use super::scene::{A, B, LOG, LOG_BYTES, OTHER, ROW_BYTES, Scene, between, from_row};
-use crate::report::{Finding, Outcome, clauses, ensure};
+use crate::report::{ClauseResult, Finding, clauses, ensure};
 use crate::scene::ensure_same;
 
 clauses! { pub(super) RegionBench
@@ -22,7 +22,7 @@ clauses! { pub(super) RegionBench
     "region-made-once", "HostRegions::region" => made_once;
 }
 
-fn range_outside<T: RegionBench>(bench: &mut T) -> Outcome {
+fn range_outside<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     scene.grant(B, link, LOG)?;
@@ -65,7 +65,7 @@ fn range_outside<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn list_too_long<T: RegionBench>(bench: &mut T) -> Outcome {
+fn list_too_long<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     let most = scene.capabilities().writes_max;
@@ -89,7 +89,7 @@ fn list_too_long<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn of_nothing<T: RegionBench>(bench: &mut T) -> Outcome {
+fn of_nothing<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     let peer = link.peer_of(B);
@@ -119,7 +119,7 @@ fn of_nothing<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn made_once<T: RegionBench>(bench: &mut T) -> Outcome {
+fn made_once<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     for region in [Region::ROW, LOG, OTHER] {
         ensure!(scene.fabric(A).region(region, 4096).is_err(), "{region:?} is made a second time");

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tramontane_core::fabric::{ErrorKind, Fabric, HostFabric, Kind, Promises, Write};
 
 use super::RegionBench;
-use super::scene::{A, B, C, LOG, Link, Scene, between, from_row};
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use super::scene::{A, B, C, LOG, PairView, Scene, between, from_row};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::ensure_same;
 
 clauses! { pub(super) RegionBench
@@ -31,7 +31,7 @@ clauses! { pub(super) RegionBench
 const ROUNDS: u8 = 40;
 
 /// Opens a view of two processes in which A may write to B's log.
-fn writing<T: RegionBench>(bench: &mut T) -> Result<(Scene<'_, T>, Link), Breach> {
+fn writing<T: RegionBench>(bench: &mut T) -> Result<(Scene<'_, T>, PairView), Breach> {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     scene.grant(B, link, LOG)?;
@@ -40,7 +40,7 @@ fn writing<T: RegionBench>(bench: &mut T) -> Result<(Scene<'_, T>, Link), Breach
     Ok((scene, link))
 }
 
-fn guard_as_posted<T: RegionBench>(bench: &mut T) -> Outcome {
+fn guard_as_posted<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let (mut scene, link) = writing(bench)?;
     let longest = scene.capabilities().guard_bytes_max.min(256);
     let guard = |write| Write { kind: Kind::Guard, ..write };
@@ -81,7 +81,7 @@ fn await_completion<T: RegionBench>(scene: &mut Scene<'_, T>, token: u64) -> Res
     Ok(())
 }
 
-fn until_completed<T: RegionBench>(bench: &mut T) -> Outcome {
+fn until_completed<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let (mut scene, link) = writing(bench)?;
     let list = [between(LOG, 100, 1000, Kind::Content), from_row(512, LOG, 2048, 64)];
     for round in 1..=ROUNDS {
@@ -104,7 +104,7 @@ fn until_completed<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn completion_visible<T: RegionBench>(bench: &mut T) -> Outcome {
+fn completion_visible<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let (mut scene, link) = writing(bench)?;
     if !scene.capabilities().promises.contains(Promises::COMPLETION_VISIBLE) {
         return Ok(Finding::NotApplicable("visibility upon completion is not promised"));
@@ -129,7 +129,7 @@ fn completion_visible<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn completed_once<T: RegionBench>(bench: &mut T) -> Outcome {
+fn completed_once<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let (mut scene, link) = writing(bench)?;
     let third = scene.link([A, C])?;
     scene.grant(C, third, LOG)?;
@@ -170,7 +170,7 @@ fn completed_once<T: RegionBench>(bench: &mut T) -> Outcome {
 /// More lists than any queue can hold.
 const LISTS_MAX: u64 = 60_000;
 
-fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
+fn queue_full<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let (mut scene, link) = writing(bench)?;
     let third = scene.link([A, C])?;
     scene.grant(C, third, LOG)?;
@@ -235,7 +235,7 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn rings<T: RegionBench>(bench: &mut T) -> Outcome {
+fn rings<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let (mut scene, link) = writing(bench)?;
     for value in 2..=10 {
         scene.settle()?;

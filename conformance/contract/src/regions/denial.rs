@@ -7,8 +7,8 @@ use tramontane_core::fabric::{
 };
 
 use super::RegionBench;
-use super::scene::{A, B, C, LOG, Link, OTHER, Scene, between};
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use super::scene::{A, B, C, LOG, OTHER, PairView, Scene, between};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::ensure_same;
 use crate::testbed::Next;
 
@@ -33,7 +33,7 @@ clauses! { pub(super) RegionBench
 /// `n`. Returns their number.
 fn post_cells<T: RegionBench>(
     scene: &mut Scene<'_, T>,
-    link: Link,
+    link: PairView,
     first: usize,
     most: usize,
 ) -> Result<usize, Breach> {
@@ -55,7 +55,7 @@ fn cells<T: RegionBench>(scene: &Scene<'_, T>) -> Vec<u64> {
     bytes.as_chunks::<8>().0.iter().map(|cell| u64::from_ne_bytes(*cell)).collect()
 }
 
-fn is_final<T: RegionBench>(bench: &mut T) -> Outcome {
+fn is_final<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     for round in 0..24_usize {
@@ -82,7 +82,7 @@ fn is_final<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn is_final_in_a_race<T: RegionBench>(bench: &mut T) -> Outcome {
+fn is_final_in_a_race<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     scene.grant(B, link, LOG)?;
@@ -156,7 +156,7 @@ fn cell(memory: &impl RegionMemory, offset: usize) -> Result<u64, Breach> {
     Ok(cell.map_err(|_| Breach("no such cell".to_owned()))?.load())
 }
 
-fn leave_no_gap<T: RegionBench>(bench: &mut T) -> Outcome {
+fn leave_no_gap<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     scene.grant(B, link, LOG)?;
@@ -193,7 +193,7 @@ fn leave_no_gap<T: RegionBench>(bench: &mut T) -> Outcome {
     })
 }
 
-fn is_told<T: RegionBench>(bench: &mut T) -> Outcome {
+fn is_told<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     let (view, peer, region) = (link.view, link.peer_of(A), LOG);
@@ -251,7 +251,7 @@ fn is_told<T: RegionBench>(bench: &mut T) -> Outcome {
     })
 }
 
-fn harms_one<T: RegionBench>(bench: &mut T) -> Outcome {
+fn harms_one<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let [link, again, third] = [scene.link([A, B])?, scene.link([A, B])?, scene.link([B, C])?];
     for (link, region) in [(link, LOG), (link, OTHER), (again, LOG), (third, LOG)] {

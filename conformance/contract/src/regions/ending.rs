@@ -5,9 +5,9 @@ use tramontane_core::fabric::{
 };
 
 use super::RegionBench;
-use super::scene::{A, B, C, LOG, Link, Scene, between};
+use super::scene::{A, B, C, LOG, PairView, Scene, between};
 use super::testbed::Process;
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::ensure_same;
 
 clauses! { pub(super) RegionBench
@@ -28,7 +28,7 @@ clauses! { pub(super) RegionBench
 /// number.
 fn post_numbers<T: RegionBench>(
     scene: &mut Scene<'_, T>,
-    link: Link,
+    link: PairView,
     most: u64,
 ) -> Result<u64, Breach> {
     for number in 1..=most {
@@ -62,7 +62,7 @@ fn landed<T: RegionBench>(scene: &mut Scene<'_, T>, posted: u64) -> Result<u64, 
 fn await_loss<T: RegionBench>(
     scene: &mut Scene<'_, T>,
     at: Process,
-    link: Link,
+    link: PairView,
 ) -> Result<(), Breach> {
     let peer = link.peer_of(at);
     let mut told = Vec::new();
@@ -80,7 +80,7 @@ fn await_loss<T: RegionBench>(
     Ok(())
 }
 
-fn writer_dies<T: RegionBench>(bench: &mut T) -> Outcome {
+fn writer_dies<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let [link, third] = [scene.link([A, B])?, scene.link([B, C])?];
     for link in [link, third] {
@@ -122,7 +122,7 @@ fn writer_dies<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn owner_dies<T: RegionBench>(bench: &mut T) -> Outcome {
+fn owner_dies<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let [link, third] = [scene.link([A, B])?, scene.link([A, C])?];
     scene.grant(B, link, LOG)?;
@@ -145,7 +145,7 @@ fn owner_dies<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn ends_with_view<T: RegionBench>(bench: &mut T) -> Outcome {
+fn ends_with_view<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     for round in 1..=6 {
         let link = scene.link([A, B])?;
@@ -186,7 +186,7 @@ fn ends_with_view<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn ends_with_cut<T: RegionBench>(bench: &mut T) -> Outcome {
+fn ends_with_cut<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let [link, third] = [scene.link([A, B])?, scene.link([B, C])?];
     for link in [link, third] {

@@ -9,7 +9,7 @@ use tramontane_core::fabric::{
 
 use super::RegionBench;
 use super::scene::{A, B, LOG, Scene, between};
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::testbed::Next;
 
 clauses! { pub(super) RegionBench
@@ -39,7 +39,7 @@ fn fill_of(round: u64) -> u8 {
     u8::try_from(round % 255).map_or(0, |byte| byte + 1)
 }
 
-fn hunt<T: RegionBench>(bench: &mut T, lists: Lists) -> Outcome {
+fn hunt<T: RegionBench>(bench: &mut T, lists: Lists) -> ClauseResult {
     let rounds = bench.rounds();
     let mut scene = Scene::new(bench)?;
     let promises = scene.capabilities().promises;

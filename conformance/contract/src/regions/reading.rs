@@ -7,8 +7,8 @@ use tramontane_core::fabric::{
 };
 
 use super::RegionBench;
-use super::scene::{A, B, LOG, LOG_BYTES, Link, OTHER, ROW_BYTES, Scene};
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use super::scene::{A, B, LOG, LOG_BYTES, OTHER, PairView, ROW_BYTES, Scene};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::ensure_same;
 use crate::testbed::Next;
 
@@ -25,7 +25,7 @@ clauses! { pub(super) RegionBench
 /// Reads from B's region into A's own, and returns the result.
 fn try_read<T: RegionBench>(
     scene: &mut Scene<'_, T>,
-    link: Link,
+    link: PairView,
     (source, into): (Area, Area),
     length: usize,
     token: u64,
@@ -38,7 +38,7 @@ const fn area(region: Region, offset: usize) -> Area {
     Area { region, offset }
 }
 
-fn brings_all<T: RegionBench>(bench: &mut T) -> Outcome {
+fn brings_all<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     let pattern: Vec<u8> =
@@ -75,7 +75,7 @@ fn brings_all<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn while_written<T: RegionBench>(bench: &mut T) -> Outcome {
+fn while_written<T: RegionBench>(bench: &mut T) -> ClauseResult {
     const BYTES: usize = 2048;
     const AT: usize = 1024;
     let rounds = bench.rounds().min(20_000);
@@ -135,7 +135,7 @@ fn while_written<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn refused<T: RegionBench>(bench: &mut T) -> Outcome {
+fn refused<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     scene.fill(B, LOG, 0, &[7; 4096]);
@@ -158,7 +158,7 @@ fn refused<T: RegionBench>(bench: &mut T) -> Outcome {
             "a read of {length} bytes from {source:?} into {into:?} returns {said:?}"
         );
     }
-    let unknown = Link { view: tramontane_core::ids::ViewId(3), ..link };
+    let unknown = PairView { view: tramontane_core::ids::ViewId(3), ..link };
     let said = try_read(&mut scene, unknown, (area(LOG, 0), area(LOG, 0)), 8, 5);
     ensure!(
         said.is_err() && said != Err(ErrorKind::QueueFull),

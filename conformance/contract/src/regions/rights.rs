@@ -3,9 +3,9 @@
 use tramontane_core::fabric::{ErrorKind, Kind, PermissionEvent, Region, Write};
 
 use super::RegionBench;
-use super::scene::{A, B, C, LOG, Link, OTHER, Scene, between, from_row};
+use super::scene::{A, B, C, LOG, OTHER, PairView, Scene, between, from_row};
 use super::testbed::Process;
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 use crate::scene::ensure_same;
 
 clauses! { pub(super) RegionBench
@@ -28,7 +28,7 @@ clauses! { pub(super) RegionBench
 fn ensure_kept_out<T: RegionBench>(
     scene: &mut Scene<'_, T>,
     (from, to): (Process, Process),
-    link: Link,
+    link: PairView,
     region: Region,
 ) -> Result<(), Breach> {
     let before = scene.snapshot(to, region);
@@ -54,7 +54,7 @@ fn ensure_kept_out<T: RegionBench>(
     Ok(())
 }
 
-fn none_at_first<T: RegionBench>(bench: &mut T) -> Outcome {
+fn none_at_first<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     for (owner, writer) in [(A, B), (B, A)] {
@@ -79,7 +79,7 @@ const PLACES: [(usize, usize, usize); 8] = [
     (2048, 12_288, 1000),
 ];
 
-fn lets_land<T: RegionBench>(bench: &mut T) -> Outcome {
+fn lets_land<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     scene.grant(B, link, LOG)?;
@@ -120,7 +120,7 @@ fn lets_land<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn any_source<T: RegionBench>(bench: &mut T) -> Outcome {
+fn any_source<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     scene.grant(B, link, LOG)?;
@@ -135,7 +135,7 @@ fn any_source<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn of_one<T: RegionBench>(bench: &mut T) -> Outcome {
+fn of_one<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let [link, again, third] = [scene.link([A, B])?, scene.link([A, B])?, scene.link([B, C])?];
     scene.grant(B, link, LOG)?;
@@ -156,7 +156,7 @@ fn of_one<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn told<T: RegionBench>(bench: &mut T) -> Outcome {
+fn told<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     let restored =
@@ -185,7 +185,7 @@ fn told<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn twice<T: RegionBench>(bench: &mut T) -> Outcome {
+fn twice<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     scene.revoke(B, link, LOG)?;

@@ -30,17 +30,17 @@ pub(super) const OTHER_BYTES: usize = 8192;
 pub(super) const ROW_BYTES: usize = 4096;
 
 /// The memory of a fabric's regions and rows.
-pub(super) type Memory<T> = <<T as RegionBench>::Fabric as HostRegions>::RegionMemory;
-type Rows<T> = <<T as RegionBench>::Fabric as HostFabric>::Rows;
+pub(super) type SceneMemory<T> = <<T as RegionBench>::Fabric as HostRegions>::RegionMemory;
+type RowsOf<T> = <<T as RegionBench>::Fabric as HostFabric>::Rows;
 
 /// A view of two processes, in rank order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct PairView {
     pub(super) view: ViewId,
     pub(super) members: [Process; 2],
 }
 
-impl Link {
+impl PairView {
     /// Returns the rank of the other process.
     pub(super) fn peer_of(&self, process: Process) -> Rank {
         Rank(u16::from(self.members[0] == process))
@@ -53,8 +53,8 @@ impl Link {
 
 /// A process with its memory and its events.
 struct SceneMember<T: RegionBench> {
-    regions: [Memory<T>; 2],
-    rows: BTreeMap<ViewId, Rows<T>>,
+    regions: [SceneMemory<T>; 2],
+    rows: BTreeMap<ViewId, RowsOf<T>>,
     events: Vec<Event>,
     told: Vec<PermissionEvent>,
 }
@@ -103,13 +103,13 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     }
 
     /// Returns a new view, whose id is neither above nor below all others.
-    pub(super) fn fresh_link(&mut self, members: [Process; 2]) -> Link {
+    pub(super) fn fresh_link(&mut self, members: [Process; 2]) -> PairView {
         self.views += 1;
-        Link { view: ViewId(self.views.wrapping_mul(0x9e37_79b1) % (1 << 32)), members }
+        PairView { view: ViewId(self.views.wrapping_mul(0x9e37_79b1) % (1 << 32)), members }
     }
 
     /// Opens a view at one of its two members.
-    pub(super) fn open(&mut self, process: Process, link: Link) -> Result<(), Breach> {
+    pub(super) fn open(&mut self, process: Process, link: PairView) -> Result<(), Breach> {
         let nodes = self.bench.nodes();
         let members: [NodeId; 2] = link.members.map(|member| nodes[member.0]);
         let (own, sizes) = (link.rank_of(process), [ROW_BYTES; 2]);
@@ -126,7 +126,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     }
 
     /// Waits until both members of a view are ready.
-    pub(super) fn await_ready(&mut self, link: Link) -> Result<(), Breach> {
+    pub(super) fn await_ready(&mut self, link: PairView) -> Result<(), Breach> {
         let is_ready = self.wait(|scene| {
             let ready = |process: Process| {
                 scene.bench.fabric(process).ready(link.view, link.peer_of(process))
@@ -138,7 +138,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     }
 
     /// Opens a view of two processes, and waits until both are ready.
-    pub(super) fn link(&mut self, members: [Process; 2]) -> Result<Link, Breach> {
+    pub(super) fn link(&mut self, members: [Process; 2]) -> Result<PairView, Breach> {
         let link = self.fresh_link(members);
         members.into_iter().try_for_each(|member| self.open(member, link))?;
         self.await_ready(link)?;
@@ -146,7 +146,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     }
 
     /// Retires a view at a process, and drops its rows.
-    pub(super) fn retire(&mut self, process: Process, link: Link) -> Result<(), Breach> {
+    pub(super) fn retire(&mut self, process: Process, link: PairView) -> Result<(), Breach> {
         let ended = self.wait(|scene| Ok(scene.fabric(process).retire(link.view)))?;
         ensure!(ended, "retiring {} at {process} never completes", link.view);
         self.place_mut(process).rows.remove(&link.view);
@@ -208,7 +208,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     pub(super) fn post(
         &mut self,
         from: Process,
-        link: Link,
+        link: PairView,
         writes: &[Write],
         token: Option<u64>,
     ) -> Result<(), ErrorKind> {
@@ -221,7 +221,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     pub(super) fn post_through(
         &mut self,
         from: Process,
-        link: Link,
+        link: PairView,
         writes: &[Write],
         token: Option<u64>,
     ) -> Result<(), Breach> {
@@ -249,7 +249,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     pub(super) fn post_through_alone(
         &mut self,
         from: Process,
-        link: Link,
+        link: PairView,
         writes: &[Write],
     ) -> Result<(), Breach> {
         let mut last = Err(ErrorKind::QueueFull);
@@ -269,7 +269,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     pub(super) fn grant(
         &mut self,
         owner: Process,
-        link: Link,
+        link: PairView,
         region: Region,
     ) -> Result<(), Breach> {
         let granted = self.fabric(owner).grant(link.view, link.peer_of(owner), region);
@@ -284,7 +284,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     pub(super) fn revoke(
         &mut self,
         owner: Process,
-        link: Link,
+        link: PairView,
         region: Region,
     ) -> Result<(), Breach> {
         let revoked = self.fabric(owner).revoke(link.view, link.peer_of(owner), region);
@@ -296,12 +296,12 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     }
 
     /// Returns whether the other member of a view may write to the owner's region.
-    pub(super) fn may_write(&mut self, owner: Process, link: Link, region: Region) -> bool {
+    pub(super) fn may_write(&mut self, owner: Process, link: PairView, region: Region) -> bool {
         self.fabric(owner).may_write(link.view, link.peer_of(owner), region)
     }
 
     /// Returns the memory of a process's own region.
-    pub(super) fn memory(&self, process: Process, region: Region) -> &Memory<T> {
+    pub(super) fn memory(&self, process: Process, region: Region) -> &SceneMemory<T> {
         &self.place(process).regions[usize::from(region == OTHER)]
     }
 
@@ -331,7 +331,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     }
 
     /// Stores bytes in a process's own row of a view.
-    pub(super) fn fill_row(&self, process: Process, link: Link, offset: usize, bytes: &[u8]) {
+    pub(super) fn fill_row(&self, process: Process, link: PairView, offset: usize, bytes: &[u8]) {
         let stored = self.place(process).rows[&link.view].row().apply(offset, bytes);
         debug_assert!(stored.is_ok(), "a clause stores outside a row");
     }
@@ -340,7 +340,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     pub(super) fn look_row(
         &self,
         holder: Process,
-        link: Link,
+        link: PairView,
         offset: usize,
         length: usize,
     ) -> Vec<u8> {
@@ -382,7 +382,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     pub(super) fn ensure_lands(
         &mut self,
         (from, to): (Process, Process),
-        link: Link,
+        link: PairView,
         region: Region,
         value: u8,
     ) -> Result<(), Breach> {
@@ -407,7 +407,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     pub(super) fn ensure_row(
         &mut self,
         (from, to): (Process, Process),
-        link: Link,
+        link: PairView,
         value: u8,
     ) -> Result<(), Breach> {
         self.fill_row(from, link, 64, &[value; 8]);

@@ -3,9 +3,9 @@
 use tramontane_core::fabric::HostRegions;
 
 use super::RegionBench;
-use super::scene::{A, ALL, B, C, LOG, Link, OTHER, Scene};
+use super::scene::{A, ALL, B, C, LOG, OTHER, PairView, Scene};
 use super::testbed::Process;
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Breach, ClauseResult, Finding, clauses, ensure};
 
 clauses! { pub(super) RegionBench
     /// Many two-member views are open at once, with ids in any order, and all of them carry rows.
@@ -22,12 +22,12 @@ clauses! { pub(super) RegionBench
 const PAIRS: [[Process; 2]; 3] = [[A, B], [C, A], [B, C]];
 
 /// Opens as many views on each process as the bench tries and the fabric allows.
-fn open_many<T: RegionBench>(scene: &mut Scene<'_, T>) -> Result<Vec<Link>, Breach> {
+fn open_many<T: RegionBench>(scene: &mut Scene<'_, T>) -> Result<Vec<PairView>, Breach> {
     let tried = scene.bench.views_tried();
     let each = ALL.map(|process| scene.fabric(process).views_max().min(tried));
     let views = each.into_iter().min().unwrap_or(0) / 2 * PAIRS.len();
     ensure!(views >= PAIRS.len(), "the processes have {each:?} views open");
-    let links: Vec<Link> =
+    let links: Vec<PairView> =
         PAIRS.into_iter().cycle().take(views).map(|pair| scene.fresh_link(pair)).collect();
     for link in &links {
         // The second member opens the view later, after other views have been opened.
@@ -43,7 +43,7 @@ fn open_many<T: RegionBench>(scene: &mut Scene<'_, T>) -> Result<Vec<Link>, Brea
 /// Checks that rows are carried in both directions of a view.
 fn ensure_rows<T: RegionBench>(
     scene: &mut Scene<'_, T>,
-    link: Link,
+    link: PairView,
     value: u8,
 ) -> Result<(), Breach> {
     let [one, other] = link.members;
@@ -51,7 +51,7 @@ fn ensure_rows<T: RegionBench>(
     scene.ensure_row((other, one), link, value)
 }
 
-fn at_once<T: RegionBench>(bench: &mut T) -> Outcome {
+fn at_once<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let links = open_many(&mut scene)?;
     for (link, value) in links.iter().zip((1..=200).cycle()) {
@@ -70,7 +70,7 @@ fn at_once<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn come_and_go<T: RegionBench>(bench: &mut T) -> Outcome {
+fn come_and_go<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let mut links = open_many(&mut scene)?;
     for round in 0..3_u8 {
@@ -90,7 +90,7 @@ fn come_and_go<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn shown_by_all<T: RegionBench>(bench: &mut T) -> Outcome {
+fn shown_by_all<T: RegionBench>(bench: &mut T) -> ClauseResult {
     let mut scene = Scene::new(bench)?;
     let links = [scene.link([A, B])?, scene.link([B, C])?, scene.link([A, B])?];
     let writers = [A, C, A];

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use requests::{REQUEST_BYTES_MAX, Request};
+use requests::{DiskRequest, REQUEST_BYTES_MAX};
 use tree::Tree;
 
 /// The shell script that mounts a disk on its second argument, with [`OPTIONS`] as its first. The
@@ -36,10 +36,10 @@ const DEVICE: RawFd = 3;
 
 /// A disk that can lose power.
 #[derive(Clone, Debug)]
-pub(super) struct Power(Arc<Mutex<Disk>>);
+pub(super) struct Power(Arc<Mutex<MountedDisk>>);
 
 #[derive(Debug)]
-struct Disk {
+struct MountedDisk {
     tree: Tree,
     has_power: bool,
 }
@@ -53,7 +53,7 @@ impl Power {
         let process = i32::try_from(process).ok().and_then(Pid::from_raw);
         let process = pidfd_open(process.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
         let device = File::from(pidfd_getfd(process, DEVICE, PidfdGetfdFlags::empty())?);
-        let power = Self(Arc::new(Mutex::new(Disk { tree: Tree::new(), has_power: true })));
+        let power = Self(Arc::new(Mutex::new(MountedDisk { tree: Tree::new(), has_power: true })));
         let served = power.clone();
         std::thread::Builder::new()
             .name("disk".to_owned())
@@ -61,7 +61,7 @@ impl Power {
         Ok(power)
     }
 
-    fn disk(&self) -> MutexGuard<'_, Disk> {
+    fn disk(&self) -> MutexGuard<'_, MountedDisk> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,9 +70,9 @@ impl Power {
         loop {
             match device.read(&mut buffer) {
                 Ok(bytes) => {
-                    let request = buffer.get(..bytes).and_then(Request::read);
+                    let request = buffer.get(..bytes).and_then(DiskRequest::read);
                     let mut disk = self.disk();
-                    let Disk { tree, has_power } = &mut *disk;
+                    let MountedDisk { tree, has_power } = &mut *disk;
                     let answer = request.and_then(|request| request.answer(tree, *has_power));
                     drop(disk);
                     // A process that was killed after its request receives no answer.

@@ -39,7 +39,7 @@ const ZEROS_RANGE: u32 = 1 << 4;
 const HEADER_BYTES: usize = 40;
 
 /// A request.
-pub(super) struct Request<'r> {
+pub(super) struct DiskRequest<'r> {
     operation: u32,
     unique: u64,
     inode: u64,
@@ -98,7 +98,7 @@ impl PowerAnswer {
     }
 }
 
-impl<'r> Request<'r> {
+impl<'r> DiskRequest<'r> {
     /// Parses a request.
     pub(super) fn read(bytes: &'r [u8]) -> Option<Self> {
         Some(Self {

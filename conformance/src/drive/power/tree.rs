@@ -43,11 +43,11 @@ pub(super) struct Inode {
     pub(super) group: u32,
     pub(super) device: u32,
     pub(super) changed: SystemTime,
-    content: Content,
+    content: TreeContent,
 }
 
 #[derive(Debug)]
-enum Content {
+enum TreeContent {
     File(File),
     Folder(Folder),
     /// A symbolic link and its target.
@@ -180,9 +180,9 @@ impl Inode {
     /// Creates an inode without content.
     pub(super) fn new(mode: u32, (user, group): (u32, u32), device: u32) -> Self {
         let content = match mode & KIND {
-            FOLDER => Content::Folder(Folder::default()),
-            FILE => Content::File(File::default()),
-            _ => Content::Other,
+            FOLDER => TreeContent::Folder(Folder::default()),
+            FILE => TreeContent::File(File::default()),
+            _ => TreeContent::Other,
         };
         Self { mode, user, group, device, changed: SystemTime::now(), content }
     }
@@ -194,20 +194,20 @@ impl Inode {
 
     /// A symbolic link.
     pub(super) fn link(target: &[u8], owner: (u32, u32)) -> Self {
-        let content = Content::Link(target.to_vec());
+        let content = TreeContent::Link(target.to_vec());
         Self { content, ..Self::new(LINK | 0o777, owner, 0) }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         match &self.content {
-            Content::File(file) => file.bytes,
-            Content::Link(target) => target.len() as u64,
-            Content::Folder(_) | Content::Other => 0,
+            TreeContent::File(file) => file.bytes,
+            TreeContent::Link(target) => target.len() as u64,
+            TreeContent::Folder(_) | TreeContent::Other => 0,
         }
     }
 
     fn is_folder(&self) -> bool {
-        matches!(self.content, Content::Folder(_))
+        matches!(self.content, TreeContent::Folder(_))
     }
 }
 
@@ -226,29 +226,29 @@ impl Tree {
         let inode = self.inode(inode)?;
         inode.changed = SystemTime::now();
         match &mut inode.content {
-            Content::Folder(folder) => Ok(folder),
+            TreeContent::Folder(folder) => Ok(folder),
             _ => Err(Errno::NOTDIR),
         }
     }
 
     fn file(&mut self, inode: u64) -> Result<&mut File, Errno> {
         match &mut self.inode(inode)?.content {
-            Content::File(file) => Ok(file),
-            Content::Folder(_) => Err(Errno::ISDIR),
+            TreeContent::File(file) => Ok(file),
+            TreeContent::Folder(_) => Err(Errno::ISDIR),
             _ => Err(Errno::INVAL),
         }
     }
 
     pub(super) fn find(&mut self, folder: u64, name: &[u8]) -> Result<u64, Errno> {
         match &self.inode(folder)?.content {
-            Content::Folder(folder) => folder.names.get(name).copied().ok_or(Errno::NOENT),
+            TreeContent::Folder(folder) => folder.names.get(name).copied().ok_or(Errno::NOENT),
             _ => Err(Errno::NOTDIR),
         }
     }
 
     /// Lists the names in a folder, each with its inode and the inode's kind, sorted by inode.
     pub(super) fn list(&mut self, folder: u64) -> Result<Vec<(u64, Vec<u8>, u32)>, Errno> {
-        let Content::Folder(folder) = &self.inode(folder)?.content else {
+        let TreeContent::Folder(folder) = &self.inode(folder)?.content else {
             return Err(Errno::NOTDIR);
         };
         let names: Vec<(Vec<u8>, u64)> = folder.names.clone().into_iter().collect();
@@ -289,9 +289,9 @@ impl Tree {
     ) -> Result<(), Errno> {
         let inode = self.find(folder, name)?;
         match (&self.inode(inode)?.content, is_folder) {
-            (Content::Folder(of), true) if !of.names.is_empty() => return Err(Errno::NOTEMPTY),
-            (Content::Folder(_), false) => return Err(Errno::ISDIR),
-            (Content::Folder(_), true) | (_, false) => {}
+            (TreeContent::Folder(of), true) if !of.names.is_empty() => return Err(Errno::NOTEMPTY),
+            (TreeContent::Folder(_), false) => return Err(Errno::ISDIR),
+            (TreeContent::Folder(_), true) | (_, false) => {}
             (_, true) => return Err(Errno::NOTDIR),
         }
         self.folder(folder)?.set(name, None);
@@ -335,7 +335,7 @@ impl Tree {
 
     pub(super) fn target(&mut self, inode: u64) -> Result<Vec<u8>, Errno> {
         match &self.inode(inode)?.content {
-            Content::Link(target) => Ok(target.clone()),
+            TreeContent::Link(target) => Ok(target.clone()),
             _ => Err(Errno::INVAL),
         }
     }
@@ -374,7 +374,7 @@ impl Tree {
             file.sync();
         }
         for inode in self.inodes.values_mut() {
-            if let Content::Folder(folder) = &mut inode.content {
+            if let TreeContent::Folder(folder) = &mut inode.content {
                 folder.unsynced.clear();
             }
         }
@@ -384,9 +384,9 @@ impl Tree {
     pub(super) fn lose(&mut self) {
         for inode in self.inodes.values_mut() {
             match &mut inode.content {
-                Content::File(file) => file.lose(),
-                Content::Folder(folder) => folder.lose(),
-                Content::Link(_) | Content::Other => {}
+                TreeContent::File(file) => file.lose(),
+                TreeContent::Folder(folder) => folder.lose(),
+                TreeContent::Link(_) | TreeContent::Other => {}
             }
         }
     }

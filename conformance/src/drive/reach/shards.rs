@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::comes_back;
 use crate::drive::names::group_name;
-use crate::drive::recorded::{Fault, Lead, Recorded};
+use crate::drive::recorded::{Lead, Recorded, RecordedFault};
 use crate::history::FaultKind;
 
 /// Returns whether some member of each group alternately delivered messages for that group only and
@@ -43,7 +43,8 @@ pub(super) fn follower_killed(recorded: &Recorded, group: usize) -> bool {
 /// while messages for the group were sent.
 pub(super) fn leader_paused(recorded: &Recorded, group: usize) -> bool {
     let name = group_name(group);
-    let of_kind = |kind| recorded.faults.iter().filter(move |fault: &&Fault| fault.kind == kind);
+    let of_kind =
+        |kind| recorded.faults.iter().filter(move |fault: &&RecordedFault| fault.kind == kind);
     of_kind(FaultKind::Stop).any(|stop| {
         let [node] = stop.nodes[..] else { return false };
         let resumed = of_kind(FaultKind::Continue)

@@ -1,7 +1,7 @@
 //! Scenarios with one group and without faults.
 
 use crate::drive::feature::Feature;
-use crate::drive::plan::{Condition, Draft, Sending, Step};
+use crate::drive::plan::{Condition, Draft, PlannedSend, Step};
 use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, ORDINARY_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
 
@@ -140,11 +140,11 @@ pub(super) fn empty_messages(draft: &mut Draft) {
     for _ in 0..draft.scale {
         for sender in 0..draft.nodes {
             let bytes = if draft.chance.chance(40) { 0 } else { draft.bytes() };
-            list.push(Sending { sender, groups: vec![0], bytes });
+            list.push(PlannedSend { sender, groups: vec![0], bytes });
         }
     }
     // The list always has at least one empty message.
-    list.push(Sending { sender: 0, groups: vec![0], bytes: 0 });
+    list.push(PlannedSend { sender: 0, groups: vec![0], bytes: 0 });
     draft.then(Step::Send(list));
     draft.must_reach(Reach::Size { bytes: 0 });
 }

@@ -1,6 +1,6 @@
 //! Scenarios with several groups and with senders that are not members.
 
-use crate::drive::plan::{Condition, Draft, Sending, Step};
+use crate::drive::plan::{Condition, Draft, PlannedSend, Step};
 use crate::drive::protocol::WINDOW;
 use crate::drive::reach::Reach;
 
@@ -21,7 +21,7 @@ pub(super) fn overlapping(draft: &mut Draft) {
     for _ in 0..draft.scale.div_ceil(2) {
         for (group, members) in groups.iter().enumerate() {
             for &sender in members {
-                list.push(Sending { sender, groups: vec![group], bytes: draft.bytes() });
+                list.push(PlannedSend { sender, groups: vec![group], bytes: draft.bytes() });
             }
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn overlapping(draft: &mut Draft) {
 /// the smallest shape in which the orders of three groups can contradict each other. Further nodes
 /// are members of two groups.
 pub(super) fn across(draft: &mut Draft) {
-    let ring = Ring::begin(draft);
+    let ring = AcrossGroups::begin(draft);
     let everyone = draft.everyone();
     ring.send(draft, &everyone, draft.scale, false);
     draft.must_reach(Reach::AcrossGroups { count: draft.scale.div_ceil(4) });
@@ -42,7 +42,7 @@ pub(super) fn across(draft: &mut Draft) {
 /// The groups of `across`; a node that sends to several groups is killed. No group loses its
 /// majority, because each has at least three members.
 pub(super) fn across_kill(draft: &mut Draft) {
-    let ring = Ring::begin(draft);
+    let ring = AcrossGroups::begin(draft);
     let victim = ring.shuffled[0];
     let (others, few) = (draft.others(&[victim]), draft.few());
     ring.send(draft, &[victim], few, true);
@@ -62,12 +62,12 @@ pub(super) fn across_kill(draft: &mut Draft) {
 }
 
 /// The groups of `across`.
-struct Ring {
+struct AcrossGroups {
     shuffled: Vec<usize>,
     groups: Vec<Vec<usize>>,
 }
 
-impl Ring {
+impl AcrossGroups {
     /// Declares the groups, and starts all nodes.
     fn begin(draft: &mut Draft) -> Self {
         let shuffled = draft.shuffled();
@@ -102,7 +102,7 @@ impl Ring {
                 let least = if to_several { of.min(2) } else { 1 };
                 chosen.truncate(least + draft.chance.index(of + 1 - least));
                 chosen.sort_unstable();
-                list.push(Sending { sender, groups: chosen, bytes: draft.bytes() });
+                list.push(PlannedSend { sender, groups: chosen, bytes: draft.bytes() });
             }
         }
         draft.then(Step::Send(list));

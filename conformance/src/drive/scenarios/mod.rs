@@ -21,7 +21,7 @@ mod troubles;
 use crate::random::Random;
 
 use super::feature::Feature;
-use super::plan::{Draft, Plan, Terms};
+use super::plan::{Draft, RunPlan, Terms};
 
 /// A scenario: its actions, its requirements, and the condition that it must reach for a verdict to
 /// be meaningful.
@@ -49,7 +49,7 @@ impl Scenario {
     }
 
     /// Returns the plan for these terms.
-    pub(super) fn plan(&self, terms: Terms<'_>) -> Plan {
+    pub(super) fn plan(&self, terms: Terms<'_>) -> RunPlan {
         // Each scenario has its own stream of random numbers, so that its plan does not change when
         // other scenarios are added or removed.
         let mut draft = Draft::new(Random::stream(terms.seed, self.name), terms);
@@ -242,7 +242,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::drive::plan::{Deed, Group, Step};
+    use crate::drive::plan::{Deed, PlannedGroup, Step};
     use crate::drive::protocol;
     use crate::history::GroupOrder;
 
@@ -250,7 +250,7 @@ mod tests {
     fn plans(
         nodes_max: usize,
         seed: u64,
-    ) -> impl Iterator<Item = (&'static Scenario, usize, Plan)> {
+    ) -> impl Iterator<Item = (&'static Scenario, usize, RunPlan)> {
         SCENARIOS.iter().flat_map(move |scenario| {
             (scenario.nodes_min..=nodes_max)
                 .flat_map(move |nodes| (0..scenario.rounds(nodes)).map(move |round| (nodes, round)))
@@ -410,7 +410,7 @@ mod tests {
         }
 
         /// Returns the number of a group's members that are down or cut off.
-        fn of(&self, place: usize, group: &Group) -> usize {
+        fn of(&self, place: usize, group: &PlannedGroup) -> usize {
             let named = self.down.union(&self.parted).filter(|node| group.members.contains(node));
             named.count() + usize::from(self.chosen_down.contains(&place))
         }
@@ -442,7 +442,7 @@ mod tests {
             let whole = random.plan(terms(seed, 5, 0));
             let kept: Vec<usize> = whole.faults.iter().map(|fault| fault.number).skip(1).collect();
             let fewer = random.plan(Terms { faults: Some(&kept), ..terms(seed, 5, 0) });
-            let told = |plan: &Plan| -> Vec<String> {
+            let told = |plan: &RunPlan| -> Vec<String> {
                 plan.faults.iter().map(|fault| fault.what.clone()).collect()
             };
             assert_eq!(told(&whole), told(&fewer));

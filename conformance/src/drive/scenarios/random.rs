@@ -7,7 +7,7 @@
 //!   affect fewer than half of the nodes in total.
 
 use crate::drive::feature::Feature;
-use crate::drive::plan::{Condition, Draft, Sending, Step};
+use crate::drive::plan::{Condition, Draft, PlannedSend, Step};
 use crate::drive::reach::Reach;
 
 /// Limit of faults in a plan.
@@ -37,7 +37,7 @@ const MEET_MS: u64 = 5;
 
 /// A fault, as drawn.
 #[derive(Clone, Debug)]
-enum Fault {
+enum DrawnFault {
     Kill { node: usize },
     Stop { node: usize, ms: u64 },
     Part { side: Vec<usize>, ms: u64 },
@@ -103,7 +103,7 @@ pub(super) fn faults(draft: &mut Draft) {
 }
 
 /// Draws the next fault, if the budget allows it.
-fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
+fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<DrawnFault> {
     let ms = lasts(draft);
     let (delay_ms, percent) = (draft.chance.between(1, 60), draft.chance.between(1, LOST_MAX));
     let aims = draft.chance.chance(40);
@@ -121,20 +121,20 @@ fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
     match choice {
         0..25 if claims(Feature::Crash) && can_lose => {
             budget.lose(&[node]);
-            Some(Fault::Kill { node })
+            Some(DrawnFault::Kill { node })
         }
         25..35 if claims(Feature::Leave) && can_lose => {
             budget.lose(&[node]);
-            Some(Fault::Leave { node })
+            Some(DrawnFault::Leave { node })
         }
         35..55 if claims(Feature::Join) && budget.joiner.is_some() => {
             budget.joined = budget.joiner.take();
             budget.whole.extend(budget.joined);
-            budget.joined.map(|node| Fault::Join { node })
+            budget.joined.map(|node| DrawnFault::Join { node })
         }
         55..70 if claims(Feature::Network) && can_lose => {
             budget.lose(&[node]);
-            Some(Fault::Part { side: vec![node], ms })
+            Some(DrawnFault::Part { side: vec![node], ms })
         }
         70..80 if claims(Feature::Network) && can_lose => {
             budget.lose(&[node]);
@@ -149,24 +149,24 @@ fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
                 1 => link,
                 _ => bridge,
             };
-            Some(Fault::Cut { links, ms })
+            Some(DrawnFault::Cut { links, ms })
         }
-        80..84 if claims(Feature::Network) => Some(Fault::Slow { node, delay_ms, ms }),
+        80..84 if claims(Feature::Network) => Some(DrawnFault::Slow { node, delay_ms, ms }),
         84..89 if claims(Feature::Network) && can_lose => {
             let senders = budget.whole.clone();
             budget.lose(&[node]);
-            Some(Fault::Lose { node, percent, senders, ms })
+            Some(DrawnFault::Lose { node, percent, senders, ms })
         }
         89..92 if claims(Feature::FullDisk) && can_lose => {
             budget.lose(&[node]);
-            Some(Fault::Fill { node, ms })
+            Some(DrawnFault::Fill { node, ms })
         }
         _ if claims(Feature::Suspension) => {
             let ms = if can_lose { ms } else { ms.min(SHORT_MS) };
             if ms > SHORT_MS {
                 budget.lose(&[node]);
             }
-            Some(Fault::Stop { node, ms })
+            Some(DrawnFault::Stop { node, ms })
         }
         _ => None,
     }
@@ -186,42 +186,43 @@ fn lasts(draft: &mut Draft) -> u64 {
 }
 
 /// Begins a fault, and schedules its end.
-fn begin(draft: &mut Draft, fault: &Fault) {
+fn begin(draft: &mut Draft, fault: &DrawnFault) {
     match fault {
-        Fault::Kill { node } => draft.kill(*node),
-        Fault::Leave { node } => draft.then(Step::Leave(*node)),
-        Fault::Join { node } => draft.then(Step::Start(vec![*node])),
-        Fault::Stop { node, ms } => {
+        DrawnFault::Kill { node } => draft.kill(*node),
+        DrawnFault::Leave { node } => draft.then(Step::Leave(*node)),
+        DrawnFault::Join { node } => draft.then(Step::Start(vec![*node])),
+        DrawnFault::Stop { node, ms } => {
             draft.then(Step::Stop(*node));
             draft.then(Step::Wait { ms: *ms });
             draft.then(Step::Continue(*node));
         }
-        Fault::Fill { node, ms } => {
+        DrawnFault::Fill { node, ms } => {
             draft.then(Step::Fill(*node));
             draft.then(Step::Wait { ms: *ms });
             draft.then(Step::MakeRoom(*node));
         }
-        Fault::Part { side, ms } => {
+        DrawnFault::Part { side, ms } => {
             draft.then(Step::Part(side.clone()));
             draft.then(Step::Wait { ms: *ms });
             draft.then(Step::Heal);
         }
-        Fault::Cut { links, ms } => {
+        DrawnFault::Cut { links, ms } => {
             draft.then(Step::Cut(links.clone()));
             draft.then(Step::Wait { ms: *ms });
             draft.then(Step::Heal);
         }
-        Fault::Slow { node, delay_ms, ms } => {
+        DrawnFault::Slow { node, delay_ms, ms } => {
             draft.then(Step::Slow { node: *node, delay_ms: *delay_ms });
             draft.then(Step::Wait { ms: *ms });
             draft.then(Step::Heal);
         }
-        Fault::Lose { node, percent, senders, ms } => {
+        DrawnFault::Lose { node, percent, senders, ms } => {
             draft.then(Step::Lose { node: *node, percent: *percent });
             for _ in 0..LOSSY_ROUNDS {
                 // The sizes are fixed, because later choices must not depend on whether this fault
                 // is injected.
-                let one = |&sender: &usize| Sending { sender, groups: vec![0], bytes: LOSSY_BYTES };
+                let one =
+                    |&sender: &usize| PlannedSend { sender, groups: vec![0], bytes: LOSSY_BYTES };
                 draft.then(Step::Send(senders.iter().map(one).collect()));
                 draft.then(Step::Wait { ms: ms.div_ceil(LOSSY_ROUNDS) });
             }
@@ -230,7 +231,7 @@ fn begin(draft: &mut Draft, fault: &Fault) {
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for DrawnFault {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Kill { node } => write!(out, "n{node} is killed"),

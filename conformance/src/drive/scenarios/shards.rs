@@ -1,7 +1,7 @@
 //! Scenarios with disjoint groups of replicas, and clients: nodes that are members of no group and
 //! send to any set of groups. One replica of each group may be down at a time.
 
-use crate::drive::plan::{Condition, Deed, Draft, Part, Sending, Step};
+use crate::drive::plan::{Condition, Deed, Draft, GroupRole, PlannedSend, Step};
 use crate::drive::protocol::WINDOW;
 use crate::drive::reach::Reach;
 
@@ -71,7 +71,7 @@ impl Shards {
         for _ in 0..each {
             for &sender in clients {
                 let groups = self.some(draft, mix);
-                list.push(Sending { sender, groups, bytes: draft.bytes() });
+                list.push(PlannedSend { sender, groups, bytes: draft.bytes() });
             }
         }
         draft.then(Step::Send(list));
@@ -124,20 +124,20 @@ pub(super) fn mixed(draft: &mut Draft) {
 
 pub(super) fn kill_follower(draft: &mut Draft) {
     let place = draft.chance.index(REPLICAS - 1);
-    let (shards, group) = kill_one(draft, Part::Follower { place });
+    let (shards, group) = kill_one(draft, GroupRole::Follower { place });
     shards.send_paced(draft, &shards.clients, draft.scale.div_ceil(2));
     draft.must_reach(Reach::FollowerKilled { group });
 }
 
 pub(super) fn kill_leader(draft: &mut Draft) {
-    let (shards, group) = kill_one(draft, Part::Leader);
+    let (shards, group) = kill_one(draft, GroupRole::Leader);
     await_other_leaders(draft);
     shards.send_paced(draft, &shards.clients, draft.scale.div_ceil(2));
     draft.must_reach(Reach::LeaderKilled { group });
 }
 
 /// Kills a node of some group in the middle of a burst.
-fn kill_one(draft: &mut Draft, part: Part) -> (Shards, usize) {
+fn kill_one(draft: &mut Draft, part: GroupRole) -> (Shards, usize) {
     let shards = Shards::begin_led(draft);
     let group = draft.chance.index(shards.groups.len());
     let few = draft.few();
@@ -149,7 +149,7 @@ fn kill_one(draft: &mut Draft, part: Part) -> (Shards, usize) {
 }
 
 /// Chooses nodes that have delivered some of the `sent` messages from each client.
-fn choose(draft: &mut Draft, part: Part, groups: Vec<usize>, sent: u64) {
+fn choose(draft: &mut Draft, part: GroupRole, groups: Vec<usize>, sent: u64) {
     draft.then(Step::Choose { part, groups });
     let condition = Condition::ChosenDelivered { count: sent / 4 };
     draft.then(Step::Await(condition));
@@ -179,7 +179,7 @@ pub(super) fn kill_leaders(draft: &mut Draft) {
     let few = draft.few();
     shards.send(draft, &shards.clients, few, Mix::Any);
     shards.send_burst(draft, few);
-    choose(draft, Part::Leader, shards.all(), few);
+    choose(draft, GroupRole::Leader, shards.all(), few);
     draft.then(Step::ToChosen(Deed::Kill));
     await_other_leaders(draft);
     shards.send_paced(draft, &shards.clients, draft.scale.div_ceil(2));
@@ -194,7 +194,7 @@ pub(super) fn pause_leader(draft: &mut Draft) {
     let few = draft.few();
     shards.send(draft, &shards.clients, few, Mix::Any);
     shards.send_burst(draft, few);
-    choose(draft, Part::Leader, vec![group], few);
+    choose(draft, GroupRole::Leader, vec![group], few);
     draft.then(Step::ToChosen(Deed::Stop));
     shards.send_paced(draft, &shards.clients, draft.scale.div_ceil(2));
     draft.then(Step::Wait { ms: SUSPENDED_MS });
@@ -232,7 +232,7 @@ pub(super) fn each_leader(draft: &mut Draft) {
     for group in order {
         shards.send(draft, &shards.clients, each, Mix::Any);
         draft.then(Step::Await(Condition::Led(vec![group])));
-        draft.then(Step::Choose { part: Part::Leader, groups: vec![group] });
+        draft.then(Step::Choose { part: GroupRole::Leader, groups: vec![group] });
         draft.then(Step::ToChosen(Deed::Kill));
         await_other_leaders(draft);
         shards.send(draft, &shards.clients, each, Mix::Any);

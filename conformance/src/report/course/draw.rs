@@ -47,9 +47,9 @@ const VIEWS: [RGBColor; 6] = [
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Selects one of the latencies of a slot.
-type Latency = fn(&Figures) -> Option<u64>;
+type SlotLatency = fn(&Figures) -> Option<u64>;
 
-type Failure = Box<dyn std::error::Error>;
+type DrawError = Box<dyn std::error::Error>;
 
 /// Draws the chart, or returns nothing if the library fails.
 pub(in super::super) fn draw(course: &Course) -> Option<String> {
@@ -77,7 +77,7 @@ fn lanes(stays: &[Stay]) -> Vec<(&str, &str)> {
     lanes
 }
 
-fn draw_parts(course: &Course, lanes: &[(&str, &str)], area: &Area<'_>) -> Result<(), Failure> {
+fn draw_parts(course: &Course, lanes: &[(&str, &str)], area: &Area<'_>) -> Result<(), DrawError> {
     area.fill(&WHITE)?;
     let (faults, rest) = area.split_vertically(FAULTS_HEIGHT);
     let (rate, rest) = rest.split_vertically(RATE_HEIGHT);
@@ -111,7 +111,7 @@ fn across(course: &Course, t_ns: u64) -> i32 {
 }
 
 /// Draws the names of the faults, on several lines if they would overlap.
-fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
+fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), DrawError> {
     let rows = i32::try_from((FAULTS_HEIGHT - 6) / 13).unwrap_or(1);
     for (place, fault) in course.faults.iter().enumerate() {
         let x = across(course, fault.t_ns);
@@ -129,7 +129,7 @@ fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
 }
 
 /// Draws a line for each fault over the height of a section.
-fn mark_faults(course: &Course, area: &Area<'_>, bottom: u32) -> Result<(), Failure> {
+fn mark_faults(course: &Course, area: &Area<'_>, bottom: u32) -> Result<(), DrawError> {
     let bottom = i32::try_from(bottom).unwrap_or(0);
     for fault in &course.faults {
         let colour = if fault.is_end { FAULT_END } else { FAULT };
@@ -139,7 +139,7 @@ fn mark_faults(course: &Course, area: &Area<'_>, bottom: u32) -> Result<(), Fail
     Ok(())
 }
 
-fn draw_rate(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
+fn draw_rate(course: &Course, area: &Area<'_>) -> Result<(), DrawError> {
     let figures: Vec<_> = course.rates.figures().collect();
     let high = figures.iter().map(|figures| figures.per_second).fold(1.0, f64::max) * 1.1;
     let mut chart = ChartBuilder::on(area)
@@ -163,7 +163,7 @@ fn draw_rate(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn draw_latency(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
+fn draw_latency(course: &Course, area: &Area<'_>) -> Result<(), DrawError> {
     let figures: Vec<_> = course.rates.figures().collect();
     let known = || figures.iter().flat_map(|figures| [figures.median_ns, figures.high_ns]);
     let low = known().flatten().min().unwrap_or(1000);
@@ -187,7 +187,7 @@ fn draw_latency(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
         .y_label_formatter(&|latency| shown(*latency))
         .draw()?;
     mark_faults(course, area, LATENCY_HEIGHT - 24)?;
-    let of: [(RGBColor, Latency); 2] =
+    let of: [(RGBColor, SlotLatency); 2] =
         [(MEDIAN, |figures| figures.median_ns), (HIGH, |figures| figures.high_ns)];
     for (colour, latency) in of {
         // A slot without deliveries has no latency, so the line is interrupted.
@@ -218,7 +218,7 @@ fn draw_lane(
     area: &Area<'_>,
     lane: usize,
     (group, node): (&str, &str),
-) -> Result<(), Failure> {
+) -> Result<(), DrawError> {
     let lane = i32::try_from(lane).unwrap_or(0);
     let height = i32::try_from(LANE_HEIGHT).unwrap_or(1);
     let (top, bottom) = (lane * height + 2, (lane + 1) * height - 2);

@@ -40,12 +40,12 @@ pub(super) struct Course {
     begin_ns: Option<u64>,
     end_ns: u64,
     rates: Rates,
-    faults: Vec<Fault>,
+    faults: Vec<InjectedFault>,
     stays: Stays,
 }
 
 /// A fault injected at nodes.
-struct Fault {
+struct InjectedFault {
     t_ns: u64,
     what: String,
     /// Whether the fault record ends something.
@@ -113,7 +113,7 @@ impl Course {
                     nodes.iter().for_each(|node| self.stays.gone(t_ns, node));
                 }
                 if self.faults.len() < FAULTS_MAX {
-                    self.faults.push(Fault {
+                    self.faults.push(InjectedFault {
                         t_ns,
                         what: format!("{} {}", word(*kind), nodes.join(" ")),
                         is_end: matches!(

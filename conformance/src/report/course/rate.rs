@@ -20,12 +20,12 @@ const BINS: usize = (EXPONENTS * STEPS) as usize;
 
 /// The deliveries within one time slot.
 #[derive(Clone)]
-struct Slot {
+struct TimeSlot {
     deliveries: u64,
     latencies: [u32; BINS],
 }
 
-impl Default for Slot {
+impl Default for TimeSlot {
     fn default() -> Self {
         Self { deliveries: 0, latencies: [0; BINS] }
     }
@@ -34,7 +34,7 @@ impl Default for Slot {
 /// Deliveries over time.
 pub(super) struct Rates {
     width_ns: u64,
-    slots: Vec<Slot>,
+    slots: Vec<TimeSlot>,
 }
 
 /// The figures of a slot to draw.
@@ -61,7 +61,7 @@ impl Rates {
         }
         let place = usize::try_from(t_ns / self.width_ns).unwrap_or(SLOTS - 1);
         if self.slots.len() <= place {
-            self.slots.resize(place + 1, Slot::default());
+            self.slots.resize(place + 1, TimeSlot::default());
         }
         let slot = &mut self.slots[place];
         slot.deliveries += 1;
@@ -79,7 +79,7 @@ impl Rates {
     fn widen(&mut self) {
         self.width_ns *= 2;
         let merged = self.slots.chunks(2).map(|pair| {
-            let mut both = Slot::default();
+            let mut both = TimeSlot::default();
             for slot in pair {
                 both.deliveries += slot.deliveries;
                 for (sum, count) in both.latencies.iter_mut().zip(&slot.latencies) {
@@ -104,7 +104,7 @@ impl Rates {
     }
 }
 
-impl Slot {
+impl TimeSlot {
     /// Returns a percentile of the latency, to the precision of a step.
     fn percentile(&self, percent: u64) -> Option<u64> {
         let all: u64 = self.latencies.iter().map(|count| u64::from(*count)).sum();

@@ -12,7 +12,7 @@ use super::super::quotes::{Lines, Quotes};
 use crate::check::Finding;
 use crate::history::{Event, parse};
 
-/// Limits of records kept per [`Kind`].
+/// Limits of records kept per [`ReasonShown`].
 const KEPT_MAX: [usize; 5] = [48, 40, 12, 10, 3];
 
 /// Distance from a witness, in lines, within which its node's neighbouring records are searched.
@@ -23,7 +23,7 @@ pub(super) type Picked = (u64, String);
 
 /// The reason why a record is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ReasonShown {
     /// A witness, or the multicast of a witness's message.
     Witness,
     /// Another record about a witness's message.
@@ -95,36 +95,38 @@ impl Subject {
         if self.lines.contains(&line) {
             for node in nodes(event) {
                 if let Some(before) = self.before.remove(node) {
-                    self.keep(Kind::Neighbour, before);
+                    self.keep(ReasonShown::Neighbour, before);
                 }
                 self.after.insert(node.to_owned());
             }
         }
     }
 
-    fn kind(&self, line: u64, event: &Event<'_>) -> Option<Kind> {
+    fn kind(&self, line: u64, event: &Event<'_>) -> Option<ReasonShown> {
         if self.lines.contains(&line) {
-            return Some(Kind::Witness);
+            return Some(ReasonShown::Witness);
         }
         let ours = message(event).is_some_and(|message| self.messages.contains(message));
         match event {
-            Event::Multicast { .. } => ours.then_some(Kind::Witness),
-            Event::Accepted { .. } | Event::Refused { .. } => ours.then_some(Kind::Message),
+            Event::Multicast { .. } => ours.then_some(ReasonShown::Witness),
+            Event::Accepted { .. } | Event::Refused { .. } => ours.then_some(ReasonShown::Message),
             Event::Deliver { group, .. } => {
-                (ours && self.has_group(group)).then_some(Kind::Message)
+                (ours && self.has_group(group)).then_some(ReasonShown::Message)
             }
             Event::View { node, group, .. } => {
                 (self.spans(line) && self.nodes.contains(&**node) && self.has_group(group))
-                    .then_some(Kind::Happening)
+                    .then_some(ReasonShown::Happening)
             }
             // A fault concerns every node, because it explains view changes.
-            Event::Fault { .. } if self.spans(line) => Some(Kind::Happening),
-            Event::Fault { .. } => {
-                self.lines.first().is_some_and(|first| line < *first).then_some(Kind::Earlier)
-            }
+            Event::Fault { .. } if self.spans(line) => Some(ReasonShown::Happening),
+            Event::Fault { .. } => self
+                .lines
+                .first()
+                .is_some_and(|first| line < *first)
+                .then_some(ReasonShown::Earlier),
             Event::Start { .. } | Event::Leave { .. } | Event::Stop { .. } | Event::End { .. } => {
                 let ours = nodes(event).into_iter().any(|node| self.nodes.contains(node));
-                (self.spans(line) && ours).then_some(Kind::Happening)
+                (self.spans(line) && ours).then_some(ReasonShown::Happening)
             }
             _ => None,
         }
@@ -137,7 +139,7 @@ impl Subject {
         };
         let (node, picked) = (node.to_owned(), (line, text.to_owned()));
         if self.after.remove(&node) {
-            self.keep(Kind::Neighbour, picked.clone());
+            self.keep(ReasonShown::Neighbour, picked.clone());
             self.before.remove(&node);
         } else {
             self.before.insert(node, picked);
@@ -145,7 +147,7 @@ impl Subject {
     }
 
     /// Keeps a record. Above the limit, the record farthest from any witness is dropped.
-    fn keep(&mut self, kind: Kind, picked: Picked) {
+    fn keep(&mut self, kind: ReasonShown, picked: Picked) {
         let kept = &mut self.kept[kind as usize];
         kept.push(picked);
         if kept.len() > KEPT_MAX[kind as usize] {

@@ -6,24 +6,24 @@ use std::panic::catch_unwind;
 use tramontane_conformance::check::{self, CheckId, Judge, Outcome, Verdict};
 use tramontane_conformance::history::{Event, Reader, Trouble};
 
-use crate::naive::{self, Kind};
+use crate::naive::{self, CheckOutcome};
 
 /// The result for a history: the outcome of each check, or the line at which it was refused.
-pub type Said = Result<Vec<(CheckId, Kind)>, u64>;
+pub type JudgedHistory = Result<Vec<(CheckId, CheckOutcome)>, u64>;
 
 /// Returns the result of the naive implementation.
-pub fn naively(history: &[u8]) -> Said {
+pub fn naively(history: &[u8]) -> JudgedHistory {
     naive::judge(history).map_err(|error| error.line)
 }
 
 /// Returns the result of the judge.
-pub fn fast(history: &[u8]) -> Said {
+pub fn fast(history: &[u8]) -> JudgedHistory {
     check::judge(history).map(|verdict| kinds(&verdict)).map_err(|error| error.line)
 }
 
 /// Returns the result of a judge that forgets messages from the start; by default it forgets only
 /// after thousands.
-pub fn forgetful(history: &[u8], messages: usize) -> Said {
+pub fn forgetful(history: &[u8], messages: usize) -> JudgedHistory {
     let mut judge = Judge::holding(messages);
     let mut reader = Reader::new(history);
     loop {
@@ -35,15 +35,15 @@ pub fn forgetful(history: &[u8], messages: usize) -> Said {
     }
 }
 
-fn kinds(verdict: &Verdict) -> Vec<(CheckId, Kind)> {
+fn kinds(verdict: &Verdict) -> Vec<(CheckId, CheckOutcome)> {
     let kind = |outcome: &Outcome| match outcome {
         Outcome::Held { judged } => {
             assert!(*judged > 0, "held, and nothing was judged");
-            Kind::Held
+            CheckOutcome::Held
         }
-        Outcome::Broken { .. } => Kind::Broken,
-        Outcome::Inconclusive(_) => Kind::Inconclusive,
-        Outcome::NotJudged(_) => Kind::NotJudged,
+        Outcome::Broken { .. } => CheckOutcome::Broken,
+        Outcome::Inconclusive(_) => CheckOutcome::Inconclusive,
+        Outcome::NotJudged(_) => CheckOutcome::NotJudged,
     };
     verdict.judgements.iter().map(|said| (said.check, kind(&said.outcome))).collect()
 }
@@ -72,10 +72,15 @@ pub fn difference(history: &[u8]) -> Option<String> {
 }
 
 /// Describes the difference from the naive result. A forgetful judge may be inconclusive.
-fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Option<String> {
+fn difference_of(
+    name: &str,
+    said: &JudgedHistory,
+    naively: &JudgedHistory,
+    may_doubt: bool,
+) -> Option<String> {
     match (said, naively) {
         (Ok(said), Ok(naively)) => {
-            let in_doubt = |kind: Kind| may_doubt && kind == Kind::Inconclusive;
+            let in_doubt = |kind: CheckOutcome| may_doubt && kind == CheckOutcome::Inconclusive;
             let differing =
                 said.iter().zip(naively).filter(|(one, other)| one != other && !in_doubt(one.1));
             let said: Vec<String> = differing
@@ -85,7 +90,7 @@ fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Op
         }
         (Err(line), Err(other)) if line == other => None,
         (said, naively) => {
-            let line = |said: &Said| {
+            let line = |said: &JudgedHistory| {
                 said.as_ref()
                     .map_or_else(|line| format!("refused at line {line}"), |_| "taken".into())
             };

@@ -1,8 +1,8 @@
 //! The checks of which nodes deliver, written exactly as they are defined.
 
-use super::Found;
+use super::Findings;
 use super::progress;
-use super::terms::{Fate, Message, Start, World};
+use super::terms::{IncarnationFate, MessageRecord, NaiveHistory, StartRecord};
 
 /// The unit in which a message is judged: one of its groups that has views, or all of its groups
 /// that have none.
@@ -13,17 +13,17 @@ pub enum Unit<'m> {
 
 /// A message in one of its units, with the nodes that must deliver it.
 struct Duty<'w, 'h> {
-    message: &'w Message<'h>,
+    message: &'w MessageRecord<'h>,
     unit: Unit<'w>,
     /// Q
-    due: Vec<&'w Start<'h>>,
+    due: Vec<&'w StartRecord<'h>>,
     /// P
-    due_anywhere: Vec<&'w Start<'h>>,
+    due_anywhere: Vec<&'w StartRecord<'h>>,
     /// D
-    deliverers: Vec<&'w Start<'h>>,
+    deliverers: Vec<&'w StartRecord<'h>>,
 }
 
-fn units<'m>(world: &World<'_>, message: &'m Message<'_>) -> Vec<Unit<'m>> {
+fn units<'m>(world: &NaiveHistory<'_>, message: &'m MessageRecord<'_>) -> Vec<Unit<'m>> {
     let (viewed, plain): (Vec<&str>, Vec<&str>) =
         message.groups.iter().partition(|group| world.has_views(group));
     let mut units: Vec<Unit<'_>> = viewed.into_iter().map(Unit::Viewed).collect();
@@ -34,7 +34,7 @@ fn units<'m>(world: &World<'_>, message: &'m Message<'_>) -> Vec<Unit<'m>> {
 }
 
 /// Returns the view of a message in its unit, if it has one.
-fn view(world: &World<'_>, message: &Message<'_>, unit: &Unit<'_>) -> Option<u64> {
+fn view(world: &NaiveHistory<'_>, message: &MessageRecord<'_>, unit: &Unit<'_>) -> Option<u64> {
     match unit {
         Unit::Viewed(group) => world.view_of_message(message, group),
         Unit::Plain(_) => None,
@@ -42,8 +42,12 @@ fn view(world: &World<'_>, message: &Message<'_>, unit: &Unit<'_>) -> Option<u64
 }
 
 /// Returns the nodes that must deliver a message of this view.
-fn due<'w, 'h>(world: &'w World<'h>, unit: &Unit<'_>, view: Option<u64>) -> Vec<&'w Start<'h>> {
-    let is_due = |start: &&Start<'h>| match unit {
+fn due<'w, 'h>(
+    world: &'w NaiveHistory<'h>,
+    unit: &Unit<'_>,
+    view: Option<u64>,
+) -> Vec<&'w StartRecord<'h>> {
+    let is_due = |start: &&StartRecord<'h>| match unit {
         Unit::Plain(groups) => {
             world.last_start(start.node) == Some(*start)
                 && start.is_correct()
@@ -67,10 +71,10 @@ fn due<'w, 'h>(world: &'w World<'h>, unit: &Unit<'_>, view: Option<u64>) -> Vec<
     world.starts.iter().filter(is_due).collect()
 }
 
-fn duties<'w, 'h>(world: &'w World<'h>) -> Vec<Duty<'w, 'h>> {
+fn duties<'w, 'h>(world: &'w NaiveHistory<'h>) -> Vec<Duty<'w, 'h>> {
     let mut duties = Vec::new();
     for message in world.messages.iter().filter(|message| message.refused != Some(true)) {
-        let due_anywhere: Vec<&Start<'_>> = units(world, message)
+        let due_anywhere: Vec<&StartRecord<'_>> = units(world, message)
             .iter()
             .flat_map(|unit| due(world, unit, view(world, message, unit)))
             .collect();
@@ -88,28 +92,28 @@ fn duties<'w, 'h>(world: &'w World<'h>) -> Vec<Duty<'w, 'h>> {
 }
 
 impl<'h> Duty<'_, 'h> {
-    fn lacks(&self, world: &World<'_>, start: &Start<'_>) -> bool {
+    fn lacks(&self, world: &NaiveHistory<'_>, start: &StartRecord<'_>) -> bool {
         !world.node_delivered(start.node, self.message)
     }
 
     /// Returns the next view that an incarnation installed after the message's view.
-    fn next(&self, world: &World<'_>, start: &Start<'_>) -> Option<u64> {
+    fn next(&self, world: &NaiveHistory<'_>, start: &StartRecord<'_>) -> Option<u64> {
         let Unit::Viewed(group) = self.unit else { return None };
         let view = world.view_of_message(self.message, group)?;
         world.next_view(start, group, view)
     }
 
-    fn anybody_due_delivered(&self, world: &World<'_>) -> bool {
+    fn anybody_due_delivered(&self, world: &NaiveHistory<'_>) -> bool {
         self.due_anywhere.iter().any(|start| !self.lacks(world, start))
     }
 
-    fn somebody_lacks(&self, world: &World<'_>) -> bool {
+    fn somebody_lacks(&self, world: &NaiveHistory<'_>) -> bool {
         self.due.iter().any(|start| self.lacks(world, start))
     }
 
     /// Returns whether another node that must deliver the message, and did, installed the same next
     /// view as this node, which lacks it.
-    fn is_other_set(&self, world: &World<'_>, lacking: &Start<'_>) -> bool {
+    fn is_other_set(&self, world: &NaiveHistory<'_>, lacking: &StartRecord<'_>) -> bool {
         let next = self.next(world, lacking);
         next.is_some()
             && self
@@ -118,8 +122,8 @@ impl<'h> Duty<'_, 'h> {
                 .any(|other| !self.lacks(world, other) && self.next(world, other) == next)
     }
 
-    fn is_no_longer_there(&self, world: &World<'h>, start: &Start<'h>) -> bool {
-        matches!(start.fate, Fate::Left | Fate::Halted)
+    fn is_no_longer_there(&self, world: &NaiveHistory<'h>, start: &StartRecord<'h>) -> bool {
+        matches!(start.fate, IncarnationFate::Left | IncarnationFate::Halted)
             || world.is_removed_from_any(start, self.message)
             || world.last_start(start.node) != Some(start)
     }
@@ -127,7 +131,7 @@ impl<'h> Duty<'_, 'h> {
 
 /// Returns the messages that would be missed if no node had delivered them (so they have no view
 /// here), each with its result: those of `liveness`, or those of `validity`.
-pub fn promised(world: &World<'_>, liveness: bool) -> Vec<(String, bool)> {
+pub fn promised(world: &NaiveHistory<'_>, liveness: bool) -> Vec<(String, bool)> {
     let mut promised = Vec::new();
     for duty in duties(world) {
         let message = duty.message;
@@ -144,8 +148,8 @@ pub fn promised(world: &World<'_>, liveness: bool) -> Vec<(String, bool)> {
 }
 
 /// `validity`
-pub fn validity(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn validity(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for (_, lost) in promised(world, false) {
         found.case();
         found.broken_if(lost);
@@ -154,8 +158,8 @@ pub fn validity(world: &World<'_>) -> Found {
 }
 
 /// `agreement`
-pub fn agreement(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn agreement(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for duty in duties(world) {
         if duty.due.is_empty() || !duty.anybody_due_delivered(world) {
             continue;
@@ -171,8 +175,8 @@ pub fn agreement(world: &World<'_>) -> Found {
 }
 
 /// Judges `view-same-set`.
-pub fn same_set(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn same_set(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for duty in duties(world) {
         if duty
             .due
@@ -191,10 +195,11 @@ pub fn same_set(world: &World<'_>) -> Found {
 }
 
 /// `uniform-agreement`
-pub fn uniform_agreement(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn uniform_agreement(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for duty in duties(world) {
-        let by_a_killed_one = duty.deliverers.iter().any(|start| start.fate == Fate::Killed);
+        let by_a_killed_one =
+            duty.deliverers.iter().any(|start| start.fate == IncarnationFate::Killed);
         if duty.due.is_empty() || !by_a_killed_one {
             continue;
         }
@@ -205,10 +210,10 @@ pub fn uniform_agreement(world: &World<'_>) -> Found {
 }
 
 /// `removed-silent`
-pub fn removed_silent(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn removed_silent(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for duty in duties(world) {
-        let gone = |start: &&Start<'_>| duty.is_no_longer_there(world, start);
+        let gone = |start: &&StartRecord<'_>| duty.is_no_longer_there(world, start);
         if duty.due.is_empty() || !duty.deliverers.iter().any(gone) {
             continue;
         }
@@ -217,7 +222,7 @@ pub fn removed_silent(world: &World<'_>) -> Found {
             duty.somebody_lacks(world)
                 && !duty.anybody_due_delivered(world)
                 && duty.deliverers.iter().all(gone)
-                && !duty.deliverers.iter().any(|start| start.fate == Fate::Killed),
+                && !duty.deliverers.iter().any(|start| start.fate == IncarnationFate::Killed),
         );
     }
     for delivery in &world.deliveries {

@@ -2,8 +2,8 @@
 
 use tramontane_conformance::history::Event;
 
-use super::Found;
-use super::terms::{Delivery, Fate, Start, World};
+use super::Findings;
+use super::terms::{DeliverRecord, IncarnationFate, NaiveHistory, StartRecord};
 
 /// A `durable` record.
 struct Durable<'h> {
@@ -14,7 +14,7 @@ struct Durable<'h> {
     upto: u64,
 }
 
-fn durables<'h>(world: &World<'h>) -> Vec<Durable<'h>> {
+fn durables<'h>(world: &NaiveHistory<'h>) -> Vec<Durable<'h>> {
     let records = world.events.iter().filter_map(|(line, event)| match event {
         Event::Durable { node, inc, group, upto, .. } => {
             Some(Durable { line: *line, node, inc: *inc, group, upto: *upto })
@@ -26,25 +26,25 @@ fn durables<'h>(world: &World<'h>) -> Vec<Durable<'h>> {
 
 /// Returns all recorded deliveries of an incarnation in the group.
 fn places<'w, 'h>(
-    world: &'w World<'h>,
+    world: &'w NaiveHistory<'h>,
     node: &str,
     inc: u32,
     group: &str,
-) -> Vec<&'w Delivery<'h>> {
-    let here = |delivery: &&Delivery<'_>| {
+) -> Vec<&'w DeliverRecord<'h>> {
+    let here = |delivery: &&DeliverRecord<'_>| {
         (delivery.node, delivery.inc) == (node, inc) && delivery.group == group
     };
     world.recorded.iter().filter(here).collect()
 }
 
 /// Returns the number of these deliveries before a line.
-fn before(places: &[&Delivery<'_>], line: u64) -> usize {
+fn before(places: &[&DeliverRecord<'_>], line: u64) -> usize {
     places.iter().filter(|delivery| delivery.line < line).count()
 }
 
 /// `durable-prefix`
-pub fn prefix(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn prefix(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     let records = durables(world);
     for record in &records {
         found.case();
@@ -61,8 +61,8 @@ pub fn prefix(world: &World<'_>) -> Found {
 }
 
 /// `durable-kept`
-pub fn kept(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn kept(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for start in &world.starts {
         for group in &world.groups {
             let durable = made_durable(world, start, group.name);
@@ -80,7 +80,11 @@ pub fn kept(world: &World<'_>) -> Found {
 }
 
 /// Returns the messages that an incarnation made durable in the group.
-fn made_durable<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Vec<Option<&'h str>> {
+fn made_durable<'h>(
+    world: &NaiveHistory<'h>,
+    start: &StartRecord<'_>,
+    group: &str,
+) -> Vec<Option<&'h str>> {
     let places = places(world, start.node, start.inc, group);
     let counts = durables(world).into_iter().filter_map(|record| {
         let here = (record.node, record.inc, record.group) == (start.node, start.inc, group);
@@ -95,10 +99,14 @@ fn made_durable<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Vec<Op
 
 /// Returns the incarnation's replays in the group before its first new delivery or its end, or
 /// `None` if it reached neither.
-fn replays<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Option<Vec<Option<&'h str>>> {
+fn replays<'h>(
+    world: &NaiveHistory<'h>,
+    start: &StartRecord<'_>,
+    group: &str,
+) -> Option<Vec<Option<&'h str>>> {
     let places = places(world, start.node, start.inc, group);
     let new = places.iter().position(|delivery| !delivery.replayed);
-    let ended = !matches!(start.fate, Fate::Killed | Fate::Unfinished);
+    let ended = !matches!(start.fate, IncarnationFate::Killed | IncarnationFate::Unfinished);
     if new.is_none() && !ended {
         return None;
     }

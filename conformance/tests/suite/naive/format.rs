@@ -3,17 +3,17 @@
 
 use tramontane_conformance::history::{Event, FaultKind, GroupOrder};
 
-type Records<'e, 'h> = &'e [(u64, Event<'h>)];
+type NumberedEvents<'e, 'h> = &'e [(u64, Event<'h>)];
 
 /// Returns the first record that contradicts an earlier one, and describes the contradiction.
-pub fn contradiction(events: Records<'_, '_>) -> Option<(u64, String)> {
+pub fn contradiction(events: NumberedEvents<'_, '_>) -> Option<(u64, String)> {
     (0..events.len()).find_map(|place| {
         let (line, event) = &events[place];
         contradicts(event, &events[..place]).map(|how| (*line, how.to_owned()))
     })
 }
 
-fn contradicts(event: &Event<'_>, before: Records<'_, '_>) -> Option<&'static str> {
+fn contradicts(event: &Event<'_>, before: NumberedEvents<'_, '_>) -> Option<&'static str> {
     let rules: [(bool, &'static str); 5] = [
         (breaks_run(event, before), "run comes first, once, with version 1 or 2"),
         (
@@ -30,11 +30,11 @@ fn contradicts(event: &Event<'_>, before: Records<'_, '_>) -> Option<&'static st
     rules.into_iter().find_map(|(broken, rule)| broken.then_some(rule))
 }
 
-fn breaks_run(event: &Event<'_>, before: Records<'_, '_>) -> bool {
+fn breaks_run(event: &Event<'_>, before: NumberedEvents<'_, '_>) -> bool {
     matches!(event, Event::Run { version, .. } if !(1..=2).contains(version) || !before.is_empty())
 }
 
-fn breaks_groups(event: &Event<'_>, before: Records<'_, '_>) -> bool {
+fn breaks_groups(event: &Event<'_>, before: NumberedEvents<'_, '_>) -> bool {
     let is_told = |name: &str| {
         before
             .iter()
@@ -61,7 +61,7 @@ fn has_doubles<T: PartialEq>(list: &[T]) -> bool {
     (0..list.len()).any(|place| list[..place].contains(&list[place]))
 }
 
-fn breaks_time(event: &Event<'_>, before: Records<'_, '_>) -> bool {
+fn breaks_time(event: &Event<'_>, before: NumberedEvents<'_, '_>) -> bool {
     let Some(now) = time(event) else { return false };
     subjects(event).iter().any(|node| {
         before
@@ -71,7 +71,7 @@ fn breaks_time(event: &Event<'_>, before: Records<'_, '_>) -> bool {
     })
 }
 
-fn breaks_starts(event: &Event<'_>, before: Records<'_, '_>) -> bool {
+fn breaks_starts(event: &Event<'_>, before: NumberedEvents<'_, '_>) -> bool {
     let Some((node, inc)) = start_of(event) else { return false };
     let last = before.iter().rposition(
         |(_, earlier)| matches!(earlier, Event::Start { node: earlier, .. } if earlier == node),
@@ -90,11 +90,11 @@ fn breaks_starts(event: &Event<'_>, before: Records<'_, '_>) -> bool {
     }
 }
 
-fn ended(of: &str, records: Records<'_, '_>) -> bool {
+fn ended(of: &str, records: NumberedEvents<'_, '_>) -> bool {
     records.iter().any(|(_, event)| matches!(event, Event::End { node, .. } if node == of))
 }
 
-fn ended_or_killed(of: &str, records: Records<'_, '_>) -> bool {
+fn ended_or_killed(of: &str, records: NumberedEvents<'_, '_>) -> bool {
     let killed = records.iter().any(|(_, event)| match event {
         Event::Fault { kind: FaultKind::Kill, nodes, .. } => nodes.iter().any(|node| node == of),
         _ => false,
@@ -102,7 +102,7 @@ fn ended_or_killed(of: &str, records: Records<'_, '_>) -> bool {
     killed || ended(of, records)
 }
 
-fn breaks_messages(event: &Event<'_>, before: Records<'_, '_>) -> bool {
+fn breaks_messages(event: &Event<'_>, before: NumberedEvents<'_, '_>) -> bool {
     match event {
         Event::Multicast { msg, groups, node, .. } => {
             msg.is_empty()
@@ -128,7 +128,7 @@ fn breaks_messages(event: &Event<'_>, before: Records<'_, '_>) -> bool {
     }
 }
 
-fn is_sender(node: &str, of: &str, before: Records<'_, '_>) -> bool {
+fn is_sender(node: &str, of: &str, before: NumberedEvents<'_, '_>) -> bool {
     before.iter().any(|(_, event)| match event {
         Event::Group { group, senders, .. } => {
             group == of && senders.iter().any(|sender| sender == node)
@@ -137,7 +137,7 @@ fn is_sender(node: &str, of: &str, before: Records<'_, '_>) -> bool {
     })
 }
 
-fn has_its_own_order(of: &str, before: Records<'_, '_>) -> bool {
+fn has_its_own_order(of: &str, before: NumberedEvents<'_, '_>) -> bool {
     before.iter().any(|(_, event)| match event {
         Event::Group { group, order, .. } => group == of && *order == GroupOrder::Group,
         _ => false,

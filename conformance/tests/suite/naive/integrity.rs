@@ -1,11 +1,11 @@
 //! Integrity, written exactly as it is defined.
 
-use super::Found;
-use super::terms::World;
+use super::Findings;
+use super::terms::NaiveHistory;
 
 /// `integrity-once`
-pub fn once(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn once(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for delivery in &world.deliveries {
         found.case();
         let again = world.recorded.iter().any(|later| {
@@ -19,8 +19,8 @@ pub fn once(world: &World<'_>) -> Found {
 }
 
 /// `integrity-sent`
-pub fn sent(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn sent(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for delivery in &world.recorded {
         let Some(name) = delivery.message else { continue };
         let asked = world.message(name).filter(|message| message.refused != Some(true));
@@ -44,8 +44,8 @@ pub fn sent(world: &World<'_>) -> Found {
 }
 
 /// `integrity-addressee`
-pub fn addressee(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn addressee(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for delivery in &world.recorded {
         let Some(message) = delivery.message.and_then(|name| world.message(name)) else { continue };
         if message.refused == Some(true) || world.is_repeat(delivery) {
@@ -58,8 +58,8 @@ pub fn addressee(world: &World<'_>) -> Found {
 }
 
 /// `integrity-bytes`
-pub fn bytes(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn bytes(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for delivery in &world.deliveries {
         let Some(message) = delivery.message.and_then(|name| world.message(name)) else { continue };
         let sizes = message.bytes.zip(delivery.bytes);
@@ -77,8 +77,8 @@ pub fn bytes(world: &World<'_>) -> Found {
 }
 
 /// `nulls-invisible`
-pub fn nulls_invisible(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn nulls_invisible(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for delivery in &world.recorded {
         found.case();
         found.broken_if(delivery.message.is_none());

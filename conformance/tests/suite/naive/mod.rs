@@ -17,11 +17,11 @@ mod views;
 use tramontane_conformance::check::CheckId;
 use tramontane_conformance::history::{Event, HistoryError, Reader, Trouble, parse};
 
-use terms::World;
+use terms::NaiveHistory;
 
 /// The outcome of a check, without the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum CheckOutcome {
     /// It holds.
     Held,
     /// The promise is broken.
@@ -34,12 +34,12 @@ pub enum Kind {
 
 /// The findings of a check in a history: the number of cases, and how many of them are broken.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Found {
+pub struct Findings {
     cases: usize,
     broken: usize,
 }
 
-impl Found {
+impl Findings {
     /// Counts one case.
     fn case(&mut self) {
         self.cases += 1;
@@ -55,7 +55,7 @@ impl Found {
 ///
 /// # Errors
 /// Fails at the first line that no history may have.
-pub fn judge(history: &[u8]) -> Result<Vec<(CheckId, Kind)>, HistoryError> {
+pub fn judge(history: &[u8]) -> Result<Vec<(CheckId, CheckOutcome)>, HistoryError> {
     let (events, unread) = read(history);
     if let Some((line, contradiction)) = format::contradiction(&events) {
         return Err(HistoryError { line, trouble: Trouble::Contradiction(contradiction) });
@@ -64,8 +64,8 @@ pub fn judge(history: &[u8]) -> Result<Vec<(CheckId, Kind)>, HistoryError> {
         Some(error) if error.trouble != Trouble::Cut => return Err(error),
         _ => {}
     }
-    let as_it_is = World::new(&events, false);
-    let were_all_done = World::new(&events, true);
+    let as_it_is = NaiveHistory::new(&events, false);
+    let were_all_done = NaiveHistory::new(&events, true);
     Ok(CheckId::ALL.iter().map(|id| (*id, kind(*id, &as_it_is, &were_all_done))).collect())
 }
 
@@ -92,24 +92,28 @@ fn first_unreadable(history: &[u8]) -> Option<HistoryError> {
     }
 }
 
-fn kind(id: CheckId, as_it_is: &World<'_>, were_all_done: &World<'_>) -> Kind {
+fn kind(
+    id: CheckId,
+    as_it_is: &NaiveHistory<'_>,
+    were_all_done: &NaiveHistory<'_>,
+) -> CheckOutcome {
     if builds_on_what_is_broken(id, as_it_is) {
-        return Kind::NotJudged;
+        return CheckOutcome::NotJudged;
     }
     let found = state(id, as_it_is);
     if found.broken > 0 {
-        Kind::Broken
+        CheckOutcome::Broken
     } else if !builds_on_what_is_broken(id, were_all_done) && state(id, were_all_done).broken > 0 {
-        Kind::Inconclusive
+        CheckOutcome::Inconclusive
     } else if found.cases > 0 {
-        Kind::Held
+        CheckOutcome::Held
     } else {
-        Kind::NotJudged
+        CheckOutcome::NotJudged
     }
 }
 
 /// Returns whether the check is one of the two that are not judged after another has failed.
-fn builds_on_what_is_broken(id: CheckId, world: &World<'_>) -> bool {
+fn builds_on_what_is_broken(id: CheckId, world: &NaiveHistory<'_>) -> bool {
     let before: &[CheckId] = match id {
         CheckId::AcyclicOrder => &[CheckId::TotalOrder],
         CheckId::PrefixOrder => &[
@@ -127,7 +131,7 @@ fn builds_on_what_is_broken(id: CheckId, world: &World<'_>) -> bool {
     before.iter().any(|id| state(*id, world).broken > 0)
 }
 
-fn state(id: CheckId, world: &World<'_>) -> Found {
+fn state(id: CheckId, world: &NaiveHistory<'_>) -> Findings {
     match id {
         CheckId::IntegrityOnce => integrity::once(world),
         CheckId::IntegritySent => integrity::sent(world),

@@ -1,29 +1,33 @@
 //! Order, written exactly as it is defined.
 
-use super::Found;
+use super::Findings;
 use super::delivery::promised;
 use super::progress::faults_ended;
-use super::terms::{Message, Start, World};
+use super::terms::{MessageRecord, NaiveHistory, StartRecord};
 
 /// Returns the groups that both messages are addressed to.
-fn shared<'m>(one: &Message<'m>, other: &Message<'_>) -> Vec<&'m str> {
+fn shared<'m>(one: &MessageRecord<'m>, other: &MessageRecord<'_>) -> Vec<&'m str> {
     one.groups.iter().copied().filter(|group| other.groups.contains(group)).collect()
 }
 
 /// Returns the message's position among the incarnation's deliveries.
-fn place(world: &World<'_>, start: &Start<'_>, message: &Message<'_>) -> Option<usize> {
+fn place(
+    world: &NaiveHistory<'_>,
+    start: &StartRecord<'_>,
+    message: &MessageRecord<'_>,
+) -> Option<usize> {
     world.log(start).iter().position(|delivery| delivery.message == Some(message.name))
 }
 
 /// Returns whether the node is a member of one of the message's groups that promise their members
 /// one order.
-fn is_ordered_at(world: &World<'_>, node: &str, message: &Message<'_>) -> bool {
+fn is_ordered_at(world: &NaiveHistory<'_>, node: &str, message: &MessageRecord<'_>) -> bool {
     message.groups.iter().any(|group| world.is_ordered(group) && world.is_member(node, group))
 }
 
 /// `sender-order`
-pub fn sender_order(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn sender_order(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for first in &world.messages {
         for second in &world.messages {
             let of_one_start = (first.node, first.inc) == (second.node, second.inc);
@@ -39,9 +43,9 @@ pub fn sender_order(world: &World<'_>) -> Found {
 }
 
 fn judge_senders_pair(
-    world: &World<'_>,
-    found: &mut Found,
-    [first, second]: [&Message<'_>; 2],
+    world: &NaiveHistory<'_>,
+    found: &mut Findings,
+    [first, second]: [&MessageRecord<'_>; 2],
     group: &str,
 ) {
     for start in world.starts.iter().filter(|start| world.is_member(start.node, group)) {
@@ -58,19 +62,19 @@ fn judge_senders_pair(
 }
 
 /// Returns whether the message breaks `validity` or `liveness`.
-fn is_told_elsewhere(world: &World<'_>, message: &Message<'_>) -> bool {
+fn is_told_elsewhere(world: &NaiveHistory<'_>, message: &MessageRecord<'_>) -> bool {
     let lost = (message.name.to_owned(), true);
     promised(world, false).contains(&lost)
         || (faults_ended(world) && promised(world, true).contains(&lost))
 }
 
 /// `total-order`
-pub fn total_order(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn total_order(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for group in world.groups.iter().filter(|group| world.is_ordered(group.name)) {
-        let members: Vec<&Start<'_>> =
+        let members: Vec<&StartRecord<'_>> =
             world.starts.iter().filter(|start| world.is_member(start.node, group.name)).collect();
-        let messages: Vec<&Message<'_>> =
+        let messages: Vec<&MessageRecord<'_>> =
             world.messages.iter().filter(|message| message.groups.contains(&group.name)).collect();
         let twice = messages.iter().filter(|message| {
             members.iter().filter(|start| place(world, start, message).is_some()).count() >= 2
@@ -88,10 +92,10 @@ pub fn total_order(world: &World<'_>) -> Found {
 }
 
 fn orders_differ(
-    world: &World<'_>,
-    p: &Start<'_>,
-    q: &Start<'_>,
-    messages: &[&Message<'_>],
+    world: &NaiveHistory<'_>,
+    p: &StartRecord<'_>,
+    q: &StartRecord<'_>,
+    messages: &[&MessageRecord<'_>],
 ) -> bool {
     let both: Vec<(usize, usize)> = messages
         .iter()
@@ -101,8 +105,8 @@ fn orders_differ(
 }
 
 /// `acyclic-order`
-pub fn acyclic_order(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn acyclic_order(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     let count = world.messages.len();
     let mut before = vec![vec![false; count]; count];
     for start in &world.starts {
@@ -133,8 +137,8 @@ pub fn acyclic_order(world: &World<'_>) -> Found {
 }
 
 /// `prefix-order`
-pub fn prefix_order(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn prefix_order(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for message in &world.messages {
         let nodes = nodes(world);
         let delivered = nodes.iter().filter(|node| {
@@ -157,7 +161,7 @@ pub fn prefix_order(world: &World<'_>) -> Found {
 }
 
 /// Returns the nodes that started.
-fn nodes<'h>(world: &World<'h>) -> Vec<&'h str> {
+fn nodes<'h>(world: &NaiveHistory<'h>) -> Vec<&'h str> {
     let mut nodes: Vec<&str> = world.starts.iter().map(|start| start.node).collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -166,7 +170,11 @@ fn nodes<'h>(world: &World<'h>) -> Vec<&'h str> {
 
 /// Returns whether p delivered m but not the other message, while q delivered the other message
 /// without m before it.
-fn has_gap(world: &World<'_>, [p, q]: [&str; 2], [m, other]: [&Message<'_>; 2]) -> bool {
+fn has_gap(
+    world: &NaiveHistory<'_>,
+    [p, q]: [&str; 2],
+    [m, other]: [&MessageRecord<'_>; 2],
+) -> bool {
     let wrong_way_round = world.starts.iter().filter(|start| start.node == q).any(|start| {
         place(world, start, other).zip(place(world, start, m)).is_some_and(|(other, m)| other < m)
     });
@@ -178,8 +186,12 @@ fn has_gap(world: &World<'_>, [p, q]: [&str; 2], [m, other]: [&Message<'_>; 2]) 
         && should_both_have(world, [p, q], [m, other])
 }
 
-fn should_both_have(world: &World<'_>, nodes: [&str; 2], messages: [&Message<'_>; 2]) -> bool {
-    let plainly_addressed = |node: &str, message: &Message<'_>| {
+fn should_both_have(
+    world: &NaiveHistory<'_>,
+    nodes: [&str; 2],
+    messages: [&MessageRecord<'_>; 2],
+) -> bool {
+    let plainly_addressed = |node: &str, message: &MessageRecord<'_>| {
         message.groups.iter().any(|group| {
             world.is_ordered(group) && !world.has_views(group) && world.is_member(node, group)
         })

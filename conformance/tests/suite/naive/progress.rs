@@ -2,17 +2,17 @@
 
 use tramontane_conformance::history::{Event, FaultKind};
 
-use super::Found;
+use super::Findings;
 use super::delivery::promised;
 use super::format::time;
-use super::terms::{Delivery, Fate, Message, Start, World};
+use super::terms::{DeliverRecord, IncarnationFate, MessageRecord, NaiveHistory, StartRecord};
 
 /// The silence required before the first of two counts, in nanoseconds.
 const SETTLED_NS: u64 = 500_000_000;
 
 /// `quiescence`
-pub fn quiescence(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn quiescence(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for start in &world.starts {
         let counts: Vec<(u64, u64)> = world
             .events
@@ -36,7 +36,7 @@ pub fn quiescence(world: &World<'_>) -> Found {
     found
 }
 
-fn is_silent(world: &World<'_>, from_ns: u64, until_ns: u64) -> bool {
+fn is_silent(world: &NaiveHistory<'_>, from_ns: u64, until_ns: u64) -> bool {
     !world.events.iter().any(|(_, event)| {
         let stirs = matches!(
             event,
@@ -54,7 +54,7 @@ fn is_silent(world: &World<'_>, from_ns: u64, until_ns: u64) -> bool {
 
 /// Returns whether a delivery came after its own incarnation's end, on a later line and at a later
 /// time.
-pub fn is_after_its_end(world: &World<'_>, delivery: &Delivery<'_>) -> bool {
+pub fn is_after_its_end(world: &NaiveHistory<'_>, delivery: &DeliverRecord<'_>) -> bool {
     world.events.iter().any(|(line, event)| match event {
         Event::End { t_ns, node, inc, .. } => {
             *node == delivery.node
@@ -67,7 +67,7 @@ pub fn is_after_its_end(world: &World<'_>, delivery: &Delivery<'_>) -> bool {
 }
 
 /// Returns the faults, in order.
-fn faults<'h>(world: &World<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
+fn faults<'h>(world: &NaiveHistory<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
     let faults = world.events.iter().filter_map(|(_, event)| match event {
         Event::Fault { t_ns, kind, nodes, .. } => {
             Some((*t_ns, *kind, nodes.iter().map(AsRef::as_ref).collect()))
@@ -78,7 +78,7 @@ fn faults<'h>(world: &World<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
 }
 
 /// Returns whether every fault that can end has ended.
-pub fn faults_ended(world: &World<'_>) -> bool {
+pub fn faults_ended(world: &NaiveHistory<'_>) -> bool {
     let faults = faults(world);
     let is_followed = |place: usize, node: &str, by: FaultKind| {
         faults[place + 1..].iter().any(|(_, kind, nodes)| {
@@ -101,14 +101,14 @@ pub fn faults_ended(world: &World<'_>) -> bool {
 }
 
 /// Returns whether `liveness`, rather than `validity`, judges the loss of this message.
-pub fn is_of_liveness(world: &World<'_>, message: &Message<'_>) -> bool {
+pub fn is_of_liveness(world: &NaiveHistory<'_>, message: &MessageRecord<'_>) -> bool {
     let last = faults(world).iter().map(|(t_ns, ..)| *t_ns).max();
     last.is_some_and(|last| message.t_ns >= last)
 }
 
 /// Returns whether some node delivered the message, and its sender, which is correct, never
 /// answered.
-fn is_unanswered(world: &World<'_>, message: &Message<'_>) -> bool {
+fn is_unanswered(world: &NaiveHistory<'_>, message: &MessageRecord<'_>) -> bool {
     let sender = world.start(message.node, message.inc);
     world.tells_answers()
         && !message.accepted
@@ -119,8 +119,8 @@ fn is_unanswered(world: &World<'_>, message: &Message<'_>) -> bool {
 }
 
 /// `liveness`
-pub fn liveness(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn liveness(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     if !faults_ended(world) {
         return found;
     }
@@ -132,23 +132,23 @@ pub fn liveness(world: &World<'_>) -> Found {
         found.broken_if(is_unanswered(world, message));
     }
     for start in &world.starts {
-        if !matches!(start.fate, Fate::Killed | Fate::Unfinished) {
+        if !matches!(start.fate, IncarnationFate::Killed | IncarnationFate::Unfinished) {
             found.case();
         }
-        found.broken_if(start.fate == Fate::Done && world.leave(start).is_some());
-        found.broken_if(start.fate == Fate::Hung);
-        found.broken_if(start.fate == Fate::Halted && faults(world).is_empty());
+        found.broken_if(start.fate == IncarnationFate::Done && world.leave(start).is_some());
+        found.broken_if(start.fate == IncarnationFate::Hung);
+        found.broken_if(start.fate == IncarnationFate::Halted && faults(world).is_empty());
     }
     for group in &world.groups {
-        let there: Vec<&Start<'_>> = group
+        let there: Vec<&StartRecord<'_>> = group
             .members
             .iter()
             .filter_map(|member| world.last_start(member))
-            .filter(|start| !matches!(start.fate, Fate::Killed | Fate::Left))
+            .filter(|start| !matches!(start.fate, IncarnationFate::Killed | IncarnationFate::Left))
             .collect();
         found.broken_if(
             2 * there.len() > group.members.len()
-                && there.iter().all(|start| start.fate == Fate::Halted),
+                && there.iter().all(|start| start.fate == IncarnationFate::Halted),
         );
     }
     found

@@ -4,7 +4,7 @@ use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 
 /// The fate of an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum IncarnationFate {
     Done,
     Left,
     Halted,
@@ -15,22 +15,22 @@ pub enum Fate {
 
 /// One incarnation of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start<'h> {
+pub struct StartRecord<'h> {
     pub node: &'h str,
     pub inc: u32,
     pub line: u64,
-    pub fate: Fate,
+    pub fate: IncarnationFate,
 }
 
-impl Start<'_> {
+impl StartRecord<'_> {
     pub fn is_correct(&self) -> bool {
-        matches!(self.fate, Fate::Done | Fate::Hung)
+        matches!(self.fate, IncarnationFate::Done | IncarnationFate::Hung)
     }
 }
 
 /// A message, from its `multicast` record and its answers.
 #[derive(Clone, Debug)]
-pub struct Message<'h> {
+pub struct MessageRecord<'h> {
     pub name: &'h str,
     pub line: u64,
     pub t_ns: u64,
@@ -47,7 +47,7 @@ pub struct Message<'h> {
 
 /// A `deliver` record.
 #[derive(Clone, Copy, Debug)]
-pub struct Delivery<'h> {
+pub struct DeliverRecord<'h> {
     pub line: u64,
     pub t_ns: u64,
     pub node: &'h str,
@@ -62,15 +62,15 @@ pub struct Delivery<'h> {
     pub replayed: bool,
 }
 
-impl Delivery<'_> {
-    pub fn is_by(&self, start: &Start<'_>) -> bool {
+impl DeliverRecord<'_> {
+    pub fn is_by(&self, start: &StartRecord<'_>) -> bool {
         self.node == start.node && self.inc == start.inc
     }
 }
 
 /// A `view` record.
 #[derive(Clone, Debug)]
-pub struct View<'h> {
+pub struct ViewRecord<'h> {
     pub line: u64,
     pub t_ns: u64,
     pub node: &'h str,
@@ -82,26 +82,26 @@ pub struct View<'h> {
 
 /// A `group` record.
 #[derive(Clone, Debug)]
-pub struct Group<'h> {
+pub struct GroupRecord<'h> {
     pub name: &'h str,
     pub members: Vec<&'h str>,
     pub order: GroupOrder,
 }
 
 /// A history, with the terms that the checks use.
-pub struct World<'h> {
+pub struct NaiveHistory<'h> {
     pub events: &'h [(u64, Event<'h>)],
-    pub groups: Vec<Group<'h>>,
-    pub starts: Vec<Start<'h>>,
-    pub messages: Vec<Message<'h>>,
+    pub groups: Vec<GroupRecord<'h>>,
+    pub starts: Vec<StartRecord<'h>>,
+    pub messages: Vec<MessageRecord<'h>>,
     /// Every `deliver` record.
-    pub recorded: Vec<Delivery<'h>>,
+    pub recorded: Vec<DeliverRecord<'h>>,
     /// The deliveries that no check ignores.
-    pub deliveries: Vec<Delivery<'h>>,
-    pub views: Vec<View<'h>>,
+    pub deliveries: Vec<DeliverRecord<'h>>,
+    pub views: Vec<ViewRecord<'h>>,
 }
 
-impl<'h> World<'h> {
+impl<'h> NaiveHistory<'h> {
     /// Creates the world from the history as it is, or as if every unfinished incarnation were
     /// done.
     pub fn new(events: &'h [(u64, Event<'h>)], were_all_done: bool) -> Self {
@@ -133,11 +133,11 @@ impl<'h> World<'h> {
     }
 
     /// Returns whether one order is promised for both messages.
-    pub fn share_an_order(&self, one: &Message<'_>, other: &Message<'_>) -> bool {
+    pub fn share_an_order(&self, one: &MessageRecord<'_>, other: &MessageRecord<'_>) -> bool {
         let has_its_own = |group: &&&str| {
             self.groups.iter().any(|told| told.name == **group && told.order == GroupOrder::Group)
         };
-        let is_apart = |one: &Message<'_>, other: &Message<'_>| {
+        let is_apart = |one: &MessageRecord<'_>, other: &MessageRecord<'_>| {
             one.groups.iter().filter(has_its_own).any(|group| !other.groups.contains(group))
         };
         !is_apart(one, other) && !is_apart(other, one)
@@ -147,24 +147,24 @@ impl<'h> World<'h> {
         self.views.iter().any(|view| view.group == group)
     }
 
-    pub fn message(&self, name: &str) -> Option<&Message<'h>> {
+    pub fn message(&self, name: &str) -> Option<&MessageRecord<'h>> {
         self.messages.iter().find(|message| message.name == name)
     }
 
-    pub fn start(&self, node: &str, inc: u32) -> Option<&Start<'h>> {
+    pub fn start(&self, node: &str, inc: u32) -> Option<&StartRecord<'h>> {
         self.starts.iter().find(|start| start.node == node && start.inc == inc)
     }
 
-    pub fn last_start(&self, node: &str) -> Option<&Start<'h>> {
+    pub fn last_start(&self, node: &str) -> Option<&StartRecord<'h>> {
         self.starts.iter().rfind(|start| start.node == node)
     }
 
-    pub fn is_addressed(&self, message: &Message<'_>, node: &str) -> bool {
+    pub fn is_addressed(&self, message: &MessageRecord<'_>, node: &str) -> bool {
         message.groups.iter().any(|group| self.is_member(node, group))
     }
 
     /// Returns whether the incarnation delivered the message on an earlier line.
-    pub fn is_repeat(&self, delivery: &Delivery<'_>) -> bool {
+    pub fn is_repeat(&self, delivery: &DeliverRecord<'_>) -> bool {
         self.recorded.iter().any(|earlier| {
             earlier.line < delivery.line
                 && (earlier.node, earlier.inc) == (delivery.node, delivery.inc)
@@ -172,7 +172,7 @@ impl<'h> World<'h> {
         })
     }
 
-    fn is_passed_over(&self, delivery: &Delivery<'_>) -> bool {
+    fn is_passed_over(&self, delivery: &DeliverRecord<'_>) -> bool {
         let Some(message) = delivery.message.and_then(|name| self.message(name)) else {
             return true;
         };
@@ -183,22 +183,22 @@ impl<'h> World<'h> {
 
     /// Returns whether the delivery came through one of the message's groups, and the node is a
     /// member of it.
-    pub fn is_in_its_group(&self, delivery: &Delivery<'_>) -> bool {
+    pub fn is_in_its_group(&self, delivery: &DeliverRecord<'_>) -> bool {
         let message = delivery.message.and_then(|name| self.message(name));
         message.is_some_and(|message| message.groups.contains(&delivery.group))
             && self.is_member(delivery.node, delivery.group)
     }
 
     /// Returns whether any incarnation of the node delivered the message.
-    pub fn node_delivered(&self, node: &str, message: &Message<'_>) -> bool {
+    pub fn node_delivered(&self, node: &str, message: &MessageRecord<'_>) -> bool {
         self.deliveries
             .iter()
             .any(|delivery| delivery.node == node && delivery.message == Some(message.name))
     }
 
     /// Returns the incarnations that delivered the message.
-    pub fn deliverers(&self, message: &Message<'_>) -> Vec<&Start<'h>> {
-        let delivered = |start: &&Start<'h>| {
+    pub fn deliverers(&self, message: &MessageRecord<'_>) -> Vec<&StartRecord<'h>> {
+        let delivered = |start: &&StartRecord<'h>| {
             self.deliveries
                 .iter()
                 .any(|delivery| delivery.is_by(start) && delivery.message == Some(message.name))
@@ -207,32 +207,32 @@ impl<'h> World<'h> {
     }
 
     /// Returns the deliveries of the incarnation, in order.
-    pub fn log(&self, start: &Start<'_>) -> Vec<&Delivery<'h>> {
+    pub fn log(&self, start: &StartRecord<'_>) -> Vec<&DeliverRecord<'h>> {
         self.deliveries.iter().filter(|delivery| delivery.is_by(start)).collect()
     }
 
     /// Returns the group's views that the incarnation installed, in order.
-    pub fn installed(&self, start: &Start<'_>, group: &str) -> Vec<&View<'h>> {
-        let by_start = |view: &&View<'h>| {
+    pub fn installed(&self, start: &StartRecord<'_>, group: &str) -> Vec<&ViewRecord<'h>> {
+        let by_start = |view: &&ViewRecord<'h>| {
             (view.node, view.inc) == (start.node, start.inc) && view.group == group
         };
         self.views.iter().filter(by_start).collect()
     }
 
     /// Returns the view of a delivery.
-    pub fn view_of_delivery(&self, delivery: &Delivery<'_>) -> Option<u64> {
+    pub fn view_of_delivery(&self, delivery: &DeliverRecord<'_>) -> Option<u64> {
         delivery.view.or_else(|| self.last_installed_before(delivery))
     }
 
     /// Returns the last view of the delivery's group that its incarnation installed on an earlier
     /// line.
-    pub fn last_installed_before(&self, delivery: &Delivery<'_>) -> Option<u64> {
+    pub fn last_installed_before(&self, delivery: &DeliverRecord<'_>) -> Option<u64> {
         self.in_view_at(delivery, delivery.group)
     }
 
     /// Returns the last view of a group that the delivery's incarnation installed on an earlier
     /// line.
-    fn in_view_at(&self, delivery: &Delivery<'_>, group: &str) -> Option<u64> {
+    fn in_view_at(&self, delivery: &DeliverRecord<'_>, group: &str) -> Option<u64> {
         let start = self.start(delivery.node, delivery.inc)?;
         let installed = self.installed(start, group);
         installed.iter().rfind(|view| view.line < delivery.line).map(|view| view.id)
@@ -241,7 +241,7 @@ impl<'h> World<'h> {
     /// Returns the view of a message in a group: the lowest view of its deliveries there, without
     /// replays. If there are none, this is the lowest view in which members delivered the message
     /// through another of its groups.
-    pub fn view_of_message(&self, message: &Message<'_>, group: &str) -> Option<u64> {
+    pub fn view_of_message(&self, message: &MessageRecord<'_>, group: &str) -> Option<u64> {
         let by_members = self.deliveries.iter().filter(|delivery| {
             delivery.message == Some(message.name)
                 && !delivery.replayed
@@ -257,16 +257,18 @@ impl<'h> World<'h> {
     }
 
     /// Returns the next view that the incarnation installed after `view`, if any.
-    pub fn next_view(&self, start: &Start<'_>, group: &str, view: u64) -> Option<u64> {
+    pub fn next_view(&self, start: &StartRecord<'_>, group: &str, view: u64) -> Option<u64> {
         let installed = self.installed(start, group);
         let place = installed.iter().position(|installed| installed.id == view)?;
         installed.get(place + 1).map(|next| next.id)
     }
 
     /// Returns whether the incarnation was removed from the group, knowingly or not.
-    pub fn is_removed(&self, start: &Start<'_>, group: &str) -> bool {
-        !matches!(start.fate, Fate::Killed | Fate::Left | Fate::Halted)
-            && self.is_removed_before(start, group, self.stopped(start))
+    pub fn is_removed(&self, start: &StartRecord<'_>, group: &str) -> bool {
+        !matches!(
+            start.fate,
+            IncarnationFate::Killed | IncarnationFate::Left | IncarnationFate::Halted
+        ) && self.is_removed_before(start, group, self.stopped(start))
     }
 
     /// Returns whether the history records senders' answers.
@@ -275,7 +277,7 @@ impl<'h> World<'h> {
     }
 
     /// Returns the time and line of an incarnation's first request to leave.
-    pub fn leave(&self, start: &Start<'_>) -> Option<(u64, u64)> {
+    pub fn leave(&self, start: &StartRecord<'_>) -> Option<(u64, u64)> {
         self.events.iter().find_map(|(line, event)| match event {
             Event::Leave { t_ns, node, inc } if *node == start.node && *inc == start.inc => {
                 Some((*t_ns, *line))
@@ -286,7 +288,7 @@ impl<'h> World<'h> {
 
     /// Returns the time and line of an incarnation's first request to stop, or else of its end as
     /// done or hung.
-    pub fn stopped(&self, start: &Start<'_>) -> Option<(u64, u64)> {
+    pub fn stopped(&self, start: &StartRecord<'_>) -> Option<(u64, u64)> {
         use EndReason::{Done, Hung};
         let asked = self.events.iter().find_map(|(line, event)| match event {
             Event::Stop { t_ns, node, inc } if *node == start.node && *inc == start.inc => {
@@ -310,7 +312,7 @@ impl<'h> World<'h> {
     /// moment if there is one.
     fn is_removed_before(
         &self,
-        start: &Start<'_>,
+        start: &StartRecord<'_>,
         group: &str,
         moment: Option<(u64, u64)>,
     ) -> bool {
@@ -327,21 +329,25 @@ impl<'h> World<'h> {
     }
 
     /// Returns whether the incarnation left on request, as a member, after accepting the message.
-    pub fn owes_as_a_leaver(&self, start: &Start<'_>, message: &Message<'_>) -> bool {
+    pub fn owes_as_a_leaver(&self, start: &StartRecord<'_>, message: &MessageRecord<'_>) -> bool {
         let Some(leave) = self.leave(start) else { return false };
-        start.fate == Fate::Left
+        start.fate == IncarnationFate::Left
             && message.accepted
             && !message.groups.iter().any(|group| self.is_removed_before(start, group, Some(leave)))
     }
 
-    pub fn is_removed_from_any(&self, start: &Start<'_>, message: &Message<'_>) -> bool {
+    pub fn is_removed_from_any(
+        &self,
+        start: &StartRecord<'_>,
+        message: &MessageRecord<'_>,
+    ) -> bool {
         message.groups.iter().any(|group| self.is_removed(start, group))
     }
 }
 
-fn groups<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Group<'h>> {
+fn groups<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<GroupRecord<'h>> {
     let told = events.iter().filter_map(|(_, event)| match event {
-        Event::Group { group, members, order, .. } => Some(Group {
+        Event::Group { group, members, order, .. } => Some(GroupRecord {
             name: group,
             members: members.iter().map(AsRef::as_ref).collect(),
             order: *order,
@@ -351,21 +357,21 @@ fn groups<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Group<'h>> {
     told.collect()
 }
 
-fn starts<'h>(events: &'h [(u64, Event<'h>)], were_all_done: bool) -> Vec<Start<'h>> {
+fn starts<'h>(events: &'h [(u64, Event<'h>)], were_all_done: bool) -> Vec<StartRecord<'h>> {
     let begun = events.iter().filter_map(|(line, event)| match event {
         Event::Start { node, inc, .. } => {
             let fate = match fate(events, node, *inc, *line) {
-                Fate::Unfinished if were_all_done => Fate::Done,
+                IncarnationFate::Unfinished if were_all_done => IncarnationFate::Done,
                 fate => fate,
             };
-            Some(Start { node, inc: *inc, line: *line, fate })
+            Some(StartRecord { node, inc: *inc, line: *line, fate })
         }
         _ => None,
     });
     begun.collect()
 }
 
-fn fate(events: &[(u64, Event<'_>)], of: &str, of_inc: u32, from: u64) -> Fate {
+fn fate(events: &[(u64, Event<'_>)], of: &str, of_inc: u32, from: u64) -> IncarnationFate {
     let end = events.iter().find_map(|(_, event)| match event {
         Event::End { node, inc, reason, .. } if node == of && *inc == of_inc => Some(*reason),
         _ => None,
@@ -383,18 +389,18 @@ fn fate(events: &[(u64, Event<'_>)], of: &str, of_inc: u32, from: u64) -> Fate {
         _ => false,
     });
     match end {
-        Some(EndReason::Done) => Fate::Done,
-        Some(EndReason::Left) => Fate::Left,
-        Some(EndReason::Halted) => Fate::Halted,
-        Some(EndReason::Hung) => Fate::Hung,
-        None if is_killed => Fate::Killed,
-        None => Fate::Unfinished,
+        Some(EndReason::Done) => IncarnationFate::Done,
+        Some(EndReason::Left) => IncarnationFate::Left,
+        Some(EndReason::Halted) => IncarnationFate::Halted,
+        Some(EndReason::Hung) => IncarnationFate::Hung,
+        None if is_killed => IncarnationFate::Killed,
+        None => IncarnationFate::Unfinished,
     }
 }
 
-fn messages<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Message<'h>> {
+fn messages<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<MessageRecord<'h>> {
     let asked = events.iter().filter_map(|(line, event)| match event {
-        Event::Multicast { t_ns, node, inc, msg, groups, bytes, digest } => Some(Message {
+        Event::Multicast { t_ns, node, inc, msg, groups, bytes, digest } => Some(MessageRecord {
             name: msg,
             line: *line,
             t_ns: *t_ns,
@@ -422,10 +428,10 @@ fn is_accepted(events: &[(u64, Event<'_>)], message: &str) -> bool {
     events.iter().any(|(_, event)| matches!(event, Event::Accepted { msg, .. } if msg == message))
 }
 
-fn recorded<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Delivery<'h>> {
+fn recorded<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<DeliverRecord<'h>> {
     let delivered = events.iter().filter_map(|(line, event)| match event {
         Event::Deliver { t_ns, node, inc, group, view, msg, sender, bytes, digest, replayed } => {
-            Some(Delivery {
+            Some(DeliverRecord {
                 line: *line,
                 t_ns: *t_ns,
                 node,
@@ -444,9 +450,9 @@ fn recorded<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Delivery<'h>> {
     delivered.collect()
 }
 
-fn views<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<View<'h>> {
+fn views<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<ViewRecord<'h>> {
     let installed = events.iter().filter_map(|(line, event)| match event {
-        Event::View { t_ns, node, inc, group, view, members } => Some(View {
+        Event::View { t_ns, node, inc, group, view, members } => Some(ViewRecord {
             line: *line,
             t_ns: *t_ns,
             node,

@@ -1,11 +1,11 @@
 //! Views, written exactly as they are defined.
 
-use super::Found;
-use super::terms::{Delivery, Fate, View, World};
+use super::Findings;
+use super::terms::{DeliverRecord, IncarnationFate, NaiveHistory, ViewRecord};
 
 /// `view-unique`
-pub fn unique(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn unique(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for one in &world.views {
         found.case();
         for other in &world.views {
@@ -17,8 +17,8 @@ pub fn unique(world: &World<'_>) -> Found {
 }
 
 /// `view-rising`
-pub fn rising(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn rising(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for view in &world.views {
         found.case();
         let before = world.views.iter().rfind(|earlier| {
@@ -30,8 +30,8 @@ pub fn rising(world: &World<'_>) -> Found {
 }
 
 /// `view-self`
-pub fn includes_self(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn includes_self(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for view in &world.views {
         found.case();
         found.broken_if(!view.members.contains(&view.node));
@@ -40,8 +40,8 @@ pub fn includes_self(world: &World<'_>) -> Found {
 }
 
 /// `view-majority`
-pub fn majority(world: &World<'_>) -> Found {
-    let mut found = Found::default();
+pub fn majority(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
     for from in &world.views {
         let next = world.views.iter().find(|later| {
             later.line > from.line
@@ -62,19 +62,24 @@ pub fn majority(world: &World<'_>) -> Found {
 
 /// Returns whether an incarnation of the node that installed the view has left, or was asked to
 /// stop before the next view.
-fn went(world: &World<'_>, node: &str, view: &View<'_>, next: &View<'_>) -> bool {
+fn went(
+    world: &NaiveHistory<'_>,
+    node: &str,
+    view: &ViewRecord<'_>,
+    next: &ViewRecord<'_>,
+) -> bool {
     let stopped = |start| world.stopped(start).is_some_and(|at| at < (next.t_ns, next.line));
     world.starts.iter().any(|start| {
         start.node == node
-            && (start.fate == Fate::Left || stopped(start))
+            && (start.fate == IncarnationFate::Left || stopped(start))
             && world.installed(start, view.group).iter().any(|installed| installed.id == view.id)
     })
 }
 
 /// `view-delivery`
-pub fn delivery(world: &World<'_>) -> Found {
-    let mut found = Found::default();
-    let judged: Vec<&Delivery<'_>> = world
+pub fn delivery(world: &NaiveHistory<'_>) -> Findings {
+    let mut found = Findings::default();
+    let judged: Vec<&DeliverRecord<'_>> = world
         .deliveries
         .iter()
         .filter(|delivery| {

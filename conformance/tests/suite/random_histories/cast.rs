@@ -5,7 +5,7 @@ use tramontane_conformance::history::GroupOrder;
 use super::Chance;
 
 /// A group.
-pub struct Group {
+pub struct CastGroup {
     pub name: String,
     pub members: Vec<usize>,
     pub senders: Vec<usize>,
@@ -17,14 +17,14 @@ pub struct Group {
 
 /// A delivery by an incarnation of a node.
 #[derive(Clone)]
-pub struct Delivered {
+pub struct CastDelivery {
     pub message: usize,
     pub group: usize,
     pub view: Option<u64>,
 }
 
 /// A node, and its last incarnation.
-pub struct Node {
+pub struct CastNode {
     pub name: String,
     pub inc: u32,
     pub up: bool,
@@ -41,7 +41,7 @@ pub struct Node {
     /// The current view of each group.
     pub view: Vec<Option<u64>>,
     /// This incarnation's deliveries, replays first.
-    pub log: Vec<Delivered>,
+    pub log: Vec<CastDelivery>,
     /// Number of deliveries in each group that the next incarnation must replay.
     pub kept: Vec<usize>,
     /// The last durable position that this incarnation reported in each group.
@@ -53,7 +53,7 @@ pub struct Node {
 }
 
 /// A message.
-pub struct Message {
+pub struct CastMessage {
     pub name: String,
     pub sender: usize,
     pub groups: Vec<usize>,
@@ -69,7 +69,7 @@ pub enum Item {
 }
 
 /// Returns between one and three groups, which may overlap.
-pub fn groups(chance: &mut impl Chance, nodes: usize) -> Vec<Group> {
+pub fn groups(chance: &mut impl Chance, nodes: usize) -> Vec<CastGroup> {
     let count = 1 + chance.index(3);
     let all_viewed = chance.percent(40);
     let none_viewed = chance.percent(40);
@@ -80,7 +80,7 @@ pub fn groups(chance: &mut impl Chance, nodes: usize) -> Vec<Group> {
             if chance.percent(30) {
                 senders = some(chance, nodes, 60);
             }
-            Group {
+            CastGroup {
                 name: format!("g{number}"),
                 members,
                 senders,
@@ -94,14 +94,14 @@ pub fn groups(chance: &mut impl Chance, nodes: usize) -> Vec<Group> {
 
 /// Returns between two and four disjoint groups of one to three replicas each, and the number of
 /// all nodes. The nodes after the replicas are clients, which send.
-pub fn shards(chance: &mut impl Chance) -> (Vec<Group>, usize) {
+pub fn shards(chance: &mut impl Chance) -> (Vec<CastGroup>, usize) {
     let count = 2 + chance.index(3);
     let mut nodes = 0;
-    let mut groups: Vec<Group> = (0..count)
+    let mut groups: Vec<CastGroup> = (0..count)
         .map(|number| {
             let first = nodes;
             nodes += 1 + chance.index(3);
-            Group {
+            CastGroup {
                 name: format!("g{number}"),
                 members: (first..nodes).collect(),
                 senders: Vec::new(),
@@ -135,9 +135,9 @@ fn some(chance: &mut impl Chance, nodes: usize, percent: u64) -> Vec<usize> {
 }
 
 /// Returns `count` nodes that have not started.
-pub fn nodes(groups: usize, count: usize) -> Vec<Node> {
+pub fn nodes(groups: usize, count: usize) -> Vec<CastNode> {
     (0..count)
-        .map(|number| Node {
+        .map(|number| CastNode {
             name: format!("n{number}"),
             inc: 0,
             up: false,

@@ -6,7 +6,9 @@
 
 use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 
-use super::cast::{Delivered, Group, Item, Message, Node, groups, nodes, shards as shards_of};
+use super::cast::{
+    CastDelivery, CastGroup, CastMessage, CastNode, Item, groups, nodes, shards as shards_of,
+};
 use super::{Chance, Records};
 
 /// The group, and its records so far.
@@ -14,9 +16,9 @@ pub struct Model<'c, C> {
     pub chance: &'c mut C,
     pub now_ns: u64,
     pub records: Records,
-    pub groups: Vec<Group>,
-    pub nodes: Vec<Node>,
-    pub messages: Vec<Message>,
+    pub groups: Vec<CastGroup>,
+    pub nodes: Vec<CastNode>,
+    pub messages: Vec<CastMessage>,
     pub order: Vec<Item>,
     pub faulty: bool,
     /// Whether groups share no members, have no views, and only other nodes send.
@@ -247,13 +249,13 @@ impl<C: Chance> Model<'_, C> {
         let is_known = self.nodes[node].log.iter().any(|delivered| delivered.message == message);
         if !is_known {
             let view = self.nodes[node].view[group];
-            let delivered = Delivered { message, group, view };
+            let delivered = CastDelivery { message, group, view };
             self.write_delivery(node, &delivered, false);
             self.nodes[node].log.push(delivered);
         }
     }
 
-    pub fn write_delivery(&mut self, node: usize, delivered: &Delivered, replayed: bool) {
+    pub fn write_delivery(&mut self, node: usize, delivered: &CastDelivery, replayed: bool) {
         let t_ns = self.tick();
         let message = &self.messages[delivered.message];
         let tells = self.chance.percent(60);

@@ -3,7 +3,7 @@
 use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 
 use super::Chance;
-use super::cast::{Delivered, Item, Message};
+use super::cast::{CastDelivery, CastMessage, Item};
 use super::model::Model;
 
 /// Longer than the silence that quiescence requires.
@@ -81,7 +81,7 @@ impl<C: Chance> Model<'_, C> {
         sender.sent += 1;
         sender.posts += 1;
         let told = self.chance.percent(60);
-        let message = Message {
+        let message = CastMessage {
             digest: told.then(|| format!("d{}", self.messages.len())),
             name,
             sender: node,
@@ -305,11 +305,11 @@ impl<C: Chance> Model<'_, C> {
         let state = self.order.iter().filter_map(|item| match item {
             Item::Message(message) => {
                 let group = self.messages[*message].groups.iter().copied().find(is_own)?;
-                Some(Delivered { message: *message, group, view: None })
+                Some(CastDelivery { message: *message, group, view: None })
             }
             Item::View { .. } => None,
         });
-        let state: Vec<Delivered> = state.collect();
+        let state: Vec<CastDelivery> = state.collect();
         for delivered in &state {
             self.write_delivery(node, delivered, true);
         }
@@ -335,7 +335,7 @@ impl<C: Chance> Model<'_, C> {
     }
 
     /// Adds an incarnation that is killed while it replays, or that becomes silent.
-    fn start_in_vain(&mut self, node: usize, log: &[Delivered]) {
+    fn start_in_vain(&mut self, node: usize, log: &[CastDelivery]) {
         self.write_start(node);
         for delivered in &log[..self.chance.index(log.len() + 1)] {
             self.write_delivery(node, delivered, true);

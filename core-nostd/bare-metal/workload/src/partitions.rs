@@ -5,7 +5,7 @@ use core::hint::black_box;
 
 use crate::entries;
 use tramontane_core::ids::Time;
-use tramontane_partition::group::Channel;
+use tramontane_partition::group::WhichPartition;
 use tramontane_partition::shim::stepped::Wires;
 use tramontane_partition::{Partition, PartitionStorage};
 
@@ -40,22 +40,22 @@ pub struct Report {
 pub fn run() -> Option<Report> {
     let [storage_a, storage_b] = black_box(&STORAGE);
     let (rows_a, rows_b) = (storage_a.rows(), storage_b.rows());
-    let begin = |own: Channel, incarnation: u32| {
+    let begin = |own: WhichPartition, incarnation: u32| {
         let (storage, rows) = match own {
-            Channel::A => (storage_a, &rows_a),
-            Channel::B => (storage_b, &rows_b),
+            WhichPartition::A => (storage_a, &rows_a),
+            WhichPartition::B => (storage_b, &rows_b),
         };
         Partition::new(own, incarnation, storage, rows, black_box(MESSAGES / 2))
     };
-    let mut lives = [Some(begin(Channel::A, 1)), Some(begin(Channel::B, 1))];
+    let mut lives = [Some(begin(WhichPartition::A, 1)), Some(begin(WhichPartition::B, 1))];
     let mut wires = Wires::new();
     let (mut restarts, mut incarnation) = (0_u64, 1_u32);
     for step in 0..STEPS_MAX {
-        let own = if step % 2 == 0 { Channel::A } else { Channel::B };
+        let own = if step % 2 == 0 { WhichPartition::A } else { WhichPartition::B };
         let [a, b] = &mut lives;
         let life = match own {
-            Channel::A => a,
-            Channel::B => b,
+            WhichPartition::A => a,
+            WhichPartition::B => b,
         };
         if restarts < RESTARTS && step % RESTART_STEPS == RESTART_STEPS.wrapping_sub(1) {
             restarts = restarts.wrapping_add(1);

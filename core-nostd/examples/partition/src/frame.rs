@@ -34,7 +34,7 @@ impl Session {
 
 /// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A part of the sender's row.
     Write,
     /// A part of the state with which the receiver begins.
@@ -45,7 +45,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Kind of content.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Session of the frame.
     pub session: Session,
     /// Number of earlier frames in the session.
@@ -71,8 +71,8 @@ impl Frame {
         let mut bytes = [0; MESSAGE_BYTES];
         bytes[..2].copy_from_slice(&MAGIC.to_le_bytes());
         bytes[2] = match kind {
-            Kind::Write => 1,
-            Kind::Snapshot => 2,
+            FrameKind::Write => 1,
+            FrameKind::Snapshot => 2,
         };
         bytes[4..8].copy_from_slice(&session.from.to_le_bytes());
         bytes[8..12].copy_from_slice(&session.to.to_le_bytes());
@@ -103,8 +103,8 @@ pub fn decode(message: &[u8]) -> Option<(Header, &[u8])> {
     };
     let kind = match header[..4] {
         [low, high, kind, 0] if u16::from_le_bytes([low, high]) == MAGIC => match kind {
-            1 => Kind::Write,
-            2 => Kind::Snapshot,
+            1 => FrameKind::Write,
+            2 => FrameKind::Snapshot,
             _ => return None,
         },
         _ => return None,

@@ -6,14 +6,14 @@ use tramontane_core::storage::lines;
 
 /// One of the two partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channel {
+pub enum WhichPartition {
     /// The first.
     A,
     /// The second.
     B,
 }
 
-impl Channel {
+impl WhichPartition {
     /// Both.
     pub const BOTH: [Self; 2] = [Self::A, Self::B];
 
@@ -49,16 +49,17 @@ impl Channel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Members {
     /// Both partitions; the given one has rank 0.
-    Both(Channel),
+    Both(WhichPartition),
     /// Only the given partition.
-    Alone(Channel),
+    Alone(WhichPartition),
 }
 
 impl Members {
     /// Converts a list of node ids, or returns `None` if the list does not belong to this group.
     #[must_use]
     pub fn of(nodes: &[NodeId]) -> Option<Self> {
-        let channel = |node| Channel::BOTH.into_iter().find(|channel| channel.node() == node);
+        let channel =
+            |node| WhichPartition::BOTH.into_iter().find(|channel| channel.node() == node);
         match nodes {
             [one] => Some(Self::Alone(channel(*one)?)),
             [first, second] => {
@@ -71,7 +72,7 @@ impl Members {
 
     /// Returns the rank of a channel, if it is a member.
     #[must_use]
-    pub fn rank(self, channel: Channel) -> Option<Rank> {
+    pub fn rank(self, channel: WhichPartition) -> Option<Rank> {
         match self {
             Self::Both(first) => Some(Rank(u16::from(first != channel))),
             Self::Alone(one) => (one == channel).then_some(Rank(0)),
@@ -80,7 +81,7 @@ impl Members {
 
     /// Returns the channel that has a rank.
     #[must_use]
-    pub const fn channel(self, rank: Rank) -> Channel {
+    pub const fn channel(self, rank: Rank) -> WhichPartition {
         match (self, rank) {
             (Self::Both(first) | Self::Alone(first), Rank(0)) => first,
             (Self::Both(first) | Self::Alone(first), _) => first.other(),
@@ -100,10 +101,10 @@ impl Members {
     #[must_use]
     pub const fn layout(self) -> Layout<'static> {
         match self {
-            Self::Both(Channel::A) => PAIR,
-            Self::Both(Channel::B) => PAIR_REVERSED,
-            Self::Alone(Channel::A) => ALONE_A,
-            Self::Alone(Channel::B) => ALONE_B,
+            Self::Both(WhichPartition::A) => PAIR,
+            Self::Both(WhichPartition::B) => PAIR_REVERSED,
+            Self::Alone(WhichPartition::A) => ALONE_A,
+            Self::Alone(WhichPartition::B) => ALONE_B,
         }
     }
 }

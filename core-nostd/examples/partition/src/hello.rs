@@ -2,14 +2,14 @@
 //! seen, and the state. This module also derives a partition's conclusions from its partner's
 //! content.
 
-use crate::group::{Channel, DIGEST};
-use crate::ports::{Report, SAMPLE_BYTES};
+use crate::group::{DIGEST, WhichPartition};
+use crate::ports::{HealthReport, SAMPLE_BYTES};
 use tramontane_core::health::{HealthEvent, HealthKind};
 use tramontane_core::ids::{Rank, Time, ViewId};
 
 /// The state of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PartnerState {
     /// The partition is in no session: it has nothing, and wants to take part.
     Fresh,
     /// The partition is in a view, with the given incarnation of its partner or without a partner.
@@ -32,7 +32,7 @@ pub struct Hello {
     /// Count that grows with each step.
     pub beat: u32,
     /// Its state.
-    pub place: Place,
+    pub place: PartnerState,
 }
 
 /// Version of frames and hellos; it is mixed into the published digest.
@@ -40,7 +40,7 @@ const VERSION: u64 = 1 << 56;
 
 impl Hello {
     /// Creates the hello of a partition in this group.
-    pub const fn new(incarnation: u32, seen: u32, beat: u32, place: Place) -> Self {
+    pub const fn new(incarnation: u32, seen: u32, beat: u32, place: PartnerState) -> Self {
         Self { digest: DIGEST ^ VERSION, incarnation, seen, beat, place }
     }
 
@@ -52,9 +52,9 @@ impl Hello {
     /// Returns the message for the sampling port.
     pub fn encode(&self) -> [u8; SAMPLE_BYTES] {
         let (place, view, partner) = match self.place {
-            Place::Fresh => (1_u32, ViewId(0), 0),
-            Place::InView(view, partner) => (2, view, partner.unwrap_or(0)),
-            Place::Stopped => (3, ViewId(0), 0),
+            PartnerState::Fresh => (1_u32, ViewId(0), 0),
+            PartnerState::InView(view, partner) => (2, view, partner.unwrap_or(0)),
+            PartnerState::Stopped => (3, ViewId(0), 0),
         };
         let mut bytes = [0; SAMPLE_BYTES];
         bytes[..8].copy_from_slice(&self.digest.to_le_bytes());
@@ -77,9 +77,9 @@ impl Hello {
             |at: usize| Some(u64::from(four(at)?) | u64::from(four(at.wrapping_add(4))?) << 32);
         let partner = Some(four(24)?).filter(|partner| *partner != 0);
         let place = match four(20)? {
-            1 => Place::Fresh,
-            2 => Place::InView(ViewId(eight(28)?), partner),
-            3 => Place::Stopped,
+            1 => PartnerState::Fresh,
+            2 => PartnerState::InView(ViewId(eight(28)?), partner),
+            3 => PartnerState::Stopped,
             _ => return None,
         };
         let incarnation = Some(four(8)?).filter(|incarnation| *incarnation != 0)?;
@@ -101,10 +101,10 @@ pub struct Watch {
 impl Watch {
     /// Starts without knowledge. A partner that shows no new beat for longer than `timeout_ns` is
     /// silent.
-    pub const fn new(partner: Channel, timeout_ns: u64) -> Self {
+    pub const fn new(partner: WhichPartition, timeout_ns: u64) -> Self {
         let rank = match partner {
-            Channel::A => Rank(0),
-            Channel::B => Rank(1),
+            WhichPartition::A => Rank(0),
+            WhichPartition::B => Rank(1),
         };
         Self {
             rank,
@@ -131,12 +131,12 @@ impl Watch {
     }
 
     /// Handles the partner's current hello, and reports changes.
-    pub fn see(&mut self, hello: Option<Hello>, now: Time, mut report: impl FnMut(Report)) {
+    pub fn see(&mut self, hello: Option<Hello>, now: Time, mut report: impl FnMut(HealthReport)) {
         let Some(hello) = hello else { return };
         if !hello.is_of_this_group() {
             if !self.other_group {
                 self.other_group = true;
-                report(Report::OtherGroup(hello.digest));
+                report(HealthReport::OtherGroup(hello.digest));
             }
             return;
         }
@@ -161,6 +161,6 @@ impl Watch {
         if kind != HealthKind::Silent {
             (self.since, self.is_silent) = (now, false);
         }
-        report(Report::Health(self.event(kind, since)));
+        report(HealthReport::Health(self.event(kind, since)));
     }
 }

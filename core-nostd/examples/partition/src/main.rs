@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
 use tramontane_core::ids::Time;
-use tramontane_partition::group::Channel;
+use tramontane_partition::group::WhichPartition;
 use tramontane_partition::shim::apex::{ApexPorts, PortNames};
 use tramontane_partition::shim::linux::Linux;
 use tramontane_partition::{Partition, PartitionStorage, Phase};
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["pair", messages, restarts] => number(messages).zip(number(restarts)).map(pair),
         ["run", channel, incarnation, messages, folder] => {
-            let channel = if *channel == "A" { Channel::A } else { Channel::B };
+            let channel = if *channel == "A" { WhichPartition::A } else { WhichPartition::B };
             number(incarnation).zip(number(messages)).map(|(incarnation, messages)| {
                 run(channel, incarnation as u32, messages, PathBuf::from(folder))
             })
@@ -56,7 +56,12 @@ fn number(word: &str) -> Option<u64> {
 }
 
 /// Runs one incarnation of a partition until it is killed or its parent exits.
-fn run(own: Channel, incarnation: u32, messages: u64, folder: PathBuf) -> Result<(), String> {
+fn run(
+    own: WhichPartition,
+    incarnation: u32,
+    messages: u64,
+    folder: PathBuf,
+) -> Result<(), String> {
     Linux::use_folder(folder);
     let mut ports = ApexPorts::<Linux>::create(&PortNames::of(own))
         .map_err(|error| format!("cannot create the ports: {error:?}"))?;
@@ -84,12 +89,12 @@ fn run(own: Channel, incarnation: u32, messages: u64, folder: PathBuf) -> Result
 }
 
 /// A running incarnation.
-struct Life {
+struct RunningIncarnation {
     child: Child,
     incarnation: u32,
 }
 
-impl Drop for Life {
+impl Drop for RunningIncarnation {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -97,17 +102,17 @@ impl Drop for Life {
 }
 
 /// A partition, its incarnation, and a line of its output.
-type Said = (Channel, u32, String);
+type Said = (WhichPartition, u32, String);
 
 fn start(
-    own: Channel,
+    own: WhichPartition,
     incarnation: u32,
     messages: u64,
     folder: &Path,
     said: &Sender<Said>,
-) -> Result<Life, String> {
+) -> Result<RunningIncarnation, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
-    let channel = if own == Channel::A { "A" } else { "B" };
+    let channel = if own == WhichPartition::A { "A" } else { "B" };
     let mut child = Command::new(program)
         .args(["run", channel, &incarnation.to_string(), &messages.to_string()])
         .arg(folder)
@@ -123,7 +128,7 @@ fn start(
             }
         }
     });
-    Ok(Life { child, incarnation })
+    Ok(RunningIncarnation { child, incarnation })
 }
 
 fn pair((messages, restarts): (u64, u64)) -> Result<(), String> {
@@ -137,8 +142,8 @@ fn pair((messages, restarts): (u64, u64)) -> Result<(), String> {
 fn supervise(messages: u64, restarts: u64, folder: &Path) -> Result<(), String> {
     let (sender, said) = mpsc::channel();
     let mut lives = [
-        start(Channel::A, 1, messages, folder, &sender)?,
-        start(Channel::B, 1, messages, folder, &sender)?,
+        start(WhichPartition::A, 1, messages, folder, &sender)?,
+        start(WhichPartition::B, 1, messages, folder, &sender)?,
     ];
     let mut done = [None, None];
     let mut killed = 0;
@@ -147,7 +152,7 @@ fn supervise(messages: u64, restarts: u64, folder: &Path) -> Result<(), String> 
         let (own, count, digest) = next_count(&said, &lives, began)?;
         // The partitions are killed in turn, at points spread over the run.
         let place = messages * (killed + 1) / (restarts + 1);
-        let victim = if killed % 2 == 0 { Channel::A } else { Channel::B };
+        let victim = if killed % 2 == 0 { WhichPartition::A } else { WhichPartition::B };
         if killed < restarts && own == victim && count >= place {
             killed += 1;
             let incarnation = lives[victim.index()].incarnation + 1;
@@ -171,9 +176,9 @@ fn supervise(messages: u64, restarts: u64, folder: &Path) -> Result<(), String> 
 /// Returns the next count that one of the current incarnations prints.
 fn next_count(
     said: &Receiver<Said>,
-    lives: &[Life; 2],
+    lives: &[RunningIncarnation; 2],
     began: Instant,
-) -> Result<(Channel, u64, String), String> {
+) -> Result<(WhichPartition, u64, String), String> {
     loop {
         let left = PAIR_TIMEOUT.saturating_sub(began.elapsed());
         let (own, incarnation, line) = said

@@ -1,7 +1,7 @@
 //! One member in one view: the node with the memory that it borrows.
 
 use crate::fabric::{CAPABILITIES, PortFabric};
-use crate::group::{Channel, Members, ORDERS};
+use crate::group::{Members, ORDERS, WhichPartition};
 use crate::memory::{Held, PartitionStorage, listed};
 use crate::orders::Orders;
 #[cfg(feature = "views")]
@@ -40,7 +40,7 @@ pub struct Member<'s> {
 
 /// The results of a member's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stepped {
+pub struct MemberStepped {
     /// Partner that published an impossible value, and the value's kind.
     pub refused: Option<(Rank, Impossible)>,
     /// Whether the view is over at this member, and everything has been posted.
@@ -58,7 +58,7 @@ impl<'s> Member<'s> {
     pub fn open(
         storage: &'s PartitionStorage,
         rows: &'s [Row<'s>; 3],
-        own: Channel,
+        own: WhichPartition,
         view: ViewId,
         members: Members,
     ) -> Option<Self> {
@@ -112,9 +112,9 @@ impl<'s> Member<'s> {
         now: Time,
         fabric: &mut PortFabric<'_>,
         orders: &mut Orders,
-    ) -> Option<Stepped> {
+    ) -> Option<MemberStepped> {
         let members = self.members;
-        let mut stepped = Stepped::default();
+        let mut stepped = MemberStepped::default();
         let mut is_wrong = false;
         let mut take = |batch: &mut Batch<'_>| {
             for message in batch {
@@ -159,14 +159,14 @@ const _: () = assert!(CAPABILITIES.promises.contains(Promises::WRITE_ORDER));
 impl Member<'_> {
     /// Records that the partner's incarnation is over: the view ends, and this member is the only
     /// member of the next view.
-    pub fn partner_is_gone(&mut self, own: Channel) {
+    pub fn partner_is_gone(&mut self, own: WhichPartition) {
         if let Some(rank) = self.members.rank(own.other()) {
             self.node.peer_lost(rank);
         }
     }
 
     /// Asks the group to admit the partner. Returns false if that is not possible now.
-    pub fn ask_for(&mut self, partner: Channel) -> bool {
+    pub fn ask_for(&mut self, partner: WhichPartition) -> bool {
         self.node.request_join(partner.node()).is_ok()
     }
 

@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::fabric::Rows;
-use crate::group::{Channel, LINES, Members, SIZES};
+use crate::group::{LINES, Members, SIZES, WhichPartition};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_core::node_storage;
 use tramontane_core::storage::RowStorage;
@@ -57,20 +57,20 @@ impl PartitionStorage {
     }
 
     /// Returns the rows as the fabric of a channel sees them.
-    pub(crate) fn rows_of(&self, own: Channel) -> Rows<'_> {
+    pub(crate) fn rows_of(&self, own: WhichPartition) -> Rows<'_> {
         let [a, b] = &self.rows;
         match own {
-            Channel::A => Rows { own: a.reader(), copy: b.writer() },
-            Channel::B => Rows { own: b.reader(), copy: a.writer() },
+            WhichPartition::A => Rows { own: a.reader(), copy: b.writer() },
+            WhichPartition::B => Rows { own: b.reader(), copy: a.writer() },
         }
     }
 
     /// Returns the local row of a channel, for writing.
-    pub(crate) fn own_row(&self, own: Channel) -> RowWriter<'_> {
+    pub(crate) fn own_row(&self, own: WhichPartition) -> RowWriter<'_> {
         let [a, b] = &self.rows;
         match own {
-            Channel::A => a.writer(),
-            Channel::B => b.writer(),
+            WhichPartition::A => a.writer(),
+            WhichPartition::B => b.writer(),
         }
     }
 
@@ -104,10 +104,10 @@ pub(crate) fn listed<'m>(rows: &'m [Row<'m>; 3], members: Members) -> &'m [Row<'
     let [first, rest @ ..] = rows;
     let [from_a @ .., _] = rows;
     match members {
-        Members::Both(Channel::A) => from_a,
-        Members::Both(Channel::B) => rest,
-        Members::Alone(Channel::A) => core::slice::from_ref(first),
-        Members::Alone(Channel::B) => rest.get(..1).unwrap_or_default(),
+        Members::Both(WhichPartition::A) => from_a,
+        Members::Both(WhichPartition::B) => rest,
+        Members::Alone(WhichPartition::A) => core::slice::from_ref(first),
+        Members::Alone(WhichPartition::B) => rest.get(..1).unwrap_or_default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The replicated state, and the messages that change it. Replace it with your own state, which
 //! needs equivalents of [`Orders::take`], [`Orders::save`] and [`Orders::restore`].
 
-use crate::group::{Channel, MESSAGE_MAX};
+use crate::group::{MESSAGE_MAX, WhichPartition};
 
 /// Number of the latest digests that are kept. They make the state larger than a port's message.
 pub const KEPT: usize = 64;
@@ -30,7 +30,7 @@ impl Orders {
 
     /// Returns the number of messages taken from one partition.
     #[must_use]
-    pub fn count_of(&self, channel: Channel) -> u64 {
+    pub fn count_of(&self, channel: WhichPartition) -> u64 {
         self.of.get(channel.index()).copied().unwrap_or(0)
     }
 
@@ -51,13 +51,13 @@ impl Orders {
 
     /// Returns the length of a message. Lengths differ, and many are larger than a port's message.
     #[must_use]
-    pub const fn length_of(channel: Channel, number: u64) -> usize {
+    pub const fn length_of(channel: WhichPartition, number: u64) -> usize {
         let spread = number.wrapping_mul(37).wrapping_add(channel.node().get() as u64 * 11);
         8 + (spread % (MESSAGE_MAX as u64 - 7)) as usize
     }
 
     /// Builds a message in its slot: its number, then bytes derived from it.
-    pub fn build(channel: Channel, number: u64, payload: &mut [u8]) {
+    pub fn build(channel: WhichPartition, number: u64, payload: &mut [u8]) {
         for (at, byte) in payload.iter_mut().enumerate() {
             *byte = byte_of(channel, number, at);
         }
@@ -66,7 +66,7 @@ impl Orders {
     /// Takes a delivered message. Returns false if it is not, byte for byte, the next message from
     /// its sender.
     #[must_use]
-    pub fn take(&mut self, channel: Channel, payload: &[u8]) -> bool {
+    pub fn take(&mut self, channel: WhichPartition, payload: &[u8]) -> bool {
         let Some(number) = self.of.get_mut(channel.index()) else { return false };
         let is_next = payload.len() == Self::length_of(channel, *number)
             && payload.iter().enumerate().all(|(at, byte)| *byte == byte_of(channel, *number, at));
@@ -117,7 +117,7 @@ fn place_of(count: u64) -> usize {
     (count % KEPT as u64) as usize
 }
 
-fn byte_of(channel: Channel, number: u64, at: usize) -> u8 {
+fn byte_of(channel: WhichPartition, number: u64, at: usize) -> u8 {
     let number = number ^ u64::from(channel.node().get()) << 56;
     match number.to_le_bytes().get(at) {
         Some(byte) => *byte,

@@ -2,13 +2,13 @@
 //! has restarted. All of this happens in one step that never waits.
 
 use crate::fabric::PortFabric;
-use crate::frame::{self, Header, Kind, Session};
-use crate::group::{Channel, FIRST_VIEW, Members};
-use crate::hello::{Hello, Place, Watch};
+use crate::frame::{self, FrameKind, Header, Session};
+use crate::group::{FIRST_VIEW, Members, WhichPartition};
+use crate::hello::{Hello, PartnerState, Watch};
 use crate::member::Member;
 use crate::memory::PartitionStorage;
 use crate::orders::{Orders, SNAPSHOT_BYTES};
-use crate::ports::{MESSAGE_BYTES, Ports, Report, Why};
+use crate::ports::{HealthReport, MESSAGE_BYTES, Ports, Why};
 use tramontane_core::health::{HealthEvent, HealthKind};
 use tramontane_core::ids::{Time, ViewId};
 use tramontane_core::memory::Row;
@@ -33,7 +33,7 @@ pub enum Phase {
 /// The phase, with the data that belongs to it.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and no heap")]
-enum Running<'s> {
+enum RunningPhase<'s> {
     Fresh,
     InView(Member<'s>),
     Stopped(Why),
@@ -42,12 +42,12 @@ enum Running<'s> {
 /// One incarnation of a partition.
 #[derive(Debug)]
 pub struct Partition<'s> {
-    own: Channel,
+    own: WhichPartition,
     incarnation: u32,
     storage: &'s PartitionStorage,
     rows: &'s [Row<'s>; 3],
     fabric: PortFabric<'s>,
-    running: Running<'s>,
+    running: RunningPhase<'s>,
     watch: Watch,
     beat: u32,
     orders: Orders,
@@ -56,7 +56,7 @@ pub struct Partition<'s> {
     to_send: u64,
     /// Frame that arrived before its session began in this partition.
     early: Option<([u8; MESSAGE_BYTES], usize)>,
-    snapshot: Snapshot,
+    snapshot: ArrivingState,
     /// Incarnation of the partner and last view whose frames belong to a session that is over.
     left: Option<(u32, ViewId)>,
     /// Whether the group has been asked in this view to admit the partner, or it has been reported
@@ -66,14 +66,14 @@ pub struct Partition<'s> {
 
 /// A state that arrives in parts.
 #[derive(Debug)]
-struct Snapshot {
+struct ArrivingState {
     session: Option<Session>,
     bytes: [u8; SNAPSHOT_BYTES],
     have: usize,
     frames: u32,
 }
 
-impl Snapshot {
+impl ArrivingState {
     const NONE: Self = Self { session: None, bytes: [0; SNAPSHOT_BYTES], have: 0, frames: 0 };
 
     /// Takes a part, and returns true once the state is whole. Returns `None` if something was lost
@@ -105,7 +105,7 @@ impl<'s> Partition<'s> {
     /// `to_send` messages, including those of its earlier incarnations.
     #[must_use]
     pub fn new(
-        own: Channel,
+        own: WhichPartition,
         incarnation: u32,
         storage: &'s PartitionStorage,
         rows: &'s [Row<'s>; 3],
@@ -117,14 +117,14 @@ impl<'s> Partition<'s> {
             storage,
             rows,
             fabric: PortFabric::new(storage.rows_of(own)),
-            running: Running::Fresh,
+            running: RunningPhase::Fresh,
             watch: Watch::new(own.other(), SILENT_NS),
             beat: 0,
             orders: Orders::NONE,
             sent: 0,
             to_send,
             early: None,
-            snapshot: Snapshot::NONE,
+            snapshot: ArrivingState::NONE,
             left: None,
             has_asked: false,
         }
@@ -134,9 +134,9 @@ impl<'s> Partition<'s> {
     /// frames into the queue as it accepts.
     pub fn step(&mut self, now: Time, ports: &mut impl Ports) -> Phase {
         if let Err(why) = self.work(now, ports) {
-            self.running = Running::Stopped(why);
+            self.running = RunningPhase::Stopped(why);
             self.fabric.begin(None, 0);
-            ports.report(Report::Stopped(why));
+            ports.report(HealthReport::Stopped(why));
         }
         self.beat = self.beat.wrapping_add(1);
         // A port failure is detected in the next step.
@@ -148,9 +148,9 @@ impl<'s> Partition<'s> {
     #[must_use]
     pub const fn phase(&self) -> Phase {
         match &self.running {
-            Running::Fresh => Phase::Fresh,
-            Running::InView(member) => Phase::InView(member.view, member.members),
-            Running::Stopped(why) => Phase::Stopped(*why),
+            RunningPhase::Fresh => Phase::Fresh,
+            RunningPhase::InView(member) => Phase::InView(member.view, member.members),
+            RunningPhase::Stopped(why) => Phase::Stopped(*why),
         }
     }
 
@@ -163,11 +163,11 @@ impl<'s> Partition<'s> {
     fn hello(&self) -> Hello {
         let seen = self.watch.latest().map_or(0, |hello| hello.incarnation);
         let place = match &self.running {
-            Running::Fresh => Place::Fresh,
-            Running::InView(member) => {
-                Place::InView(member.view, self.fabric.session().map(|session| session.to))
+            RunningPhase::Fresh => PartnerState::Fresh,
+            RunningPhase::InView(member) => {
+                PartnerState::InView(member.view, self.fabric.session().map(|session| session.to))
             }
-            Running::Stopped(_) => Place::Stopped,
+            RunningPhase::Stopped(_) => PartnerState::Stopped,
         };
         Hello::new(self.incarnation, seen, self.beat, place)
     }
@@ -176,7 +176,7 @@ impl<'s> Partition<'s> {
         let shown = ports.look().map_err(|_| Why::Port)?;
         let shown = shown.and_then(|sample| Hello::decode(&sample));
         self.watch.see(shown, now, |report| ports.report(report));
-        if matches!(self.running, Running::Stopped(_)) {
+        if matches!(self.running, RunningPhase::Stopped(_)) {
             return Ok(());
         }
         if let Some(hello) = self.watch.latest() {
@@ -190,37 +190,38 @@ impl<'s> Partition<'s> {
     /// Acts on the partner's hello.
     fn follow(&mut self, hello: Hello, now: Time, ports: &mut impl Ports) -> Result<(), Why> {
         match &mut self.running {
-            Running::Fresh => {
+            RunningPhase::Fresh => {
                 // Each partition has seen the other's incarnation, so neither can be in a session
                 // with a different incarnation.
                 let begins = match hello.place {
-                    Place::Fresh => hello.seen == self.incarnation,
-                    Place::InView(FIRST_VIEW, partner) => partner == Some(self.incarnation),
-                    Place::InView(..) | Place::Stopped => false,
+                    PartnerState::Fresh => hello.seen == self.incarnation,
+                    PartnerState::InView(FIRST_VIEW, partner) => partner == Some(self.incarnation),
+                    PartnerState::InView(..) | PartnerState::Stopped => false,
                 };
                 if begins {
                     let session =
                         Session { from: self.incarnation, to: hello.incarnation, view: FIRST_VIEW };
-                    self.open(Members::Both(Channel::A), FIRST_VIEW, Some(session), 0)?;
-                } else if hello.place == Place::Stopped && !self.has_asked {
+                    self.open(Members::Both(WhichPartition::A), FIRST_VIEW, Some(session), 0)?;
+                } else if hello.place == PartnerState::Stopped && !self.has_asked {
                     self.has_asked = true;
                     let kind = HealthKind::StoppedBecauseOfThis;
-                    ports.report(Report::Health(self.watch.event(kind, now)));
+                    ports.report(HealthReport::Health(self.watch.event(kind, now)));
                 }
             }
-            Running::InView(member) => {
+            RunningPhase::InView(member) => {
                 let Some(session) = self.fabric.session() else {
                     #[cfg(feature = "views")]
                     {
                         let is_alone = member.members == Members::Alone(self.own);
-                        let asks = hello.place == Place::Fresh && hello.seen == self.incarnation;
+                        let asks =
+                            hello.place == PartnerState::Fresh && hello.seen == self.incarnation;
                         if is_alone && asks && !self.has_asked {
                             self.has_asked = member.ask_for(self.own.other());
                         }
                     }
                     return Ok(());
                 };
-                if hello.incarnation != session.to || hello.place == Place::Stopped {
+                if hello.incarnation != session.to || hello.place == PartnerState::Stopped {
                     // That incarnation of the partner is over: its memory is lost, or it has
                     // published that it has stopped.
                     #[cfg(not(feature = "views"))]
@@ -233,10 +234,10 @@ impl<'s> Partition<'s> {
                     }
                 }
                 let is_out = match hello.place {
-                    Place::InView(view, partner) => {
+                    PartnerState::InView(view, partner) => {
                         view > member.view && partner != Some(self.incarnation)
                     }
-                    Place::Fresh | Place::Stopped => false,
+                    PartnerState::Fresh | PartnerState::Stopped => false,
                 };
                 if is_out {
                     // The partner has continued without this partition, with everything that was
@@ -244,19 +245,19 @@ impl<'s> Partition<'s> {
                     self.left = Some((session.to, member.view));
                     self.begin_again();
                     let kind = HealthKind::StoppedBecauseOfThis;
-                    ports.report(Report::Health(self.watch.event(kind, now)));
+                    ports.report(HealthReport::Health(self.watch.event(kind, now)));
                 }
             }
-            Running::Stopped(_) => {}
+            RunningPhase::Stopped(_) => {}
         }
         Ok(())
     }
 
     fn begin_again(&mut self) {
-        self.running = Running::Fresh;
+        self.running = RunningPhase::Fresh;
         self.fabric.begin(None, 0);
         (self.orders, self.sent) = (Orders::NONE, 0);
-        (self.early, self.snapshot, self.has_asked) = (None, Snapshot::NONE, false);
+        (self.early, self.snapshot, self.has_asked) = (None, ArrivingState::NONE, false);
     }
 
     /// Opens a view. `received` frames of its session have already arrived.
@@ -268,11 +269,11 @@ impl<'s> Partition<'s> {
         received: u32,
     ) -> Result<(), Why> {
         // The memory is that of the previous view.
-        self.running = Running::Fresh;
+        self.running = RunningPhase::Fresh;
         self.fabric.begin(session, received);
         self.has_asked = false;
         let member = Member::open(self.storage, self.rows, self.own, view, members);
-        self.running = Running::InView(member.ok_or(Why::Node)?);
+        self.running = RunningPhase::InView(member.ok_or(Why::Node)?);
         Ok(())
     }
 
@@ -300,16 +301,16 @@ impl<'s> Partition<'s> {
                 continue;
             }
             match (&self.running, header.kind) {
-                (Running::InView(_), Kind::Write) => {
+                (RunningPhase::InView(_), FrameKind::Write) => {
                     self.fabric.apply(&header, part).ok_or(Why::Queue)?;
                 }
                 // The partner has begun, and this partition begins once it sees the partner's
                 // hello.
-                (Running::Fresh, Kind::Write) if header.session.view == FIRST_VIEW => {
+                (RunningPhase::Fresh, FrameKind::Write) if header.session.view == FIRST_VIEW => {
                     self.early = Some((message, length));
                     break;
                 }
-                (Running::Fresh, Kind::Snapshot) => {
+                (RunningPhase::Fresh, FrameKind::Snapshot) => {
                     let is_whole = self.snapshot.take(&header, part).ok_or(Why::Queue)?;
                     if is_whole {
                         self.take_part(header.session)?;
@@ -330,7 +331,7 @@ impl<'s> Partition<'s> {
         self.orders = Orders::restore(&self.snapshot.bytes);
         self.sent = self.orders.count_of(self.own);
         let frames = self.snapshot.frames;
-        self.snapshot = Snapshot::NONE;
+        self.snapshot = ArrivingState::NONE;
         let members = Members::Both(self.own.other());
         self.open(members, session.view, Some(session.reversed()), frames)
     }
@@ -338,7 +339,7 @@ impl<'s> Partition<'s> {
     /// Sends, steps the member, and moves to the next view when this one is over.
     fn run(&mut self, now: Time, ports: &mut impl Ports) -> Result<(), Why> {
         let own = self.own;
-        let Running::InView(member) = &mut self.running else { return Ok(()) };
+        let RunningPhase::InView(member) = &mut self.running else { return Ok(()) };
         // bound: a window
         while self.sent < self.to_send {
             let number = self.sent;
@@ -350,7 +351,7 @@ impl<'s> Partition<'s> {
         }
         let stepped = member.step(now, &mut self.fabric, &mut self.orders).ok_or(Why::Node)?;
         if let Some(refused) = stepped.refused {
-            ports.report(Report::Health(HealthEvent::of_refusal(refused, now)));
+            ports.report(HealthReport::Health(HealthEvent::of_refusal(refused, now)));
         }
         if stepped.is_wrong {
             return Err(Why::Node);
@@ -366,7 +367,9 @@ impl<'s> Partition<'s> {
     /// state is first sent to the partner.
     #[cfg(feature = "views")]
     fn next_view(&mut self) -> Result<(), Why> {
-        let Running::InView(member) = core::mem::replace(&mut self.running, Running::Fresh) else {
+        let RunningPhase::InView(member) =
+            core::mem::replace(&mut self.running, RunningPhase::Fresh)
+        else {
             return Err(Why::Node);
         };
         let (view, members, remains) = member.end().ok_or(Why::Node)?;
@@ -380,7 +383,7 @@ impl<'s> Partition<'s> {
         if let Some(session) = session {
             self.fabric.staged.snapshot(session, &self.orders.save()).ok_or(Why::Node)?;
         }
-        let Running::InView(member) = &self.running else { return Err(Why::Node) };
+        let RunningPhase::InView(member) = &self.running else { return Err(Why::Node) };
         for message in &remains {
             let copy = |payload: &mut [u8]| {
                 for (to, from) in payload.iter_mut().zip(message) {

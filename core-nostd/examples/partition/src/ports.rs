@@ -42,13 +42,13 @@ pub trait Ports {
     fn look(&mut self) -> Result<Option<[u8; SAMPLE_BYTES]>, PortError>;
 
     /// Reports something to the health monitor.
-    fn report(&mut self, report: Report);
+    fn report(&mut self, report: HealthReport);
 }
 
 /// A report to a health monitor. The numbers are stable: first those of
 /// [`HealthKind`](tramontane_core::health::HealthKind), and starting at 32 those of this example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum HealthReport {
     /// A change of the partner's state.
     Health(HealthEvent),
     /// The partner belongs to a different group, or runs a different version of this example. The
@@ -72,7 +72,7 @@ pub enum Why {
     Partner = 4,
 }
 
-impl Report {
+impl HealthReport {
     /// Returns the stable number of this reason.
     #[must_use]
     pub const fn code(self) -> u8 {

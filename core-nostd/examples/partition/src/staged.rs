@@ -1,7 +1,7 @@
 //! Frames that wait for room in the queue. A list of writes is staged either as a whole or not at
 //! all, so that a full queue loses nothing.
 
-use crate::frame::{Frame, Header, Kind, PART_BYTES, Session};
+use crate::frame::{Frame, FrameKind, Header, PART_BYTES, Session};
 use crate::group::WRITE_BYTES;
 use crate::ports::{PortError, Ports};
 use crate::queue::Queue;
@@ -51,7 +51,7 @@ impl Staged {
         let mut done = Some(());
         for_parts(write.source.offset, write.length, |offset, length| {
             done = done.and_then(|()| {
-                let mut frame = self.next(Kind::Write, session, offset, length, 0)?;
+                let mut frame = self.next(FrameKind::Write, session, offset, length, 0)?;
                 row.read(offset, frame.part()).ok()?;
                 self.push(frame)
             });
@@ -64,7 +64,8 @@ impl Staged {
     pub fn snapshot(&mut self, session: Session, bytes: &[u8]) -> Option<()> {
         let mut offset = 0_usize;
         for part in bytes.chunks(PART_BYTES) {
-            let mut frame = self.next(Kind::Snapshot, session, offset, part.len(), bytes.len())?;
+            let mut frame =
+                self.next(FrameKind::Snapshot, session, offset, part.len(), bytes.len())?;
             for (to, from) in frame.part().iter_mut().zip(part) {
                 *to = *from;
             }
@@ -90,7 +91,7 @@ impl Staged {
 
     fn next(
         &self,
-        kind: Kind,
+        kind: FrameKind,
         session: Session,
         offset: usize,
         length: usize,

@@ -5,27 +5,27 @@
 
 mod common;
 
-use common::{MESSAGES, Run};
+use common::{MESSAGES, PartitionRun};
 use tramontane_core::health::HealthKind;
 use tramontane_partition::Phase;
-use tramontane_partition::group::Channel;
-use tramontane_partition::ports::{Report, Why};
+use tramontane_partition::group::WhichPartition;
+use tramontane_partition::ports::{HealthReport, Why};
 
 #[test]
 fn partitions_agree_on_a_thousand_messages() {
-    let mut run = Run::new(MESSAGES);
+    let mut run = PartitionRun::new(MESSAGES);
     run.finish().unwrap();
 }
 
 #[test]
 fn restart_at_any_step_stops_both_partitions() {
-    let mut run = Run::new(MESSAGES);
+    let mut run = PartitionRun::new(MESSAGES);
     run.finish().unwrap();
     let steps = run.steps;
     let mut told = 0;
-    for victim in Channel::BOTH {
+    for victim in WhichPartition::BOTH {
         for at in 0..steps {
-            let mut run = Run::new(MESSAGES);
+            let mut run = PartitionRun::new(MESSAGES);
             while run.steps < at {
                 run.step_in_turn();
             }
@@ -41,10 +41,10 @@ fn restart_at_any_step_stops_both_partitions() {
             if !was_in_view {
                 continue;
             }
-            let events = |own: Channel, kind| {
-                run.reports[own.index()]
-                    .iter()
-                    .any(|report| matches!(report, Report::Health(event) if event.kind == kind))
+            let events = |own: WhichPartition, kind| {
+                run.reports[own.index()].iter().any(
+                    |report| matches!(report, HealthReport::Health(event) if event.kind == kind),
+                )
             };
             assert!(events(other, HealthKind::Restarted), "{victim:?} at {at}");
             assert!(events(victim, HealthKind::StoppedBecauseOfThis), "{victim:?} at {at}");

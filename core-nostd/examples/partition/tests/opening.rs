@@ -5,25 +5,27 @@
 
 mod common;
 
-use common::Run;
+use common::PartitionRun;
 use tramontane_core::health::HealthKind;
 use tramontane_core::ids::Time;
-use tramontane_partition::group::Channel;
-use tramontane_partition::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES, Why};
+use tramontane_partition::group::WhichPartition;
+use tramontane_partition::ports::{
+    HealthReport, MESSAGE_BYTES, PortError, Ports, SAMPLE_BYTES, Why,
+};
 use tramontane_partition::{Partition, PartitionStorage, Phase};
 
 /// Ports that show what the test sets, and keep what has been sent.
 #[derive(Default)]
-struct Told {
+struct ScriptedPorts {
     shown: Option<[u8; SAMPLE_BYTES]>,
     own: Option<[u8; SAMPLE_BYTES]>,
     incoming: Vec<Vec<u8>>,
     sent: Vec<Vec<u8>>,
-    reports: Vec<Report>,
+    reports: Vec<HealthReport>,
     fails: bool,
 }
 
-impl Ports for Told {
+impl Ports for ScriptedPorts {
     fn send(&mut self, message: &[u8]) -> Result<bool, PortError> {
         self.sent.push(message.to_vec());
         Ok(true)
@@ -43,19 +45,23 @@ impl Ports for Told {
     fn look(&mut self) -> Result<Option<[u8; SAMPLE_BYTES]>, PortError> {
         if self.fails { Err(PortError) } else { Ok(self.shown) }
     }
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: HealthReport) {
         self.reports.push(report);
     }
 }
 
-fn life(own: Channel, incarnation: u32) -> Partition<'static> {
+fn life(own: WhichPartition, incarnation: u32) -> Partition<'static> {
     let storage: &'static PartitionStorage = Box::leak(Box::default());
     let rows = Box::leak(Box::new(storage.rows()));
     Partition::new(own, incarnation, storage, rows, 10)
 }
 
 /// Steps two incarnations whose ports the test controls, one millisecond after the last step.
-fn exchange(a: (&mut Partition<'_>, &mut Told), b: (&mut Partition<'_>, &mut Told), now: u64) {
+fn exchange(
+    a: (&mut Partition<'_>, &mut ScriptedPorts),
+    b: (&mut Partition<'_>, &mut ScriptedPorts),
+    now: u64,
+) {
     let ((a, a_ports), (b, b_ports)) = (a, b);
     a.step(Time(now * 1_000_000), a_ports);
     b_ports.shown = a_ports.own;
@@ -67,8 +73,8 @@ fn exchange(a: (&mut Partition<'_>, &mut Told), b: (&mut Partition<'_>, &mut Tol
 
 #[test]
 fn first_partition_waits_for_its_partner() {
-    for first in Channel::BOTH {
-        let mut run = Run::new(100);
+    for first in WhichPartition::BOTH {
+        let mut run = PartitionRun::new(100);
         for _ in 0..50 {
             assert_eq!(run.step(first), Some(Phase::Fresh));
         }
@@ -78,8 +84,8 @@ fn first_partition_waits_for_its_partner() {
 
 #[test]
 fn partner_with_mismatched_group_is_reported_once() {
-    let (mut a, mut ports) = (life(Channel::A, 1), Told::default());
-    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    let (mut a, mut ports) = (life(WhichPartition::A, 1), ScriptedPorts::default());
+    let (mut b, mut b_ports) = (life(WhichPartition::B, 1), ScriptedPorts::default());
     exchange((&mut a, &mut ports), (&mut b, &mut b_ports), 0);
     let mut other = b_ports.own.unwrap();
     other[0] ^= 1;
@@ -87,19 +93,21 @@ fn partner_with_mismatched_group_is_reported_once() {
         ports.shown = Some(other);
         assert_eq!(a.step(Time(step), &mut ports), Phase::Fresh);
     }
-    let [Report::OtherGroup(_)] = ports.reports.as_slice() else { panic!("{:?}", ports.reports) };
+    let [HealthReport::OtherGroup(_)] = ports.reports.as_slice() else {
+        panic!("{:?}", ports.reports)
+    };
     assert_eq!(ports.reports[0].encode()[0], 32);
 }
 
 #[test]
 fn session_waits_until_both_incarnations_are_seen() {
-    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
-    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    let (mut a, mut a_ports) = (life(WhichPartition::A, 1), ScriptedPorts::default());
+    let (mut b, mut b_ports) = (life(WhichPartition::B, 1), ScriptedPorts::default());
     exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
     assert_eq!(b.phase(), Phase::Fresh, "A has not seen it yet");
     // B has seen the first incarnation of A. A second incarnation of A must not believe that B has
     // seen it.
-    let mut again = life(Channel::A, 2);
+    let mut again = life(WhichPartition::A, 2);
     for step in 1..20 {
         assert_eq!(again.step(Time(step), &mut a_ports), Phase::Fresh);
     }
@@ -111,8 +119,8 @@ fn session_waits_until_both_incarnations_are_seen() {
 
 #[test]
 fn frames_before_the_partners_hello_are_kept() {
-    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
-    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    let (mut a, mut a_ports) = (life(WhichPartition::A, 1), ScriptedPorts::default());
+    let (mut b, mut b_ports) = (life(WhichPartition::B, 1), ScriptedPorts::default());
     exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
     let before = a_ports.own;
     a.step(Time(1), &mut a_ports);
@@ -132,8 +140,8 @@ fn frames_before_the_partners_hello_are_kept() {
 #[cfg(feature = "views")]
 #[test]
 fn excluded_partition_rejoins_with_the_partners_state() {
-    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
-    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    let (mut a, mut a_ports) = (life(WhichPartition::A, 1), ScriptedPorts::default());
+    let (mut b, mut b_ports) = (life(WhichPartition::B, 1), ScriptedPorts::default());
     let mut now = 0;
     while a.orders().count() < 5 {
         exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
@@ -153,14 +161,14 @@ fn excluded_partition_rejoins_with_the_partners_state() {
         b.phase(),
         Phase::InView(
             tramontane_core::ids::ViewId(2),
-            tramontane_partition::group::Members::Alone(Channel::B)
+            tramontane_partition::group::Members::Alone(WhichPartition::B)
         )
     );
     (a_ports.shown, a_ports.incoming) = (b_ports.own, left_over);
     assert_eq!(a.step(Time(now * 1_000_000), &mut a_ports), Phase::Fresh);
-    let out = |report: &Report| match report {
-        Report::Health(event) => event.kind == HealthKind::StoppedBecauseOfThis,
-        Report::OtherGroup(_) | Report::Stopped(_) => false,
+    let out = |report: &HealthReport| match report {
+        HealthReport::Health(event) => event.kind == HealthKind::StoppedBecauseOfThis,
+        HealthReport::OtherGroup(_) | HealthReport::Stopped(_) => false,
     };
     assert!(a_ports.reports.iter().any(out), "{:?}", a_ports.reports);
     for _ in 0..100 {
@@ -172,8 +180,8 @@ fn excluded_partition_rejoins_with_the_partners_state() {
 
 #[test]
 fn message_larger_than_a_port_is_split() {
-    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
-    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    let (mut a, mut a_ports) = (life(WhichPartition::A, 1), ScriptedPorts::default());
+    let (mut b, mut b_ports) = (life(WhichPartition::B, 1), ScriptedPorts::default());
     let (mut longest, mut frames) = (0, 0);
     for now in 0..60 {
         exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
@@ -181,16 +189,17 @@ fn message_larger_than_a_port_is_split() {
         longest = a_ports.incoming.iter().map(Vec::len).fold(longest, usize::max);
     }
     assert_eq!((a.orders().count(), a.orders()), (20, b.orders()));
-    let largest =
-        (0..10).map(|n| tramontane_partition::orders::Orders::length_of(Channel::B, n)).max();
+    let largest = (0..10)
+        .map(|n| tramontane_partition::orders::Orders::length_of(WhichPartition::B, n))
+        .max();
     assert!(longest <= MESSAGE_BYTES && largest > Some(MESSAGE_BYTES) && frames > 20);
 }
 
 #[test]
 fn lost_frame_stops_the_partition_with_a_report() {
     for lost in 0..12 {
-        let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
-        let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+        let (mut a, mut a_ports) = (life(WhichPartition::A, 1), ScriptedPorts::default());
+        let (mut b, mut b_ports) = (life(WhichPartition::B, 1), ScriptedPorts::default());
         let (mut passed, mut stopped) = (0, false);
         for now in 0..40 {
             exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
@@ -199,7 +208,7 @@ fn lost_frame_stops_the_partition_with_a_report() {
                 a_ports.incoming.remove(lost - passed);
             }
             passed += count;
-            stopped |= a_ports.reports.contains(&Report::Stopped(Why::Queue));
+            stopped |= a_ports.reports.contains(&HealthReport::Stopped(Why::Queue));
         }
         assert!(stopped, "frame {lost} of {passed}: {:?}", a_ports.reports);
     }
@@ -207,8 +216,8 @@ fn lost_frame_stops_the_partition_with_a_report() {
 
 #[test]
 fn unrelated_frames_and_noise_are_ignored() {
-    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
-    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    let (mut a, mut a_ports) = (life(WhichPartition::A, 1), ScriptedPorts::default());
+    let (mut b, mut b_ports) = (life(WhichPartition::B, 1), ScriptedPorts::default());
     for now in 0..60 {
         exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
         let mut foreign = a_ports.incoming.first().cloned().unwrap_or_default();
@@ -223,25 +232,26 @@ fn unrelated_frames_and_noise_are_ignored() {
 
 #[test]
 fn failing_port_stops_the_partition() {
-    let (mut a, mut ports) = (life(Channel::A, 1), Told { fails: true, ..Told::default() });
+    let (mut a, mut ports) =
+        (life(WhichPartition::A, 1), ScriptedPorts { fails: true, ..ScriptedPorts::default() });
     assert_eq!(a.step(Time(0), &mut ports), Phase::Stopped(Why::Port));
-    assert_eq!(ports.reports, [Report::Stopped(Why::Port)]);
+    assert_eq!(ports.reports, [HealthReport::Stopped(Why::Port)]);
     assert_eq!(a.step(Time(1), &mut ports), Phase::Stopped(Why::Port));
 }
 
 #[test]
 fn partner_silence_and_resumption_are_reported() {
-    let mut run = Run::new(100);
+    let mut run = PartitionRun::new(100);
     run.finish().unwrap();
     for _ in 0..10_000 {
-        run.step(Channel::A);
+        run.step(WhichPartition::A);
     }
-    run.step(Channel::B);
-    run.step(Channel::A);
+    run.step(WhichPartition::B);
+    run.step(WhichPartition::A);
     let kinds: Vec<HealthKind> = run.reports[0]
         .iter()
         .map(|report| match report {
-            Report::Health(event) => event.kind,
+            HealthReport::Health(event) => event.kind,
             other => panic!("{other:?}"),
         })
         .collect();

@@ -4,30 +4,30 @@
 
 mod common;
 
-use common::{MESSAGES, Run};
+use common::{MESSAGES, PartitionRun};
 use tramontane_core::health::HealthKind;
 use tramontane_partition::Phase;
-use tramontane_partition::group::{Channel, Members};
-use tramontane_partition::ports::Report;
+use tramontane_partition::group::{Members, WhichPartition};
+use tramontane_partition::ports::HealthReport;
 
 /// Returns the number of steps in a run without a restart.
 fn steps_of_a_run() -> u64 {
-    let mut run = Run::new(MESSAGES);
+    let mut run = PartitionRun::new(MESSAGES);
     run.finish().unwrap();
     run.steps
 }
 
-fn kinds(reports: &[Report]) -> Vec<HealthKind> {
-    let kind = |report: &Report| match report {
-        Report::Health(event) => Some(event.kind),
-        Report::OtherGroup(_) | Report::Stopped(_) => None,
+fn kinds(reports: &[HealthReport]) -> Vec<HealthKind> {
+    let kind = |report: &HealthReport| match report {
+        HealthReport::Health(event) => Some(event.kind),
+        HealthReport::OtherGroup(_) | HealthReport::Stopped(_) => None,
     };
     reports.iter().filter_map(kind).collect()
 }
 
 #[test]
 fn partitions_agree_despite_full_queues() {
-    let mut run = Run::new(MESSAGES);
+    let mut run = PartitionRun::new(MESSAGES);
     run.finish().unwrap();
     assert!(run.wires.full() > 100, "the queues were full {} times", run.wires.full());
     for reports in &run.reports {
@@ -42,11 +42,11 @@ fn either_partition_can_restart_at_any_step() {
     assert!(steps > 300, "a run of {steps} steps");
     println!("a run of {steps} steps");
     let mut restored = 0;
-    for victim in Channel::BOTH {
+    for victim in WhichPartition::BOTH {
         for at in 0..steps {
             // At every fourth step, the partner runs alone for a while.
             for away in [0].into_iter().chain((at % 4 == 3).then_some(at % 40)) {
-                let mut run = Run::new(MESSAGES);
+                let mut run = PartitionRun::new(MESSAGES);
                 while run.steps < at {
                     run.step_in_turn();
                 }
@@ -72,7 +72,7 @@ fn either_partition_can_restart_at_any_step() {
 #[test]
 fn partitions_can_restart_while_rejoining() {
     for seed in 0..400_u64 {
-        let mut run = Run::new(MESSAGES);
+        let mut run = PartitionRun::new(MESSAGES);
         let mut random = seed;
         let mut next = |below: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99_991);
@@ -81,9 +81,9 @@ fn partitions_can_restart_while_rejoining() {
         for _ in 0..8 {
             // In rare cases both restart: then the state is lost, and they begin again from
             // nothing.
-            let victim = Channel::BOTH[next(2) as usize];
+            let victim = WhichPartition::BOTH[next(2) as usize];
             for _ in 0..next(60) {
-                run.step(Channel::BOTH[next(2) as usize]);
+                run.step(WhichPartition::BOTH[next(2) as usize]);
             }
             run.kill(victim);
             for _ in 0..next(30) {
@@ -100,30 +100,32 @@ fn partitions_can_restart_while_rejoining() {
 
 #[test]
 fn restarted_partner_receives_the_survivors_state() {
-    let mut run = Run::new(MESSAGES);
-    while run.count(Channel::A) < 200 {
-        run.step(Channel::A);
-        run.step(Channel::B);
+    let mut run = PartitionRun::new(MESSAGES);
+    while run.count(WhichPartition::A) < 200 {
+        run.step(WhichPartition::A);
+        run.step(WhichPartition::B);
     }
-    run.kill(Channel::A);
-    let at_the_end = run.count(Channel::B);
+    run.kill(WhichPartition::A);
+    let at_the_end = run.count(WhichPartition::B);
     // A is not scheduled at all: silence ends no view.
     for _ in 0..20_000 {
-        run.step(Channel::B);
+        run.step(WhichPartition::B);
     }
     let silent = kinds(&run.reports[1]);
     assert_eq!(silent, [HealthKind::Started, HealthKind::Silent]);
-    assert!(run.count(Channel::B) < at_the_end + 20, "nothing is delivered by one of two");
-    run.start(Channel::A);
-    run.step(Channel::A);
+    assert!(run.count(WhichPartition::B) < at_the_end + 20, "nothing is delivered by one of two");
+    run.start(WhichPartition::A);
+    run.step(WhichPartition::A);
     let mut seen_alone = false;
-    while run.count(Channel::A) == 0 {
-        let phase = run.step(Channel::B);
-        seen_alone |= matches!(phase, Some(Phase::InView(_, Members::Alone(Channel::B))));
-        run.step(Channel::A);
+    while run.count(WhichPartition::A) == 0 {
+        let phase = run.step(WhichPartition::B);
+        seen_alone |= matches!(phase, Some(Phase::InView(_, Members::Alone(WhichPartition::B))));
+        run.step(WhichPartition::A);
     }
-    assert!(seen_alone && run.count(Channel::A) >= at_the_end, "with the state");
-    let both = Members::Both(Channel::B);
-    assert!(matches!(run.step(Channel::A), Some(Phase::InView(_, members)) if members == both));
+    assert!(seen_alone && run.count(WhichPartition::A) >= at_the_end, "with the state");
+    let both = Members::Both(WhichPartition::B);
+    assert!(
+        matches!(run.step(WhichPartition::A), Some(Phase::InView(_, members)) if members == both)
+    );
     run.finish().unwrap();
 }

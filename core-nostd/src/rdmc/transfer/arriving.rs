@@ -6,7 +6,7 @@ use super::ending::Close;
 use super::failure::Cause;
 use super::group::{BlockGroup, Stage};
 use super::lengths::{Lengths, blocks_min};
-use super::message::{Message, MessageMemory};
+use super::message::{MessageMemory, MovingMessage};
 use super::setup::{FIRST, step_of};
 use crate::fabric::{BlockEvent, LossCause};
 use crate::ids::{Rank, Step, index_from_u32};
@@ -88,13 +88,14 @@ impl BlockGroup<'_> {
         area.offset.checked_add(bytes).ok_or(Fault::NoMemory)?;
         self.here.clear(blocks);
         self.here.add(hop.block);
-        let message = Message::incoming(schedule, area, lengths, self.own, (first, hop.block));
+        let message =
+            MovingMessage::incoming(schedule, area, lengths, self.own, (first, hop.block));
         self.stage = Stage::Moving(message);
         Ok(())
     }
 
     /// Handles a later block; its immediate value is its index in the message.
-    fn add(&mut self, mut message: Message, arrival: Arrival) -> Result<(), Fault> {
+    fn add(&mut self, mut message: MovingMessage, arrival: Arrival) -> Result<(), Fault> {
         let Arrival { peer, step, immediate, length } = arrival;
         let hop = message.schedule.received(self.own, step).ok_or(Fault::Misbehaved)?;
         let is_as_planned = self.rank_of(hop.peer) == Some(peer)

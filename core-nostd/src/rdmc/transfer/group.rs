@@ -7,7 +7,7 @@ use super::ending::Close;
 use super::failure::{Cause, Failure};
 use super::here::Here;
 use super::lengths::{Lengths, blocks_min};
-use super::message::{Message, MessageMemory, Staged};
+use super::message::{MessageMemory, MovingMessage, Staged};
 use super::setup::{OpenError, Setup};
 use crate::fabric::{Area, Blocks, Channel, ErrorKind, LossCause, ViewMemory, Way};
 use crate::ids::{Rank, ViewId};
@@ -118,7 +118,7 @@ pub(super) enum Stage {
     /// No message is in progress. A receiver may have posted its receive for the next one.
     Between { asked: bool },
     /// A message is in progress.
-    Moving(Message),
+    Moving(MovingMessage),
     /// The group is over.
     Over(Outcome),
 }
@@ -245,7 +245,7 @@ impl<'m> BlockGroup<'m> {
         let blocks_max = self.here.blocks_max();
         let schedule = self.schedule(blocks).filter(|_| blocks <= blocks_max);
         let schedule = schedule.ok_or(SendError::TooLarge { blocks, blocks_max })?;
-        self.stage = Stage::Moving(Message::own(schedule, source, lengths));
+        self.stage = Stage::Moving(MovingMessage::own(schedule, source, lengths));
         Ok(())
     }
 
@@ -299,7 +299,7 @@ impl<'m> BlockGroup<'m> {
         }
         self.finish(memory, &mut progress);
         self.advance_closing(fabric, &mut progress);
-        let has_staged = matches!(self.stage, Stage::Moving(Message { staged: Some(_), .. }));
+        let has_staged = matches!(self.stage, Stage::Moving(MovingMessage { staged: Some(_), .. }));
         progress.has_more |= has_staged || matches!(self.stage, Stage::Over(_));
         progress
     }

@@ -33,7 +33,7 @@ pub(super) struct Staged {
 
 /// The remaining work on a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
+pub(super) struct MovingMessage {
     pub(super) schedule: Schedule,
     pub(super) area: Area,
     pub(super) lengths: Lengths,
@@ -48,7 +48,7 @@ pub(super) struct Message {
     pub(super) end: Step,
 }
 
-impl Message {
+impl MovingMessage {
     /// Creates a message at its root.
     pub(super) fn own(schedule: Schedule, area: Area, lengths: Lengths) -> Self {
         let (start, end) = schedule.part(Rank::ZERO);

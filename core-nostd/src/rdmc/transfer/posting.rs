@@ -4,7 +4,7 @@
 use super::cells::Name;
 use super::group::{BlockGroup, Progress, Stage};
 use super::lengths::blocks_min;
-use super::message::Message;
+use super::message::MovingMessage;
 use super::setup::{FIRST, token};
 use crate::fabric::{Area, Blocks, FabricError, Token};
 use crate::ids::{Rank, Step};
@@ -40,7 +40,7 @@ impl BlockGroup<'_> {
     fn send_block<F: Blocks>(
         &mut self,
         fabric: &mut F,
-        message: &Message,
+        message: &MovingMessage,
         step: Step,
         hop: Hop,
         progress: &mut Progress,
@@ -133,7 +133,7 @@ impl BlockGroup<'_> {
     fn ask_for_block<F: Blocks>(
         &mut self,
         fabric: &mut F,
-        message: &Message,
+        message: &MovingMessage,
         step: Step,
         hop: Hop,
         progress: &mut Progress,

@@ -19,7 +19,7 @@ const ALL: SubgroupId = SubgroupId(0);
 
 /// An action of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum NodeAction {
     /// A member steps; its application may commit a message first.
     Step { member: usize, commits: bool },
     /// The next write by a member lands at another member.
@@ -87,7 +87,7 @@ fn limits(promises: Promises) -> Capabilities {
 }
 
 /// Offsets and bytes of the writes that have not landed, in order.
-type UnderWay = VecDeque<(usize, Vec<u8>)>;
+type UnlandedWrites = VecDeque<(usize, Vec<u8>)>;
 
 /// The nodes of a group.
 pub struct Nodes<'m> {
@@ -99,7 +99,7 @@ pub struct Nodes<'m> {
     rows: &'m [Vec<Row<'m>>],
     writers: Vec<Vec<RowWriter<'m>>>,
     /// Writes in flight, indexed by reader and writer.
-    landing: Vec<Vec<UnderWay>>,
+    landing: Vec<Vec<UnlandedWrites>>,
     /// Number of messages that each application still has to commit, and has committed.
     left: Vec<u8>,
     committed: Vec<u8>,
@@ -158,15 +158,15 @@ pub fn with_nodes<R>(scope: &Scope, setup: Setup, body: impl FnOnce(&mut Nodes<'
 
 impl Nodes<'_> {
     /// Performs one action; returns `None` if it is not possible or has no effect.
-    pub fn act(&mut self, what: What) -> Result<Option<Did>, String> {
+    pub fn act(&mut self, what: NodeAction) -> Result<Option<Did>, String> {
         match what {
-            What::Step { member, commits } => {
+            NodeAction::Step { member, commits } => {
                 if commits && !self.commit(member) {
                     return Ok(None);
                 }
                 self.step(member).map(Some)
             }
-            What::Land { reader, writer } => {
+            NodeAction::Land { reader, writer } => {
                 let Some((offset, bytes)) = self.landing[reader][writer].pop_front() else {
                     return Ok(None);
                 };
@@ -235,7 +235,7 @@ impl Nodes<'_> {
     /// Returns a node's state in the model's terms.
     pub fn image(&self, own: usize) -> Image {
         let mut member = GroupMember {
-            rows: [group::Row::default(); MEMBERS_MAX],
+            rows: [group::GroupRow::default(); MEMBERS_MAX],
             landing: [const { Vec::new() }; MEMBERS_MAX],
             rounds: [0; MEMBERS_MAX],
             taken: [0; MEMBERS_MAX],
@@ -255,14 +255,14 @@ impl Nodes<'_> {
         Image { member, delivered: self.delivered[own].clone() }
     }
 
-    fn row_image(&self, own: usize, rank: usize) -> group::Row {
+    fn row_image(&self, own: usize, rank: usize) -> group::GroupRow {
         let (of, row) = (Rank(rank as u16), self.rows[own][rank]);
         let cell = |at: usize| row.cell(at).expect("a cell").load() as u8;
         let control = self.layout.control_offset(of, ALL).expect("a member");
-        let mut image = group::Row {
+        let mut image = group::GroupRow {
             received: cell(control + ControlCell::Received.offset()),
             delivered: cell(control + ControlCell::Delivered.offset()),
-            ..group::Row::default()
+            ..group::GroupRow::default()
         };
         if let Some(ring) = self.layout.ring(of, ALL) {
             for (slot, image) in image.slots.iter_mut().take(ring.slots as usize).enumerate() {

@@ -4,15 +4,15 @@ use tramontane_core::fabric::Promises;
 use tramontane_core::multicast::Switches;
 use tramontane_core::node::Options;
 
-use super::Pair;
-use super::nodes::{Setup, What, with_nodes};
+use super::GroupPair;
+use super::nodes::{NodeAction, Setup, with_nodes};
 use crate::explorer::Model;
 use crate::group::Scope;
 
 /// Random numbers determined by a seed.
-struct Random(u64);
+struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     fn below(&mut self, end: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -22,7 +22,7 @@ impl Random {
 
 /// Steps nodes and lands writes until everything is delivered everywhere.
 fn run(seed: u64) -> Result<usize, String> {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut random = SeededRandom(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let (members, window) = (2 + random.below(2), 1 + random.below(3));
     let senders = 1 + random.below(members);
     let messages: Vec<u8> = (0..senders).map(|_| random.below(9) as u8).collect();
@@ -36,22 +36,22 @@ fn run(seed: u64) -> Result<usize, String> {
     };
     let commits_of_ten: Vec<usize> = (0..members).map(|_| 1 + random.below(9)).collect();
     with_nodes(&scope, setup, |nodes| {
-        let mut pair = Pair { scope: &scope, nodes, state: scope.start() };
+        let mut pair = GroupPair { scope: &scope, nodes, state: scope.start() };
         let (mut actions, mut idle) = (0, 0);
         for _ in 0..20_000 {
             let member = random.below(members);
             let writer = random.below(members);
             let what = if writer == member {
                 let commits = random.below(10) < commits_of_ten[member];
-                What::Step { member, commits }
+                NodeAction::Step { member, commits }
             } else {
-                What::Land { reader: member, writer }
+                NodeAction::Land { reader: member, writer }
             };
             let said = |wrong| format!("{wrong}\nseed {seed}, {scope:?}, {setup:?}");
             let mut taken = pair.follow(what).map_err(said)?;
             if taken.is_none() && writer == member {
                 // There is nothing to commit, or no room.
-                taken = pair.follow(What::Step { member, commits: false }).map_err(said)?;
+                taken = pair.follow(NodeAction::Step { member, commits: false }).map_err(said)?;
             }
             let taken = taken.map_or(0, |taken| taken.len());
             actions += taken;

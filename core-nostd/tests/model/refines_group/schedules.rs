@@ -6,18 +6,18 @@ use std::collections::HashSet;
 use tramontane_core::fabric::Promises;
 use tramontane_core::node::Options;
 
-use super::Pair;
-use super::nodes::{Setup, What, with_nodes};
+use super::GroupPair;
+use super::nodes::{NodeAction, Setup, with_nodes};
 use crate::explorer::Model;
-use crate::group::{Action, Scope, State};
+use crate::group::{Action, GroupState, Scope};
 
 /// Counts of a search.
 #[derive(Debug, Default)]
-struct Met {
+struct ScheduleCounts {
     states: usize,
     transitions: usize,
     /// Distinct states of the model.
-    abstract_states: HashSet<State>,
+    abstract_states: HashSet<GroupState>,
     actions: usize,
     /// Number of node steps that correspond to no action of the model, and to several.
     none: usize,
@@ -28,36 +28,36 @@ struct Met {
 
 /// The result of a schedule: the model's state, the actions of the last step, a fingerprint, and
 /// whether this is an end.
-type Outcome = (State, Vec<Action>, u64, bool);
+type ScheduleResult = (GroupState, Vec<Action>, u64, bool);
 
 /// Runs a schedule and compares only its last step; `before` is the model's state before that step.
 fn run(
     scope: &Scope,
     setup: Setup,
-    schedule: &[What],
-    last: What,
-    before: &State,
-) -> Result<Option<Outcome>, String> {
+    schedule: &[NodeAction],
+    last: NodeAction,
+    before: &GroupState,
+) -> Result<Option<ScheduleResult>, String> {
     with_nodes(scope, setup, |nodes| {
         for what in schedule {
             nodes.act(*what)?;
         }
-        let mut pair = Pair { scope, nodes, state: before.clone() };
+        let mut pair = GroupPair { scope, nodes, state: before.clone() };
         let Some(actions) = pair.follow(last)? else { return Ok(None) };
         let (state, done) = (pair.state.clone(), pair.nodes.is_committed());
         Ok(Some((state, actions, pair.nodes.fingerprint(), done)))
     })
 }
 
-fn every_schedule(scope: &Scope, setup: Setup) -> Result<Met, String> {
+fn every_schedule(scope: &Scope, setup: Setup) -> Result<ScheduleCounts, String> {
     let mut all = Vec::new();
     for member in 0..scope.members {
-        all.push(What::Step { member, commits: false });
-        all.push(What::Step { member, commits: true });
+        all.push(NodeAction::Step { member, commits: false });
+        all.push(NodeAction::Step { member, commits: true });
         let others = (0..scope.members).filter(|writer| *writer != member);
-        all.extend(others.map(|writer| What::Land { reader: member, writer }));
+        all.extend(others.map(|writer| NodeAction::Land { reader: member, writer }));
     }
-    let mut met = Met::default();
+    let mut met = ScheduleCounts::default();
     let start = scope.start();
     let first = with_nodes(scope, setup, |nodes| nodes.fingerprint());
     let mut known = HashSet::from([first]);
@@ -93,7 +93,7 @@ fn every_schedule(scope: &Scope, setup: Setup) -> Result<Met, String> {
     Ok(met)
 }
 
-fn must_refine(scope: &Scope, setup: Setup) -> Met {
+fn must_refine(scope: &Scope, setup: Setup) -> ScheduleCounts {
     let began = std::time::Instant::now();
     let met = every_schedule(scope, setup).unwrap_or_else(|wrong| panic!("{wrong}"));
     println!(

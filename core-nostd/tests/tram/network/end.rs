@@ -11,16 +11,16 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::memory::Row;
 
-use super::{Bytes, Flight, Network};
+use super::{Flight, FlightBytes, TestNetwork};
 
 /// One process's fabric.
 pub struct NetworkEnd {
-    pub network: Rc<RefCell<Network>>,
+    pub network: Rc<RefCell<TestNetwork>>,
     pub process: usize,
 }
 
 impl NetworkEnd {
-    fn end(network: &Network, view: ViewId, process: usize) -> Result<usize, ErrorKind> {
+    fn end(network: &TestNetwork, view: ViewId, process: usize) -> Result<usize, ErrorKind> {
         let view =
             network.views.get(view.0 as usize).and_then(Option::as_ref).ok_or(ErrorKind::Other)?;
         let end = usize::from(view.ends[1].process == process);
@@ -112,7 +112,7 @@ impl Fabric for NetworkEnd {
         for write in writes {
             let Area { region, offset } = write.source;
             let bytes = if write.kind == Kind::Content && is_late {
-                Bytes::Late { region, offset, length: write.length }
+                FlightBytes::Late { region, offset, length: write.length }
             } else {
                 let mut bytes = vec![0; write.length];
                 let source = if region == Region::ROW {
@@ -121,7 +121,7 @@ impl Fabric for NetworkEnd {
                     Row::from_lines(&log)
                 };
                 source.read(offset, &mut bytes).map_err(|_| ErrorKind::OutOfRange)?;
-                Bytes::Taken(bytes)
+                FlightBytes::Taken(bytes)
             };
             let (region, offset) = (write.target.region, write.target.offset);
             open.flights[end].push_back(Flight::Write { region, offset, bytes, landed: 0 });

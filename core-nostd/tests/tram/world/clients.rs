@@ -19,10 +19,10 @@ impl World {
         let incarnation = *incarnation;
         let window = self.settings.window as usize;
         let state = (
-            Lent::new(links.len()),
-            Lent::new(self.overlay.len()),
-            Lent::new(window),
-            Lent::new(window * self.settings.payload_max as usize),
+            Leased::new(links.len()),
+            Leased::new(self.overlay.len()),
+            Leased::new(window),
+            Leased::new(window * self.settings.payload_max as usize),
         );
         let process = self.network.borrow_mut().add(64);
         let log = self.network.borrow().log(process);
@@ -97,7 +97,7 @@ impl World {
         let seed = self.random.next();
         let payload: Vec<u8> = (0..length).map(|at| (seed >> (at % 8 * 8)) as u8).collect();
         let id = running.client.multicast(destinations, &payload, answers)?;
-        self.sent.insert(id, Sent { destinations, payload, answered: false });
+        self.sent.insert(id, ClientMessage { destinations, payload, answered: false });
         Ok(id)
     }
 

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::tram::{LinkId, Memory};
 
-use crate::network::{Network, Rows};
+use crate::network::{RowPair, TestNetwork};
 use crate::random::Random;
 
 /// State that is lent for as long as its owner lives, and freed afterwards.
-pub struct Lent<T>(*mut [T]);
+pub struct Leased<T>(*mut [T]);
 
-impl<T: Default + Clone> Lent<T> {
+impl<T: Default + Clone> Leased<T> {
     pub fn new(count: usize) -> Self {
         Self(Box::into_raw(vec![T::default(); count].into_boxed_slice()))
     }
@@ -24,7 +24,7 @@ impl<T: Default + Clone> Lent<T> {
     }
 }
 
-impl<T> Drop for Lent<T> {
+impl<T> Drop for Leased<T> {
     fn drop(&mut self) {
         // SAFETY: made by `new`, and the borrower was declared, and so dropped, before this.
         drop(unsafe { Box::from_raw(self.0) });
@@ -34,16 +34,16 @@ impl<T> Drop for Lent<T> {
 /// The memory of one process.
 pub struct Lending {
     pub log: Rc<Vec<Line>>,
-    pub links: Vec<Option<Rc<Rows>>>,
+    pub links: Vec<Option<Rc<RowPair>>>,
     /// Links whose rows are hidden from the process.
     hidden: Vec<bool>,
     /// The network that moves while the process steps.
-    network: Rc<RefCell<Network>>,
+    network: Rc<RefCell<TestNetwork>>,
 }
 
 impl Lending {
     /// Makes the memory of a process without attached links.
-    pub fn new(log: Rc<Vec<Line>>, links: usize, network: &Rc<RefCell<Network>>) -> Self {
+    pub fn new(log: Rc<Vec<Line>>, links: usize, network: &Rc<RefCell<TestNetwork>>) -> Self {
         let network = Rc::clone(network);
         Self { log, links: vec![None; links], hidden: vec![false; links], network }
     }

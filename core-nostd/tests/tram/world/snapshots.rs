@@ -3,12 +3,12 @@
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{Destinations, ReplicaId};
 
-use super::{History, RunningReplica, World};
+use super::{ReplicaHistory, RunningReplica, World};
 
 /// A replica's state, for another replica, together with its deliveries for the judge.
 pub struct Snapshot {
     pub cells: Vec<u64>,
-    history: History,
+    history: ReplicaHistory,
 }
 
 impl World {

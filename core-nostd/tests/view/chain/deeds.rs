@@ -2,20 +2,20 @@
 
 use tramontane_core::ids::NodeId;
 
-use super::plan::{Event, PHASES};
+use super::plan::{PHASES, PlannedEvent};
 use super::{Chain, TIMEOUT};
 
 impl Chain {
     pub(super) fn happen(&mut self) {
         let event = match self.random.below(100) {
-            0..22 => Event::Crash,
-            22..42 => Event::CrashLeader(PHASES[self.random.below(5) as usize]),
-            42..58 => Event::Pause(self.random.below(3 * TIMEOUT)),
-            58..69 => Event::Leave,
-            69..72 => Event::LeaveAll,
-            72..86 => Event::Join,
-            86..93 => Event::JoinerDies,
-            _ => Event::Part(self.random.below(3 * TIMEOUT)),
+            0..22 => PlannedEvent::Crash,
+            22..42 => PlannedEvent::CrashLeader(PHASES[self.random.below(5) as usize]),
+            42..58 => PlannedEvent::Pause(self.random.below(3 * TIMEOUT)),
+            58..69 => PlannedEvent::Leave,
+            69..72 => PlannedEvent::LeaveAll,
+            72..86 => PlannedEvent::Join,
+            86..93 => PlannedEvent::JoinerDies,
+            _ => PlannedEvent::Part(self.random.below(3 * TIMEOUT)),
         };
         let inside: Vec<u32> = self
             .nodes
@@ -27,40 +27,40 @@ impl Chain {
         let times = if self.random.chance(25) { 2 } else { 1 };
         for _ in 0..times {
             match event {
-                Event::Crash => {
+                PlannedEvent::Crash => {
                     if let Some(node) = self.random.pick(&inside) {
                         self.crash(node);
                     }
                 }
-                Event::CrashLeader(phase) => {
+                PlannedEvent::CrashLeader(phase) => {
                     self.crash_at = Some(phase);
                     // The membership has to change for the leader to act.
                     if let Some(node) = self.random.pick(&inside) {
                         if self.random.chance(50) { self.leave(node) } else { self.crash(node) }
                     }
                 }
-                Event::Pause(length) => {
+                PlannedEvent::Pause(length) => {
                     if let Some(node) = self.random.pick(&inside) {
                         self.mistaken = true;
                         self.nodes.get_mut(&node).expect("known").wakes_at = self.now + length;
                     }
                 }
-                Event::Leave => {
+                PlannedEvent::Leave => {
                     if let Some(node) = self.random.pick(&inside) {
                         self.leave(node);
                     }
                 }
-                Event::LeaveAll => inside.iter().for_each(|node| self.leave(*node)),
-                Event::Join | Event::JoinerDies => {
+                PlannedEvent::LeaveAll => inside.iter().for_each(|node| self.leave(*node)),
+                PlannedEvent::Join | PlannedEvent::JoinerDies => {
                     let node = self.nodes.keys().max().expect("some") + 1;
                     self.add_node(node);
                     self.waiting.insert(node);
-                    if matches!(event, Event::JoinerDies) {
+                    if matches!(event, PlannedEvent::JoinerDies) {
                         self.ask_for(node);
                         self.nodes.get_mut(&node).expect("added").alive = false;
                     }
                 }
-                Event::Part(length) => {
+                PlannedEvent::Part(length) => {
                     let side = inside.iter().copied().filter(|_| self.random.chance(40)).collect();
                     self.mistaken = true;
                     self.parted = Some((self.now + length, side));

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 /// Numbers determined by a seed (SplitMix64).
-pub struct Random(u64);
+pub struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -30,7 +30,7 @@ impl Random {
 
 /// A phase of a change in which its leader may crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum ChangePhase {
     Proposed,
     Committed,
     Sealed,
@@ -38,15 +38,20 @@ pub enum Phase {
     Installed,
 }
 
-pub const PHASES: [Phase; 5] =
-    [Phase::Proposed, Phase::Committed, Phase::Sealed, Phase::Decided, Phase::Installed];
+pub const PHASES: [ChangePhase; 5] = [
+    ChangePhase::Proposed,
+    ChangePhase::Committed,
+    ChangePhase::Sealed,
+    ChangePhase::Decided,
+    ChangePhase::Installed,
+];
 
 /// An event of a plan.
 #[derive(Clone, Copy, Debug)]
-pub enum Event {
+pub enum PlannedEvent {
     Crash,
     /// The leader crashes when it next reaches this phase.
-    CrashLeader(Phase),
+    CrashLeader(ChangePhase),
     /// One node, or several, pause for this time.
     Pause(u64),
     Leave,
@@ -60,7 +65,7 @@ pub enum Event {
 
 /// Counts of the situations that a run has reached.
 #[derive(Clone, Debug, Default)]
-pub struct Reached {
+pub struct ChainReached {
     pub views: u64,
     pub removed: u64,
     pub left: u64,
@@ -71,13 +76,13 @@ pub struct Reached {
     pub halted: u64,
     pub takeovers: u64,
     pub adopted_seals: u64,
-    pub crashed_at: BTreeSet<Phase>,
+    pub crashed_at: BTreeSet<ChangePhase>,
     pub resent: u64,
     pub delivered: u64,
     pub stopped_groups: u64,
 }
 
-impl Reached {
+impl ChainReached {
     pub fn add(&mut self, other: &Self) {
         self.views += other.views;
         self.removed += other.removed;

@@ -2,7 +2,7 @@
 //! the next view.
 
 use super::members::{Laid, NodeMember, open, open_laid};
-use super::{Run, SUBGROUP};
+use super::{NodesRun, SUBGROUP};
 use tramontane_core::fabric::{Capabilities, Promises};
 use tramontane_core::ids::{NodeId, Position, Rank, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup, ViewBlock, ViewColumn};
@@ -17,7 +17,7 @@ use tramontane_core::view::{Halt, PeerState, RequestError, Status, Table, ViewOp
 /// VIE-4, VIE-6: all members that stay agree on the leader, and on the end of the view.
 #[test]
 fn remaining_members_agree_on_leader_and_trim() {
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     run.run(5, true);
     for member in &run.members {
         assert_eq!((member.node.leader(), member.node.trim(SUBGROUP)), (Rank(0), None));
@@ -39,7 +39,7 @@ fn remaining_members_agree_on_leader_and_trim() {
 /// VIE-3: a denied member is suspected, and accuses no other.
 #[test]
 fn denied_member_halts() {
-    let mut run = Run::new(3, false, 5);
+    let mut run = NodesRun::new(3, false, 5);
     run.run(5, false);
     run.members[0].node.denied_by(Rank(2));
     let status = (0..100).map(|_| run.step(0)).find(|status| status.is_final());
@@ -50,7 +50,7 @@ fn denied_member_halts() {
 /// VIE-10: a withdrawn request admits no node.
 #[test]
 fn join_withdrawn_in_time_has_no_effect() {
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     run.run(5, false);
     let member = &mut run.members[0].node;
     assert_eq!(member.withdraw_join(), Err(RequestError::NoJoinRequest));
@@ -66,7 +66,7 @@ fn join_withdrawn_in_time_has_no_effect() {
 
 #[test]
 fn number_of_pending_join_requests_is_bounded() {
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     let member = &mut run.members[0].node;
     let asked = (0..100_000).map(|_| member.request_join(NodeId(9)));
     let refused = asked.enumerate().find(|(_, asked)| asked.is_err()).expect("there is an end");
@@ -86,7 +86,7 @@ fn outbox(member: &NodeMember) -> Outbox<'static> {
 /// VIE-7: each kind of reservation is carried over as it ended, in order, once all have ended.
 #[test]
 fn undelivered_messages_are_carried_over_unchanged() {
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     run.stopped.insert(3);
     run.run(5, false);
     run.run_to_the_end_of_the_view(false);
@@ -124,7 +124,7 @@ fn undelivered_messages_are_carried_over_unchanged() {
 
 #[test]
 fn messages_that_do_not_fit_are_kept() {
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     run.stopped.insert(3);
     run.run(5, false);
     run.run_to_the_end_of_the_view(false);
@@ -176,7 +176,7 @@ fn outbox_of_another_view_is_not_read() {
 #[test]
 fn large_message_waits_for_blocks_in_a_view() {
     use tramontane_core::ids::SenderRank;
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     let laid = Laid { is_large: true, ..Laid::default() };
     run.members = open_laid(1, &run.ids, true, 5, laid);
     reserve(&outbox(&run.members[0]), 7).commit_large();
@@ -200,12 +200,12 @@ fn large_message_waits_for_blocks_in_a_view() {
 fn message_durable_at_all_members_is_durable_everywhere() {
     use tramontane_core::ids::DurableCount;
     for shared in [true, false] {
-        let mut run = Run::new(3, shared, 5);
+        let mut run = NodesRun::new(3, shared, 5);
         let laid = Laid { is_logged: true, ..Laid::default() };
         run.members = open_laid(1, &run.ids, shared, 5, laid);
         run.send(0);
         run.run(20, false);
-        let everywhere = |run: &Run| {
+        let everywhere = |run: &NodesRun| {
             let counts = run.members[0].node.node().durable(SUBGROUP).expect("it is logged");
             (counts.here, counts.everywhere)
         };
@@ -220,7 +220,7 @@ fn message_durable_at_all_members_is_durable_everywhere() {
 
 /// The arguments for opening one of two nodes.
 #[derive(Clone, Copy)]
-struct Lent {
+struct OpenArguments {
     with_views: bool,
     in_subgroup: bool,
     rows: usize,
@@ -230,7 +230,7 @@ struct Lent {
     capabilities: Capabilities,
 }
 
-fn opened(lent: Lent) -> Option<ViewError> {
+fn opened(lent: OpenArguments) -> Option<ViewError> {
     let ranks = [Rank(0), Rank(1)];
     let members = if lent.in_subgroup { &ranks[..] } else { &ranks[1..] };
     let subgroups = [Subgroup {
@@ -287,7 +287,7 @@ fn view_requires_enough_memory_state_and_fabric() {
         guard_bytes_max: 24,
         write_overhead_bytes: 24,
     };
-    let right = Lent {
+    let right = OpenArguments {
         with_views: true,
         in_subgroup: true,
         rows: 2,
@@ -297,14 +297,14 @@ fn view_requires_enough_memory_state_and_fabric() {
         capabilities: limits,
     };
     assert_eq!(opened(right), None);
-    let small = |capabilities| opened(Lent { capabilities, ..right });
+    let small = |capabilities| opened(OpenArguments { capabilities, ..right });
     for (lent, error) in [
-        (Lent { rows: 1, ..right }, ViewError::Node(OpenError::WrongRows)),
-        (Lent { with_views: false, ..right }, ViewError::WrongState),
-        (Lent { peers: 1, ..right }, ViewError::WrongState),
-        (Lent { links: 1, ..right }, ViewError::WrongState),
-        (Lent { links: 3, ..right }, ViewError::WrongState),
-        (Lent { next: 1, ..right }, ViewError::WrongState),
+        (OpenArguments { rows: 1, ..right }, ViewError::Node(OpenError::WrongRows)),
+        (OpenArguments { with_views: false, ..right }, ViewError::WrongState),
+        (OpenArguments { peers: 1, ..right }, ViewError::WrongState),
+        (OpenArguments { links: 1, ..right }, ViewError::WrongState),
+        (OpenArguments { links: 3, ..right }, ViewError::WrongState),
+        (OpenArguments { next: 1, ..right }, ViewError::WrongState),
     ] {
         assert_eq!(opened(lent), Some(error));
     }
@@ -317,7 +317,7 @@ fn view_requires_enough_memory_state_and_fabric() {
     let bytes = ViewBlock::new(2, 1).bytes();
     let outside = |bytes| {
         let capabilities = Capabilities { write_bytes_max: bytes, ..limits };
-        opened(Lent { in_subgroup: false, capabilities, ..right })
+        opened(OpenArguments { in_subgroup: false, capabilities, ..right })
     };
     assert_eq!(outside(bytes - 1), Some(ViewError::FabricTooSmall));
     assert_eq!(outside(bytes), None);
@@ -326,7 +326,7 @@ fn view_requires_enough_memory_state_and_fabric() {
     {
         // The fabric is refused whether or not the node itself needs that limit.
         assert_eq!(small(few), Some(ViewError::Node(OpenError::FabricTooSmall)));
-        let outside = Lent { in_subgroup: false, capabilities: few, ..right };
+        let outside = OpenArguments { in_subgroup: false, capabilities: few, ..right };
         assert_eq!(opened(outside), Some(ViewError::FabricTooSmall));
     }
 }

@@ -9,17 +9,17 @@ use tramontane_core::view::{Accepted, Ballot, Change, Halt, Stance, Status};
 use super::members::NodeMember;
 #[cfg(feature = "durable")]
 use super::members::{Laid, open_laid};
-use super::{Run, SUBGROUP};
+use super::{NodesRun, SUBGROUP};
 
 /// Returns three members; member 0 has sent one message, which all have received, and which member
 /// 2 has delivered but member 1 has not.
-fn received_and_not_delivered() -> Run {
-    let mut run = Run::new(3, true, 5);
+fn received_and_not_delivered() -> NodesRun {
+    let mut run = NodesRun::new(3, true, 5);
     bring_to_where_one_has_delivered(&mut run);
     run
 }
 
-fn bring_to_where_one_has_delivered(run: &mut Run) {
+fn bring_to_where_one_has_delivered(run: &mut NodesRun) {
     run.run(3, false);
     run.send(0);
     for rank in [0, 1, 2] {
@@ -30,8 +30,8 @@ fn bring_to_where_one_has_delivered(run: &mut Run) {
 
 /// Returns three such members that also log their deliveries.
 #[cfg(feature = "durable")]
-fn received_and_not_logged() -> Run {
-    let mut run = Run::new(3, true, 5);
+fn received_and_not_logged() -> NodesRun {
+    let mut run = NodesRun::new(3, true, 5);
     let laid = Laid { is_logged: true, ..Laid::default() };
     run.members = open_laid(1, &run.ids, true, 5, laid);
     bring_to_where_one_has_delivered(&mut run);
@@ -39,7 +39,7 @@ fn received_and_not_logged() -> Run {
 }
 
 /// Makes member 0 withdraw the message from its first slot.
-fn change_the_slot(run: &Run) {
+fn change_the_slot(run: &NodesRun) {
     let member = &run.members[0];
     let ring = member.layout.ring(Rank(0), SUBGROUP).expect("it sends");
     let counter = ring.offset + ring.stride - 8;
@@ -111,7 +111,7 @@ fn slot_changed_while_a_view_ends_is_reported() {
 #[test]
 fn leader_that_trims_below_deliveries_is_suspected() {
     for (is_below, suspected) in [(false, false), (true, true)] {
-        let mut run = Run::new(3, true, 5);
+        let mut run = NodesRun::new(3, true, 5);
         run.run(3, false);
         run.send(0);
         run.run(20, false);

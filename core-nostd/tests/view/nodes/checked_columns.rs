@@ -9,21 +9,21 @@ use tramontane_core::multicast::Impossible;
 use tramontane_core::view::Status;
 
 use super::members::{Laid, open_laid};
-use super::{Run, SUBGROUP};
+use super::{NodesRun, SUBGROUP};
 
 fn checked() -> Laid {
     Laid { checks: Checks::On, ..Laid::default() }
 }
 
 /// Returns three members of a view over rows with checks, after they have run for a while.
-fn steady() -> Run {
-    let mut run = Run::new(3, true, 5);
+fn steady() -> NodesRun {
+    let mut run = NodesRun::new(3, true, 5);
     run.members = open_laid(1, &run.ids, true, 5, checked());
     run.run(6, true);
     run
 }
 
-fn flip(run: &Run, column: ViewColumn, bit: usize) {
+fn flip(run: &NodesRun, column: ViewColumn, bit: usize) {
     let member = &run.members[0];
     let at = member.layout.view_offset(Rank(0), column).expect("a column") + bit / 64 * 8;
     let cell = member.row.cell(at).expect("in the row");
@@ -86,7 +86,7 @@ fn flipped_heartbeat_recovers_without_suspicion() {
 #[test]
 fn survivors_with_checks_continue_after_a_death() {
     for seed in 0..20 {
-        let mut run = Run::new(4, seed % 2 == 0, seed);
+        let mut run = NodesRun::new(4, seed % 2 == 0, seed);
         run.members = open_laid(1, &run.ids, run.shared, seed, checked());
         run.run(5 + seed as u32, true);
         run.stopped.insert(run.ids[seed as usize % 4].0);
@@ -126,7 +126,7 @@ fn damaged_cell_of_a_suspected_member_is_ignored() {
 }
 
 /// Makes the fabric of the second of three members report that the first is lost.
-fn report_loss_of_the_first(run: &mut Run) {
+fn report_loss_of_the_first(run: &mut NodesRun) {
     let lost = Event::PeerLost { view: ViewId(1), peer: Rank(0), cause: LossCause::Unreachable };
     run.members[1].fabric.events.push_back(lost);
 }

@@ -19,18 +19,18 @@ const UPCALL: u64 = FAILURE_TIMEOUT - 100;
 /// Duration of a turn of all others.
 const TURN: u64 = 100;
 
-type Delivered = [Vec<u8>; SUBGROUPS as usize];
+type SenderMessages = [Vec<u8>; SUBGROUPS as usize];
 
 /// The quick members, and the time.
-struct World<'w> {
+struct QuickMembers<'w> {
     others: Vec<&'w mut NodeMember>,
-    delivered: Vec<Delivered>,
+    delivered: Vec<SenderMessages>,
     now: u64,
     sending: bool,
     sent: u8,
 }
 
-impl World<'_> {
+impl QuickMembers<'_> {
     fn turn(&mut self) {
         self.now += TURN;
         for index in 0..self.others.len() {
@@ -61,15 +61,15 @@ impl World<'_> {
     }
 }
 
-fn take(delivered: &mut Delivered, batch: &mut Batch<'_>) {
+fn take(delivered: &mut SenderMessages, batch: &mut Batch<'_>) {
     let subgroup = batch.subgroup().index();
     delivered[subgroup].extend(batch.map(|message| message.payload[0]));
 }
 
 /// The application of the slow member.
 struct Slow<'s, 'w> {
-    world: &'s mut World<'w>,
-    delivered: &'s mut Delivered,
+    world: &'s mut QuickMembers<'w>,
+    delivered: &'s mut SenderMessages,
     upcalls: &'s mut u32,
     /// Number of calls that asked for the time.
     asked: u32,
@@ -95,8 +95,8 @@ impl Application for Slow<'_, '_> {
 /// asked once per upcall, and not at all in a step without upcalls.
 fn step_slowly(
     slow: &mut NodeMember,
-    world: &mut World<'_>,
-    told: (&mut Delivered, &mut u32),
+    world: &mut QuickMembers<'_>,
+    told: (&mut SenderMessages, &mut u32),
 ) -> Status {
     let NodeMember { node, fabric, .. } = slow;
     let now = Time(world.now);
@@ -123,9 +123,9 @@ fn repeated_long_upcalls_do_not_remove_member() {
             let mut members = members(3, batching);
             let mut slow = members.remove(slow_rank);
             let others: Vec<&mut NodeMember> = members.iter_mut().collect();
-            let delivered = vec![Delivered::default(); 2];
-            let mut world = World { others, delivered, now: 0, sending: true, sent: 0 };
-            let (mut here, mut upcalls) = (Delivered::default(), 0);
+            let delivered = vec![SenderMessages::default(); 2];
+            let mut world = QuickMembers { others, delivered, now: 0, sending: true, sent: 0 };
+            let (mut here, mut upcalls) = (SenderMessages::default(), 0);
             while upcalls < 60 {
                 world.turn();
                 let status = step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
@@ -153,9 +153,9 @@ fn long_upcalls_during_trim_do_not_remove_member() {
             let _dead = members.remove(3);
             let mut slow = members.remove(slow_rank);
             let others: Vec<&mut NodeMember> = members.iter_mut().collect();
-            let delivered = vec![Delivered::default(); 2];
-            let mut world = World { others, delivered, now: 0, sending: true, sent: 0 };
-            let (mut here, mut upcalls) = (Delivered::default(), 0);
+            let delivered = vec![SenderMessages::default(); 2];
+            let mut world = QuickMembers { others, delivered, now: 0, sending: true, sent: 0 };
+            let (mut here, mut upcalls) = (SenderMessages::default(), 0);
             let mut status = Status::Steady;
             while !status.is_final() {
                 world.turn();
@@ -181,9 +181,9 @@ fn long_upcalls_at_view_end_keep_member() {
         let mut members = members(3, batching);
         let mut slow = members.remove(2);
         let others: Vec<&mut NodeMember> = members.iter_mut().collect();
-        let delivered = vec![Delivered::default(); 2];
-        let mut world = World { others, delivered, now: 0, sending: false, sent: 0 };
-        let (mut here, mut upcalls) = (Delivered::default(), 0);
+        let delivered = vec![SenderMessages::default(); 2];
+        let mut world = QuickMembers { others, delivered, now: 0, sending: false, sent: 0 };
+        let (mut here, mut upcalls) = (SenderMessages::default(), 0);
         for _ in 0..10 {
             world.turn();
             step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
@@ -216,9 +216,9 @@ fn heartbeats_between_long_calls_prevent_suspicion() {
         let mut members = members(3, true);
         let mut slow = members.remove(2);
         let others: Vec<&mut NodeMember> = members.iter_mut().collect();
-        let delivered = vec![Delivered::default(); 2];
-        let mut world = World { others, delivered, now: 0, sending: false, sent: 0 };
-        let (mut here, mut upcalls) = (Delivered::default(), 0);
+        let delivered = vec![SenderMessages::default(); 2];
+        let mut world = QuickMembers { others, delivered, now: 0, sending: false, sent: 0 };
+        let (mut here, mut upcalls) = (SenderMessages::default(), 0);
         for _ in 0..10 {
             world.turn();
             step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));

@@ -21,7 +21,7 @@ const WINDOW: u32 = 4;
 
 /// Carries a member's writes to its peers' copies at once, unless the queue to a peer is full; then
 /// the post must be retried.
-pub struct Carrier {
+pub struct MemberCarrier {
     pub own: usize,
     /// Each owner's row, as each reader sees it; `None` if all share one memory.
     pub copies: Option<Vec<Vec<RowWriter<'static>>>>,
@@ -41,7 +41,7 @@ pub struct Carrier {
     pub events: VecDeque<Event>,
 }
 
-impl Carrier {
+impl MemberCarrier {
     pub fn chance(&mut self, percent: u64) -> bool {
         self.random = self
             .random
@@ -51,7 +51,7 @@ impl Carrier {
     }
 }
 
-impl Carries for Carrier {
+impl Carries for MemberCarrier {
     fn limits(&self) -> Capabilities {
         Capabilities {
             promises: Promises::WRITE_ORDER,
@@ -98,12 +98,12 @@ impl Carries for Carrier {
     }
 }
 
-fabric!(Carrier);
+fabric!(MemberCarrier);
 
 /// One member in one view.
 pub struct NodeMember {
     pub node: ViewNode<'static>,
-    pub fabric: Carrier,
+    pub fabric: MemberCarrier,
     pub layout: Layout<'static>,
     /// The member's row, for writing values that no correct member writes.
     pub row: RowWriter<'static>,
@@ -232,7 +232,7 @@ pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -
                 links: leak(vec![Link::VACANT; sizes.links]),
             },
         };
-        let fabric = Carrier {
+        let fabric = MemberCarrier {
             own: rank.index(),
             copies: if shared { None } else { Some(copies.clone()) },
             random: seed ^ u64::from(rank.0) << 32 | id,

@@ -27,7 +27,7 @@ use members::{Laid, NodeMember, open, open_laid};
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
 /// Nodes that move from view to view, and record their deliveries.
-struct Run {
+struct NodesRun {
     ids: Vec<NodeId>,
     members: Vec<NodeMember>,
     view: u64,
@@ -43,7 +43,7 @@ struct Run {
     dropped_after_they_were_sent: u32,
 }
 
-impl Run {
+impl NodesRun {
     fn new(count: u32, shared: bool, seed: u64) -> Self {
         let ids: Vec<NodeId> = (1..=count).map(NodeId).collect();
         let members = open(1, &ids, shared, seed);
@@ -210,7 +210,7 @@ fn survivors_lose_no_message_after_death_under_load() {
     let (mut resent, mut sent) = (0, 0);
     for shared in [true, false] {
         for seed in 0..60 {
-            let mut run = Run::new(4, shared, seed * 7919 + 1);
+            let mut run = NodesRun::new(4, shared, seed * 7919 + 1);
             run.run(5 + seed as u32 % 17, true);
             let victim = seed as usize % 4;
             run.stopped.insert(run.ids[victim].0);
@@ -242,8 +242,8 @@ fn unordered_subgroup_has_no_trim_or_delay() {
     const UNORDERED: SubgroupId = SubgroupId(1);
     for seed in 0..20 {
         let shared = seed % 2 == 0;
-        let mut run = Run::with_unordered(4, shared, seed * 613 + 1);
-        let send = |run: &mut Run, rank: usize, message: u8| {
+        let mut run = NodesRun::with_unordered(4, shared, seed * 613 + 1);
+        let send = |run: &mut NodesRun, rank: usize, message: u8| {
             let outbox = run.members[rank].node.node().outbox(UNORDERED).expect("a sender");
             let mut slot = outbox.reserve(1).expect("a slot is free");
             slot.payload()[0] = message;
@@ -276,7 +276,7 @@ fn unordered_subgroup_has_no_trim_or_delay() {
 #[test]
 fn member_reported_lost_by_the_fabric_is_dropped() {
     for cause in [LossCause::Exited, LossCause::Left, LossCause::Unreachable] {
-        let mut run = Run::new(3, false, 11);
+        let mut run = NodesRun::new(3, false, 11);
         run.run(5, true);
         run.stopped.insert(3);
         let lost = Event::PeerLost { view: ViewId(1), peer: Rank(2), cause };
@@ -296,7 +296,7 @@ fn member_reported_lost_by_the_fabric_is_dropped() {
 /// VIE-3: several members lost in one step are not mistaken for members that shut this one out.
 #[test]
 fn two_members_lost_together_are_both_dropped() {
-    let mut run = Run::new(5, false, 13);
+    let mut run = NodesRun::new(5, false, 13);
     run.run(5, true);
     let lost = [4, 3].map(|peer| Event::PeerLost {
         view: ViewId(1),
@@ -318,7 +318,7 @@ fn two_members_lost_together_are_both_dropped() {
 /// The host makes a mistake: no member has that rank.
 #[test]
 fn report_about_a_nonexistent_member_ends_no_view() {
-    let mut run = Run::new(3, false, 5);
+    let mut run = NodesRun::new(3, false, 5);
     run.run(5, true);
     run.members[0].node.peer_lost(Rank(3));
     run.members[0].node.denied_by(Rank(9));
@@ -329,7 +329,7 @@ fn report_about_a_nonexistent_member_ends_no_view() {
 #[test]
 fn isolated_member_does_not_suspect_others() {
     for sending in [true, false] {
-        let mut run = Run::new(4, false, 3);
+        let mut run = NodesRun::new(4, false, 3);
         run.run(5, sending);
         run.members[0].fabric.denied_by.extend([1, 2]);
         let status = (0..400).map(|_| run.step(0)).find(|status| status.is_final());
@@ -340,7 +340,7 @@ fn isolated_member_does_not_suspect_others() {
 
 #[test]
 fn member_disconnected_by_several_suspects_no_member() {
-    let mut run = Run::new(4, false, 3);
+    let mut run = NodesRun::new(4, false, 3);
     run.run(5, false);
     // The first report does not name the first in rank order.
     let told = [2, 1].map(|peer| Event::PeerLost {
@@ -358,7 +358,7 @@ fn member_disconnected_by_several_suspects_no_member() {
 fn member_losing_most_others_removes_only_itself() {
     for shared in [true, false] {
         for seed in 0..20 {
-            let mut run = Run::new(5, shared, seed * 31 + 1);
+            let mut run = NodesRun::new(5, shared, seed * 31 + 1);
             // A message, or a retried post, would detect one lost peer before the heartbeat detects
             // all of them.
             run.members[4].fabric.full_percent = 0;
@@ -385,7 +385,7 @@ fn member_losing_most_others_removes_only_itself() {
 #[test]
 fn old_view_memory_is_freed_despite_absent_joiner() {
     for seed in 0..10 {
-        let mut run = Run::new(4, false, seed + 1);
+        let mut run = NodesRun::new(4, false, seed + 1);
         for member in &mut run.members {
             member.fabric.unready.insert(3);
         }
@@ -403,7 +403,7 @@ fn old_view_memory_is_freed_despite_absent_joiner() {
 fn leaver_under_load_delivers_the_same_messages() {
     for shared in [true, false] {
         for seed in 0..30 {
-            let mut run = Run::new(3, shared, seed * 104_729 + 5);
+            let mut run = NodesRun::new(3, shared, seed * 104_729 + 5);
             run.run(4 + seed as u32 % 9, true);
             let leaver = seed as usize % 3;
             run.members[leaver].node.leave();
@@ -429,7 +429,7 @@ fn leaver_under_load_delivers_the_same_messages() {
 fn two_nodes_join_under_load_during_a_death() {
     for shared in [true, false] {
         for seed in 0..30 {
-            let mut run = Run::new(3, shared, seed * 15_485_863 + 3);
+            let mut run = NodesRun::new(3, shared, seed * 15_485_863 + 3);
             run.run(4 + seed as u32 % 9, true);
             for (rank, node) in [(0, 8), (1, 9)] {
                 run.members[rank].node.request_join(NodeId(node)).expect("a stranger");
@@ -457,7 +457,7 @@ fn two_nodes_join_under_load_during_a_death() {
 #[test]
 fn removed_member_halts_when_it_wakes() {
     for seed in 0..20 {
-        let mut run = Run::new(3, true, seed + 77);
+        let mut run = NodesRun::new(3, true, seed + 77);
         run.run(10, true);
         run.stopped.insert(1);
         run.run_to_the_end_of_the_view(true);
@@ -471,7 +471,7 @@ fn removed_member_halts_when_it_wakes() {
 
 #[test]
 fn last_remaining_member_halts_without_delivering_more() {
-    let mut run = Run::new(3, true, 9);
+    let mut run = NodesRun::new(3, true, 9);
     run.run(10, true);
     run.stopped.extend([1, 2]);
     run.run_to_the_end_of_the_view(true);

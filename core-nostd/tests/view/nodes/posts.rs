@@ -1,6 +1,6 @@
 //! A member's posts to its peers while a view ends.
 
-use super::Run;
+use super::NodesRun;
 use super::members::NodeMember;
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, Rank};
@@ -12,8 +12,8 @@ const FULL: u64 = 101;
 
 /// Returns a group whose member 1 wedges in its next step. It has received a message and sent one,
 /// and neither could be posted to its full queues.
-fn about_to_wedge() -> Run {
-    let mut run = Run::new(3, false, 5);
+fn about_to_wedge() -> NodesRun {
+    let mut run = NodesRun::new(3, false, 5);
     for member in &mut run.members {
         member.fabric.full_percent = 0;
     }
@@ -65,7 +65,7 @@ fn view_columns_are_posted_after_everything_else() {
 #[test]
 fn ending_view_is_checked_in_every_step() {
     let mut run = about_to_wedge();
-    let looks = |run: &mut Run, rank: usize| {
+    let looks = |run: &mut NodesRun, rank: usize| {
         let before = run.members[rank].fabric.barriers.get();
         // Only reads of the view need a barrier here.
         let status = run.step(rank);
@@ -75,7 +75,7 @@ fn ending_view_is_checked_in_every_step() {
     assert_eq!(run.step(2), Status::Wedged);
     let of_the_wedged = (0..9).map(|_| looks(&mut run, 2));
     assert!(of_the_wedged.into_iter().all(|(status, looks)| status == Status::Wedged && looks > 0));
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     run.run(30, false);
     let of_the_steady = (0..10).map(|_| looks(&mut run, 2)).filter(|(_, looks)| *looks > 0).count();
     assert!((2..=4).contains(&of_the_steady), "{of_the_steady}");
@@ -85,10 +85,10 @@ fn ending_view_is_checked_in_every_step() {
 /// and the caller receives one report.
 #[test]
 fn suspected_member_is_disconnected_and_reported() {
-    let mut run = Run::new(4, false, 5);
+    let mut run = NodesRun::new(4, false, 5);
     run.run(5, false);
     run.members[0].node.peer_lost(Rank(3));
-    let told = |run: &mut Run, rank: usize| -> Vec<_> {
+    let told = |run: &mut NodesRun, rank: usize| -> Vec<_> {
         (0..12).filter_map(|_| run.step_and_tell(rank).0.lost).collect()
     };
     for rank in 0..2 {
@@ -104,7 +104,7 @@ fn suspected_member_is_disconnected_and_reported() {
 }
 
 /// Returns whether each peer's copy of a member's row equals the row.
-fn is_shown_everywhere(run: &Run, owner: usize) -> bool {
+fn is_shown_everywhere(run: &NodesRun, owner: usize) -> bool {
     let member = &run.members[owner];
     let copies = &member.fabric.copies.as_ref().expect("copies")[owner];
     let read = |at: usize| {

@@ -15,13 +15,13 @@ use super::members::{Laid, NodeMember, open_laid};
 
 /// A log: the delivered messages, and those shown in advance after them.
 #[derive(Default)]
-struct Log {
+struct PromisedLog {
     delivered: Vec<Vec<u8>>,
     ahead: Vec<Vec<u8>>,
     shown: u32,
 }
 
-impl Application for &mut Log {
+impl Application for &mut PromisedLog {
     fn deliver(&mut self, batch: &mut Batch<'_>) {
         for message in batch {
             if !self.ahead.is_empty() {
@@ -38,14 +38,14 @@ impl Application for &mut Log {
 }
 
 /// A disk on which a promise lands some calls after it was requested.
-struct Disk<'d> {
+struct SlowDisk<'d> {
     calls: &'d mut u32,
     /// Number of requests for the next view's memory.
     prepared: &'d mut u32,
     asked: &'d mut Option<(Ballot, Vec<NodeId>)>,
 }
 
-impl Preparation for Disk<'_> {
+impl Preparation for SlowDisk<'_> {
     fn prepare(&mut self, _: NextView<'_>) -> bool {
         *self.prepared += 1;
         *self.prepared > 4
@@ -66,13 +66,13 @@ impl Preparation for Disk<'_> {
 /// the next view's memory.
 fn step(
     member: &mut NodeMember,
-    log: &mut Log,
+    log: &mut PromisedLog,
     prepared: &mut u32,
     asked: &mut Option<(Ballot, Vec<NodeId>)>,
     now: u64,
 ) -> Status {
     let NodeMember { node, fabric, calls, .. } = member;
-    let disk = Disk { calls, prepared: &mut *prepared, asked };
+    let disk = SlowDisk { calls, prepared: &mut *prepared, asked };
     let (_, status) = node.step_logged(Time(now), fabric, &mut &mut *log, disk).expect("it steps");
     if matches!(status, Status::Decided | Status::Installed) {
         assert!(*calls > 4, "it goes on without its promise");
@@ -88,7 +88,7 @@ fn log_receives_final_messages_before_sealing() {
         let ids: Vec<NodeId> = (1..=4).map(NodeId).collect();
         let laid = Laid { is_logged: true, ..Laid::default() };
         let mut members = open_laid(1, &ids, seed % 2 == 0, seed * 7919 + 1, laid);
-        let mut logs: Vec<Log> = (0..4).map(|_| Log::default()).collect();
+        let mut logs: Vec<PromisedLog> = (0..4).map(|_| PromisedLog::default()).collect();
         let (mut asked, mut prepared) = (vec![None; 4], [0; 4]);
         let (mut now, mut sent) = (0, BTreeMap::<usize, u8>::new());
         let victim = seed as usize % 4;

@@ -1,6 +1,6 @@
 //! When members send heartbeats, and when a silent member is suspected.
 
-use super::Run;
+use super::NodesRun;
 use tramontane_core::fabric::Event;
 use tramontane_core::ids::{Rank, Time};
 use tramontane_core::view::Status;
@@ -10,7 +10,7 @@ const HEARTBEAT: u64 = 1_000;
 const FAILURE_TIMEOUT: u64 = 20_000;
 const FIRST_TIMEOUT: u64 = 40_000;
 
-fn shows_life(run: &mut Run, rank: usize) -> u32 {
+fn shows_life(run: &mut NodesRun, rank: usize) -> u32 {
     let member = &mut run.members[rank];
     member.fabric.full_percent = 0;
     member.node.show_life(Time(run.now), &mut member.fabric).heartbeats
@@ -20,7 +20,7 @@ fn shows_life(run: &mut Run, rank: usize) -> u32 {
 /// after the last step a member that is no longer needed.
 #[test]
 fn member_sends_heartbeats_only_in_its_view() {
-    let mut run = Run::new(3, false, 5);
+    let mut run = NodesRun::new(3, false, 5);
     run.now = 5 * HEARTBEAT;
     assert_eq!(shows_life(&mut run, 0), 0, "its view has not begun");
     assert_eq!(run.members[0].node.table().heartbeats(), 0);
@@ -47,7 +47,7 @@ fn member_sends_heartbeats_only_in_its_view() {
 fn silent_member_is_suspected_after_its_timeout() {
     for began in [0, 1_000_000_000] {
         for (was_there, timeout) in [(false, FIRST_TIMEOUT), (true, FAILURE_TIMEOUT)] {
-            let mut run = Run::new(3, true, 5);
+            let mut run = NodesRun::new(3, true, 5);
             run.now = began;
             if was_there {
                 run.step(2);
@@ -67,7 +67,7 @@ fn silent_member_is_suspected_after_its_timeout() {
 /// VIE-3: a fabric may detect the loss of a peer before the view begins at this member.
 #[test]
 fn loss_reported_before_the_first_step_is_kept() {
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     run.members[0].node.peer_lost(Rank(2));
     run.step(0);
     assert!(run.members[0].node.suspects(Rank(2)));
@@ -76,7 +76,7 @@ fn loss_reported_before_the_first_step_is_kept() {
 /// IDL-1: a node that only sends heartbeats may sleep between them.
 #[test]
 fn sending_heartbeats_does_not_keep_node_awake() {
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     for member in &mut run.members {
         member.fabric.full_percent = 0;
     }
@@ -105,7 +105,7 @@ fn sending_heartbeats_does_not_keep_node_awake() {
 /// A fabric that always has another event must not prolong a step indefinitely.
 #[test]
 fn step_handles_a_bounded_number_of_events() {
-    let mut run = Run::new(3, true, 5);
+    let mut run = NodesRun::new(3, true, 5);
     run.members[0].fabric.events.extend([Event::Woken; 130]);
     let left = [66, 2, 0].map(|left| {
         run.step(0);

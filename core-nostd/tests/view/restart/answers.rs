@@ -88,7 +88,7 @@ fn nodes(ids: &[u32]) -> Vec<NodeId> {
 
 /// All the data that a `Restart` borrows.
 #[derive(Default)]
-struct Lent {
+struct RestartMemory {
     views: Vec<Vec<NodeId>>,
     ends: Vec<Vec<Option<DurableCount>>>,
     damaged: Vec<Vec<Vec<(DurableCount, DurableCount)>>>,
@@ -100,7 +100,7 @@ pub fn with_restart<R>(
     subgroups: &[Vec<u32>],
     ask: impl FnOnce(Restart<'_>) -> R,
 ) -> R {
-    let mut lent = Lent::default();
+    let mut lent = RestartMemory::default();
     for (_, disk) in disks {
         lent.views.push(disk.decided.as_ref().map_or(Vec::new(), |view| nodes(&view.1)));
         lent.views

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::answers::note;
-use super::disks::{Case, Store};
+use super::disks::{DisksCase, Store};
 
 /// The change of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Change {
 }
 
 /// Returns the same case with the notes that all nodes made before they died.
-pub fn noting(case: &Case) -> Case {
+pub fn noting(case: &DisksCase) -> DisksCase {
     let mut noted = case.clone();
     let length = |node: &u32| case.nodes[node].records.as_ref().map_or(0, |records| records.len());
     for store in noted.nodes.values_mut() {
@@ -41,7 +41,7 @@ pub fn noting(case: &Case) -> Case {
 
 /// Returns the case with the disks of these nodes changed, or `None` if a disk would not change, or
 /// if the other disks cannot reveal the change.
-pub fn changed(case: &Case, nodes: &[u32], change: Change) -> Option<Case> {
+pub fn changed(case: &DisksCase, nodes: &[u32], change: Change) -> Option<DisksCase> {
     let mut changed = case.clone();
     for node in nodes {
         let others = case.nodes.iter().filter(|(other, _)| !nodes.contains(other));
@@ -63,8 +63,8 @@ pub fn changed(case: &Case, nodes: &[u32], change: Change) -> Option<Case> {
 }
 
 /// Returns the cases without the nodes' notes, for a verdict that ignores notes.
-pub fn forgetting(cases: &BTreeSet<Case>) -> BTreeSet<Case> {
-    let forget = |case: &Case| {
+pub fn forgetting(cases: &BTreeSet<DisksCase>) -> BTreeSet<DisksCase> {
+    let forget = |case: &DisksCase| {
         let mut case = case.clone();
         case.nodes.values_mut().for_each(|store| store.note = note(0, 0, 0));
         case

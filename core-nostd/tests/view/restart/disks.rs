@@ -48,7 +48,7 @@ impl Store {
 
 /// The state of all disks, and the facts at the time before all nodes died.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Case {
+pub struct DisksCase {
     pub nodes: BTreeMap<u32, Store>,
     /// Messages that may have been reported as durable at a majority, in order.
     pub reported: Vec<u64>,
@@ -58,7 +58,7 @@ pub struct Case {
 
 /// A sync that a host omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum OmittedSync {
     None,
     /// Logs are not synced up to the trims before the promise is.
     LogNotSynced,
@@ -94,7 +94,7 @@ fn messages(arena: &Arena, frontier: u64) -> Vec<u64> {
 
 /// A member's possible disks, each with the number of messages of this view that it may have
 /// reported.
-type Options = Vec<(Store, usize)>;
+type PossibleDisks = Vec<(Store, usize)>;
 
 fn promised(arena: &Arena, kept: &Kept) -> Promised {
     let end = kept.trims[0].map(|trim| messages(arena, trim).len() as u64);
@@ -102,7 +102,7 @@ fn promised(arena: &Arena, kept: &Kept) -> Promised {
     Promised { ballot, id: 2, members: ids(&kept.members), ends: vec![end] }
 }
 
-fn options_of(arena: &Arena, rank: usize, fault: Fault) -> Options {
+fn options_of(arena: &Arena, rank: usize, fault: OmittedSync) -> PossibleDisks {
     let setting = arena.setting;
     let around = &arena.members[rank].around;
     let first = (1, ids(setting.layout.group().members));
@@ -117,9 +117,9 @@ fn options_of(arena: &Arena, rank: usize, fault: Fault) -> Options {
     let sealed = |kept: &Kept| kept.trims[0].map(|trim| messages(arena, trim));
     let kept = around.kept.as_ref().and_then(sealed).unwrap_or_default();
     // The log is on disk up to the trims; later deliveries may be on disk too.
-    let least = if fault == Fault::LogNotSynced { 0 } else { kept.len() };
+    let least = if fault == OmittedSync::LogNotSynced { 0 } else { kept.len() };
     let all = if kept.len() > delivered.len() { &kept } else { &delivered };
-    let mut options: Options = (least..=all.len())
+    let mut options: PossibleDisks = (least..=all.len())
         .map(|end| (store(&all[..end], &around.kept), end.min(delivered.len())))
         .collect();
     if let Some(keeping) = &around.keeping {
@@ -139,7 +139,7 @@ fn options_of(arena: &Arena, rank: usize, fault: Fault) -> Options {
 }
 
 /// Returns the possible disks of a node whose join was requested with `wish`.
-fn options_of_joiner(arena: &Arena, node: u32, fault: Fault) -> Options {
+fn options_of_joiner(arena: &Arena, node: u32, fault: OmittedSync) -> PossibleDisks {
     let mut options = vec![(Store::default(), 0)];
     let most = arena.members.iter().map(|member| member.around.parts[0].delivered).max();
     let state = messages(arena, most.unwrap_or(0));
@@ -152,7 +152,7 @@ fn options_of_joiner(arena: &Arena, node: u32, fault: Fault) -> Options {
         return options;
     };
     let state = messages(arena, decision.trims[0].unwrap_or(0));
-    let least = if fault == Fault::StateNotSynced { 0 } else { state.len() };
+    let least = if fault == OmittedSync::StateNotSynced { 0 } else { state.len() };
     for end in least..=state.len() {
         let records = state[..end].iter().map(|message| (1, *message)).collect();
         let decided = Some((2, ids(&decision.members)));
@@ -162,9 +162,9 @@ fn options_of_joiner(arena: &Arena, node: u32, fault: Fault) -> Options {
 }
 
 /// Returns every case that a state may leave behind.
-pub fn cases_of(arena: &Arena, joiners: &[NodeId], fault: Fault) -> BTreeSet<Case> {
+pub fn cases_of(arena: &Arena, joiners: &[NodeId], fault: OmittedSync) -> BTreeSet<DisksCase> {
     let members = ids(arena.setting.layout.group().members);
-    let mut options: Vec<(u32, Options)> =
+    let mut options: Vec<(u32, PossibleDisks)> =
         (0..members.len()).map(|rank| (members[rank], options_of(arena, rank, fault))).collect();
     for node in joiners {
         options.push((node.0, options_of_joiner(arena, node.0, fault)));
@@ -195,8 +195,8 @@ fn cases_with(
     members: &[u32],
     picked: &[(u32, &(Store, usize))],
     decided: &BTreeMap<u64, (Vec<u32>, Vec<u64>)>,
-    fault: Fault,
-) -> Vec<Case> {
+    fault: OmittedSync,
+) -> Vec<DisksCase> {
     let longest = arena.members.iter().map(|member| member.around.parts[0].delivered).max();
     let delivered = messages(arena, longest.unwrap_or(0));
     let reported_by = |of: &[u32]| {
@@ -208,7 +208,7 @@ fn cases_with(
     let reported = delivered[..reported_by(members)].to_vec();
     let nodes: BTreeMap<u32, Store> =
         picked.iter().map(|(node, (store, _))| (*node, store.clone())).collect();
-    let plain = Case { nodes, reported, decided: decided.clone() };
+    let plain = DisksCase { nodes, reported, decided: decided.clone() };
     let mut cases = vec![plain.clone()];
     let Some((next, before)) = decided.get(&2) else { return cases };
     let is_in = |node: &u32| {
@@ -219,7 +219,7 @@ fn cases_with(
         let store = &plain.nodes[node];
         let is_noted = store.decided.as_ref().is_some_and(|decided| decided.0 == 2);
         let is_member = members.contains(node);
-        is_noted || fault == Fault::DecisionNotSynced && is_member
+        is_noted || fault == OmittedSync::DecisionNotSynced && is_member
     };
     if !next.iter().all(|node| is_in(node) && knows(node)) {
         return cases;
@@ -233,7 +233,7 @@ fn cases_with(
     for with in 1..1_u32 << next.len() {
         let has: Vec<u32> =
             next.iter().enumerate().filter(|(at, _)| with >> at & 1 == 1).map(|at| *at.1).collect();
-        if !has.iter().all(whole) && fault == Fault::None {
+        if !has.iter().all(whole) && fault == OmittedSync::None {
             continue;
         }
         let mut case = plain.clone();

@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::answers::{Ballot, Disk, Promised, note, with_restart};
-use super::disks::{Case, Fault, Store};
+use super::disks::{DisksCase, OmittedSync, Store};
 use tramontane_core::restart::Verdict;
 
 /// Counts of a search.
 #[derive(Clone, Debug, Default)]
-pub struct Met {
+pub struct RestartCounts {
     pub cases: usize,
     pub attempts: usize,
     pub waits: usize,
@@ -23,7 +23,7 @@ pub struct Met {
 }
 
 /// An attempt to restart.
-struct Attempt {
+struct RestartAttempt {
     ballot: Ballot,
     base: (u64, Vec<u32>),
     id: u64,
@@ -35,10 +35,14 @@ struct Attempt {
 }
 
 /// Restarts from all these cases, with up to `deaths` deaths of all nodes.
-pub fn restart_all(cases: BTreeSet<Case>, deaths: u32, fault: Fault) -> Result<Met, String> {
-    let mut met = Met::default();
-    let mut known: HashSet<(Case, u32)> = HashSet::new();
-    let mut stack: Vec<(Case, u32)> = cases.into_iter().map(|case| (case, deaths)).collect();
+pub fn restart_all(
+    cases: BTreeSet<DisksCase>,
+    deaths: u32,
+    fault: OmittedSync,
+) -> Result<RestartCounts, String> {
+    let mut met = RestartCounts::default();
+    let mut known: HashSet<(DisksCase, u32)> = HashSet::new();
+    let mut stack: Vec<(DisksCase, u32)> = cases.into_iter().map(|case| (case, deaths)).collect();
     while let Some((case, deaths)) = stack.pop() {
         met.cases += 1;
         let ids: Vec<u32> = case.nodes.keys().copied().collect();
@@ -63,12 +67,12 @@ pub fn restart_all(cases: BTreeSet<Case>, deaths: u32, fault: Fault) -> Result<M
 /// Returns the cases that result when these nodes return, each with whether the nodes are still
 /// alive.
 fn turn(
-    case: &Case,
+    case: &DisksCase,
     here: &[u32],
     deaths: u32,
-    fault: Fault,
-    met: &mut Met,
-) -> Result<Vec<(Case, bool)>, String> {
+    fault: OmittedSync,
+    met: &mut RestartCounts,
+) -> Result<Vec<(DisksCase, bool)>, String> {
     let Some(attempt) = attempt_of(case, here, fault)? else {
         met.waits += 1;
         return Ok(Vec::new());
@@ -78,7 +82,7 @@ fn turn(
     let mut after = Vec::new();
     let count = attempt.participants.len() as u32;
     let mut heard = case.clone();
-    if fault != Fault::HeardNotNoted {
+    if fault != OmittedSync::HeardNotNoted {
         for way in 1..1_u32 << count {
             heard = case.clone();
             let noting = attempt.participants.iter().enumerate();
@@ -101,9 +105,9 @@ fn turn(
             if far > 0 {
                 met.cut += usize::from(take_log(store, &attempt, *node, fault));
             }
-            if far > 1 && fault != Fault::RestartNotPromised {
+            if far > 1 && fault != OmittedSync::RestartNotPromised {
                 store.promise = Some(attempt.promise());
-                if fault != Fault::BaseNotNoted {
+                if fault != OmittedSync::BaseNotNoted {
                     store.decided = Some(attempt.base.clone());
                 }
                 let end = store.records.as_ref().map_or(0, |records| records.len() as u64);
@@ -119,7 +123,7 @@ fn turn(
     Ok(after)
 }
 
-impl Attempt {
+impl RestartAttempt {
     fn promise(&self) -> Promised {
         let (ballot, id, members) = (self.ballot, self.id, self.next.clone());
         Promised { ballot, id, members, ends: vec![Some(self.log.len() as u64)] }
@@ -127,7 +131,11 @@ impl Attempt {
 }
 
 /// Returns the attempt that these nodes may make, or `None` if they must wait.
-fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>, String> {
+fn attempt_of(
+    case: &DisksCase,
+    here: &[u32],
+    fault: OmittedSync,
+) -> Result<Option<RestartAttempt>, String> {
     let disks: Vec<(u32, Disk)> =
         here.iter().map(|node| (*node, case.nodes[node].disk())).collect();
     let lent: Vec<(u32, &Disk)> = disks.iter().map(|(node, disk)| (*node, disk)).collect();
@@ -138,7 +146,7 @@ fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>
             Verdict::Wait(wait) => {
                 let missing: Vec<u32> = restart.missing(wait).map(|node| node.0).collect();
                 // The verdict names the nodes that it waits for, but no nodes that can add nothing.
-                if missing.is_empty() && fault != Fault::DisksChanged {
+                if missing.is_empty() && fault != OmittedSync::DisksChanged {
                     return Err(format!("{here:?} wait for nobody: {wait:?}, {case:?}"));
                 }
                 return Ok(None);
@@ -154,7 +162,7 @@ fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>
             let records = case.nodes[&taken.node.0].records.clone().unwrap_or_default();
             records[..taken.end.end.0 as usize].to_vec()
         });
-        Ok(Some(Attempt {
+        Ok(Some(RestartAttempt {
             ballot: (plan.attempt, here[0]),
             base: (plan.base.id.0, plan.base.members.iter().map(|node| node.0).collect()),
             id: plan.next_id().0,
@@ -168,7 +176,7 @@ fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>
 
 /// Makes a continuing participant set aside the records that the chosen log lacks, and copy the
 /// other records. Returns whether there was anything to set aside.
-fn take_log(store: &mut Store, attempt: &Attempt, node: u32, fault: Fault) -> bool {
+fn take_log(store: &mut Store, attempt: &RestartAttempt, node: u32, fault: OmittedSync) -> bool {
     if !attempt.next.contains(&node) {
         return false;
     }
@@ -179,7 +187,7 @@ fn take_log(store: &mut Store, attempt: &Attempt, node: u32, fault: Fault) -> bo
     let common = own.len().min(end.unwrap_or(attempt.log.len()));
     let is_cut = common < own.len();
     store.note.end.0 = store.note.end.0.min(common as u64);
-    if fault != Fault::TailReplayed {
+    if fault != OmittedSync::TailReplayed {
         own.truncate(common);
     }
     let from = own.len().min(attempt.log.len());
@@ -190,11 +198,11 @@ fn take_log(store: &mut Store, attempt: &Attempt, node: u32, fault: Fault) -> bo
 /// Decides the next view, because all participants have promised. Some of them note the decision;
 /// if the view was not adopted, it continues once all of its members have noted the decision.
 fn decide(
-    case: &Case,
-    attempt: &Attempt,
+    case: &DisksCase,
+    attempt: &RestartAttempt,
     deaths: u32,
-    met: &mut Met,
-) -> Result<Vec<(Case, bool)>, String> {
+    met: &mut RestartCounts,
+) -> Result<Vec<(DisksCase, bool)>, String> {
     let mut case = case.clone();
     let messages: Vec<u64> = attempt.log.iter().map(|record| record.1).collect();
     check(&case, attempt, &messages)?;
@@ -227,7 +235,7 @@ fn decide(
 }
 
 /// Lets the group deliver a message in its new view, which any of its members may have on disk.
-fn goes_on(case: &Case, attempt: &Attempt) -> Vec<Case> {
+fn goes_on(case: &DisksCase, attempt: &RestartAttempt) -> Vec<DisksCase> {
     let message = attempt.id * 1000;
     let ways = 1..1_u32 << attempt.next.len();
     ways.map(|way| {
@@ -248,7 +256,7 @@ fn goes_on(case: &Case, attempt: &Attempt) -> Vec<Case> {
 }
 
 /// Checks the conditions for a restart's decision.
-fn check(case: &Case, attempt: &Attempt, messages: &[u64]) -> Result<(), String> {
+fn check(case: &DisksCase, attempt: &RestartAttempt, messages: &[u64]) -> Result<(), String> {
     let says = |what: &str| {
         Err(format!(
             "{what}: view {} of {:?} with {messages:?}: {case:?}",

@@ -19,13 +19,13 @@ enum Said {
     Goes { members: Vec<u32>, adopted: bool, ends: Vec<Option<u64>> },
 }
 
-struct Model<'a> {
+struct NaiveModel<'a> {
     disks: &'a Disks,
     subgroups: &'a [Vec<u32>],
     with_less: bool,
 }
 
-impl Model<'_> {
+impl NaiveModel<'_> {
     /// Returns a node's answer, if it has any state of the group.
     fn any_disk(&self, node: u32) -> Option<&Disk> {
         let found = self.disks.iter().find(|(other, _)| *other == node).map(|(_, disk)| disk);
@@ -302,7 +302,7 @@ proptest! {
         (disks, subgroups) in disks(),
         with_less in prop::bool::weighted(0.2),
     ) {
-        let expected = Model { disks: &disks, subgroups: &subgroups, with_less }.says();
+        let expected = NaiveModel { disks: &disks, subgroups: &subgroups, with_less }.says();
         let lent: Vec<(u32, &Disk)> = disks.iter().map(|(node, disk)| (*node, disk)).collect();
         let said = with_restart(&lent, &subgroups, |restart| {
             let restart = if with_less { restart.with_less() } else { restart };

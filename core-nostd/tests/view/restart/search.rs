@@ -4,38 +4,41 @@
 use std::collections::BTreeSet;
 
 use super::changed::{Change, changed, forgetting, noting};
-use super::disks::{Case, Fault, cases_of};
-use super::group::{Met, restart_all};
-use crate::exhaustive::{Found, Scope, all_leave, both_leave, explore_each};
+use super::disks::{DisksCase, OmittedSync, cases_of};
+use super::group::{RestartCounts, restart_all};
+use crate::exhaustive::{ExhaustiveCounts, SearchScope, all_leave, both_leave, explore_each};
 use tramontane_core::ids::NodeId;
 
 /// Returns all the states that a scope can leave on disk.
-fn left_by(scope: &Scope, fault: Fault) -> Result<(Found, BTreeSet<Case>), String> {
-    let scope = Scope { keeps_promises: true, ..scope.clone() };
+fn left_by(
+    scope: &SearchScope,
+    fault: OmittedSync,
+) -> Result<(ExhaustiveCounts, BTreeSet<DisksCase>), String> {
+    let scope = SearchScope { keeps_promises: true, ..scope.clone() };
     let joiners: Vec<NodeId> = scope.wishes.iter().filter_map(|(_, node)| *node).collect();
     let mut cases = BTreeSet::new();
     let found = explore_each(&scope, |arena| cases.extend(cases_of(arena, &joiners, fault)))?;
     Ok((found, cases))
 }
 
-fn must_hold(name: &str, scope: &Scope, deaths: u32) -> Met {
+fn must_hold(name: &str, scope: &SearchScope, deaths: u32) -> RestartCounts {
     let (found, cases) =
-        left_by(scope, Fault::None).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+        left_by(scope, OmittedSync::None).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
     let disks = cases.len();
-    let met =
-        restart_all(cases, deaths, Fault::None).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+    let met = restart_all(cases, deaths, OmittedSync::None)
+        .unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
     println!("{name}: {} states leave {disks} different disks; {met:?}", found.states);
     met
 }
 
-fn one_crash() -> Scope {
-    Scope { crashes: 1, ..Scope::of(3) }
+fn one_crash() -> SearchScope {
+    SearchScope { crashes: 1, ..SearchScope::of(3) }
 }
 
 /// Returns a scope of two members, one of which leaves; each requests a node's join.
-fn joins() -> Scope {
+fn joins() -> SearchScope {
     let wishes = vec![(0, Some(NodeId(20))), (1, Some(NodeId(21))), (1, None)];
-    Scope { wishes, senders: vec![0], ..Scope::of(2) }
+    SearchScope { wishes, senders: vec![0], ..SearchScope::of(2) }
 }
 
 #[test]
@@ -61,23 +64,23 @@ fn restart_after_all_leave_loses_nothing_durable() {
 /// durable at a majority, or waits.
 #[test]
 fn changed_disks_never_lose_durable_messages() {
-    let (_, cases) = left_by(&one_crash(), Fault::None).expect("views hold");
-    let cases: Vec<Case> = cases.iter().map(noting).collect();
+    let (_, cases) = left_by(&one_crash(), OmittedSync::None).expect("views hold");
+    let cases: Vec<DisksCase> = cases.iter().map(noting).collect();
     let ids: Vec<u32> = cases[0].nodes.keys().copied().collect();
     let one: Vec<&[u32]> = ids.chunks(1).collect();
     let any = [one.clone(), ids.windows(2).collect(), vec![&ids[..]]].concat();
     for (change, nodes) in
         [(Change::Emptied, &any), (Change::Shortened, &any), (Change::Older, &one)]
     {
-        let changed: BTreeSet<Case> = cases
+        let changed: BTreeSet<DisksCase> = cases
             .iter()
             .flat_map(|case| nodes.iter().filter_map(|nodes| changed(case, nodes, change)))
             .collect();
         let disks = changed.len();
-        let found = restart_all(forgetting(&changed), 0, Fault::DisksChanged);
+        let found = restart_all(forgetting(&changed), 0, OmittedSync::DisksChanged);
         println!("{change:?}: {}", found.as_ref().err().map_or("not found", String::as_str));
         assert!(found.is_err(), "{change:?}: without notes something is lost");
-        let met = restart_all(changed, 1, Fault::DisksChanged)
+        let met = restart_all(changed, 1, OmittedSync::DisksChanged)
             .unwrap_or_else(|wrong| panic!("{change:?}: {wrong}"));
         println!("{change:?}: {disks} different disks; {met:?}");
         assert!(met.waits > 0 && met.went_on > 0, "{change:?}");
@@ -97,7 +100,7 @@ fn repeated_deaths_during_restarts_lose_nothing_durable() {
 #[test]
 #[ignore = "whole searches, which take a minute: .ci/full"]
 fn search_detects_each_omitted_sync() {
-    use Fault::{
+    use OmittedSync::{
         BaseNotNoted, DecisionNotSynced, HeardNotNoted, LogNotSynced, RestartNotPromised,
         StateNotSynced,
     };

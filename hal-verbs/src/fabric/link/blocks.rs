@@ -9,9 +9,9 @@ use std::io;
 use std::sync::Arc;
 
 use super::message_places::{MESSAGE_MEMORY_BYTES, PLACE_BYTES, place_of};
-use super::{GUARD_BYTES_MAX, Link, NearEnd, Request, post_request};
+use super::{GUARD_BYTES_MAX, Link, LoneRequest, NearEnd, post_request};
 use crate::adapter::{MemoryRegion, Operation, SendBuffers, Target};
-use crate::protocol::blocks::{MESSAGE_BYTES, Order};
+use crate::protocol::blocks::{BlockOrder, MESSAGE_BYTES};
 use crate::protocol::{Counters, Name};
 
 const _: () = assert!(MESSAGE_BYTES <= PLACE_BYTES && MESSAGE_BYTES <= GUARD_BYTES_MAX);
@@ -51,7 +51,7 @@ impl Link {
             (&*staging.memory, staging.place(queue.slot(queue.posted())))
         };
         memory.pages().writer().apply(offset, message).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let request = Request {
+        let request = LoneRequest {
             operation: Operation::Send,
             range: Some((memory, offset, MESSAGE_BYTES)),
             is_inline,
@@ -66,13 +66,13 @@ impl Link {
     pub(crate) fn post_block(
         &mut self,
         buffers: &mut SendBuffers,
-        block: &Order<Arc<MemoryRegion>>,
+        block: &BlockOrder<Arc<MemoryRegion>>,
         counters: &mut Counters,
     ) -> io::Result<()> {
         let Self { queue, near, index, .. } = self;
         let NearEnd { queue_pair, .. } = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let length = usize::try_from(block.length).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let request = Request {
+        let request = LoneRequest {
             operation: Operation::Write(Target {
                 address: block.place.address,
                 key: block.place.key,

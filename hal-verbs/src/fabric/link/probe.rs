@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Link, NearEnd, Request, at, post_request};
+use super::{Link, LoneRequest, NearEnd, at, post_request};
 use crate::adapter::{Operation, SendBuffers};
 use crate::devices::mtu_bytes;
 use crate::protocol::Counters;
@@ -30,7 +30,7 @@ impl Link {
         let offset = probe_offset(near.own_bytes);
         let target = at(far.target, offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let NearEnd { queue_pair, source, .. } = near;
-        let request = Request {
+        let request = LoneRequest {
             operation: Operation::Write(target),
             range: Some((&**source, offset, bytes)),
             is_inline: false,

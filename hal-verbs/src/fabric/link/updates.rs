@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use tramontane_core::fabric::{ErrorKind, Kind, Token, WRITES_MAX, Write};
 
-use super::{Behind, GUARD_BYTES_MAX, Link, NearEnd, Request, at, post_request};
+use super::{Behind, GUARD_BYTES_MAX, Link, LoneRequest, NearEnd, at, post_request};
 use crate::adapter::{
     Access, MemoryRegion, Operation, Pages, ProtectionDomain, SendBuffers, SendList,
 };
 use crate::protocol::blocks::{Credits, MESSAGES_MAX};
 use crate::protocol::update::{HEAD_BYTES, RECORD_HEAD_BYTES, UPDATE_BYTES_MAX, UpdateWriter};
-use crate::protocol::{Counters, Name, Place, UnderWay};
+use crate::protocol::{Counters, Name, UnderWay, WholeGroups};
 
 /// Maximum size, in bytes, of a content that is copied into an update. Up to this size, a copy is
 /// cheaper than a separate request.
@@ -51,7 +51,7 @@ pub(crate) struct Updates {
 }
 
 /// The way in which a list of writes is sent.
-struct Plan {
+struct SendPlan {
     /// For each write, whether it is sent as a separate request.
     alone: [bool; WRITES_MAX],
     /// Number of separate writes.
@@ -60,7 +60,7 @@ struct Plan {
     filled: usize,
 }
 
-impl Plan {
+impl SendPlan {
     /// Creates the plan for a list. Guards go into the update, and so do short contents as long as
     /// there is room besides the guards.
     fn of(list: &[Write]) -> Self {
@@ -94,8 +94,8 @@ impl Plan {
     }
 }
 
-fn place_of(write: &Write) -> Place {
-    Place::of(write.target.offset, write.length)
+fn place_of(write: &Write) -> WholeGroups {
+    WholeGroups::of(write.target.offset, write.length)
 }
 
 impl Updates {
@@ -130,7 +130,7 @@ impl Updates {
         (&self.landing, landing_offset(name), UPDATE_BYTES_MAX)
     }
 
-    fn is_crossed(&self, list: &[Write], plan: &Plan) -> bool {
+    fn is_crossed(&self, list: &[Write], plan: &SendPlan) -> bool {
         plan.writes > 0
             && list
                 .iter()
@@ -170,7 +170,7 @@ impl Link {
         token: Option<Token>,
         counters: &mut Counters,
     ) -> Result<bool, ErrorKind> {
-        let plan = Plan::of(list);
+        let plan = SendPlan::of(list);
         if plan.filled == 0 {
             return Ok(false);
         }
@@ -194,7 +194,7 @@ impl Link {
         &mut self,
         buffers: &mut SendBuffers,
         list: &[Write],
-        plan: &Plan,
+        plan: &SendPlan,
         behind: Behind,
         token: Option<Token>,
         counters: &mut Counters,
@@ -298,7 +298,7 @@ impl Link {
         updates.is_asked = false;
         let (offset, length) = stage(&updates.staged, update, message.bytes(), counters)
             .map_err(|_| io::ErrorKind::InvalidInput)?;
-        let request = Request {
+        let request = LoneRequest {
             operation: Operation::Send,
             range: Some((&updates.staged, offset, length)),
             is_inline: length <= *inline_bytes_max,

@@ -1,7 +1,7 @@
 //! Tests of states, numbers and the traffic of a connection.
 
 use super::*;
-use crate::adapter::State;
+use crate::adapter::QueuePairState;
 
 #[test]
 fn write_completes_after_one_round_trip() {
@@ -68,8 +68,8 @@ fn only_defined_state_transitions_succeed() {
     let mut two = Two::unconnected(1, Profile::strict());
     let route = two.a.route_to(&two.b, 100);
     let target = two.b.target(0);
-    let post = |end: &mut End| end.post(1, Operation::Write(target), Some((0, 8))).is_ok();
-    assert_eq!(two.a.pair.state(), State::Reset);
+    let post = |end: &mut FakeEnd| end.post(1, Operation::Write(target), Some((0, 8))).is_ok();
+    assert_eq!(two.a.pair.state(), QueuePairState::Reset);
     assert!(two.a.pair.connect(&route).is_err() && two.a.pair.start(&TIMES).is_err());
     assert!(two.a.pair.set_access(FULL).is_err() && two.a.pair.post_receive(1, None).is_err());
     assert!(two.a.pair.initialise(9, 0, FULL).is_err(), "there is no such port");
@@ -82,10 +82,10 @@ fn only_defined_state_transitions_succeed() {
     assert!(!post(&mut two.a) && two.a.pair.initialise(1, 0, FULL).is_err());
     two.a.pair.start(&TIMES).expect("from RTR");
     assert!(post(&mut two.a) && two.a.pair.start(&TIMES).is_err());
-    assert_eq!(two.a.pair.state(), State::ReadyToSend);
+    assert_eq!(two.a.pair.state(), QueuePairState::ReadyToSend);
     // There is no answer, so the request finally fails.
     two.run(100 * MS);
-    assert_eq!(two.a.pair.state(), State::Error);
+    assert_eq!(two.a.pair.state(), QueuePairState::Error);
     assert_eq!(two.a.completed(), [(1, 12), (1, 5)], "the write, and the receive");
     assert!(two.a.pair.set_access(FULL).is_err() && two.a.pair.initialise(1, 0, FULL).is_err());
     assert!(post(&mut two.a), "what is posted in ERROR is flushed");
@@ -123,7 +123,7 @@ fn missing_receive_is_retried_then_fails_sender() {
     two.a.post(2, Operation::WriteWithImmediate(target, 5), None).expect("room");
     two.run(10 * MS);
     assert_eq!(two.a.completed(), [(2, 13)]);
-    assert_eq!(two.b.pair.state(), State::ReadyToSend, "the receiver lives");
+    assert_eq!(two.b.pair.state(), QueuePairState::ReadyToSend, "the receiver lives");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn reconnected_pair_ignores_earlier_packets() {
 #[test]
 fn queue_pair_ignores_packets_from_third_device() {
     let two = Two::new(Profile::strict());
-    let mut third = End::new(&two.devices[0]);
+    let mut third = FakeEnd::new(&two.devices[0]);
     third.connect(&two.b, FULL, &TIMES);
     third.fill(0, &[9; 8]);
     let target = two.b.target(0);
@@ -229,14 +229,14 @@ fn polling_a_completion_frees_send_queue_slots() {
 fn overflowing_completion_queue_fails_its_queue_pairs() {
     let network = Network::new(1, Clock::Virtual);
     let device = network.add_device(Profile::strict());
-    let (mut a, mut b) = (End::with(&device, LIMITS, 2), End::new(&device));
+    let (mut a, mut b) = (FakeEnd::with(&device, LIMITS, 2), FakeEnd::new(&device));
     a.connect(&b, FULL, &TIMES);
     b.connect(&a, FULL, &TIMES);
     let target = b.target(0);
     (0..3).for_each(|name| a.post(name, Operation::Write(target), None).expect("room"));
     network.run_until(MS);
     assert!(a.queue.take(&mut [Completion::default(); BATCH]).is_err());
-    assert_eq!(a.pair.state(), State::Error);
+    assert_eq!(a.pair.state(), QueuePairState::Error);
     let event = crate::adapter::AsyncEvent::CompletionQueueError(a.queue.id());
     assert_eq!(a.context.take_event(), Some(event));
     assert_eq!(network.counts().overruns, 1);

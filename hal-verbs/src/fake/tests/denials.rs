@@ -1,7 +1,7 @@
 //! Tests that forbidden requests are not executed, and that they break the connection at both ends.
 
 use super::*;
-use crate::adapter::{AsyncEvent, State};
+use crate::adapter::{AsyncEvent, QueuePairState};
 
 /// A posts a forbidden request, followed by others. The first must complete with a status, all
 /// others and B's receives must be flushed, and B's memory must be unchanged.
@@ -17,7 +17,7 @@ fn assert_denied(mut two: Two, operation: Operation, length: usize, status: u32)
     assert_eq!(two.b.completed(), [(70, 5)]);
     assert_eq!(two.b.look(0, BYTES), [0; BYTES]);
     let states = [&two.a, &two.b].map(|end| end.pair.state());
-    assert_eq!(states, [State::Error; 2]);
+    assert_eq!(states, [QueuePairState::Error; 2]);
     let event = AsyncEvent::QueuePairError(two.b.pair.number());
     assert_eq!(two.b.context.take_event(), Some(event));
     assert_eq!(two.a.context.take_event(), None);
@@ -142,7 +142,7 @@ fn local_access_error_follows_earlier_completions() {
     two.write(3, 0, 8);
     two.run(MS);
     assert_eq!(two.a.completed(), [(1, 0), (2, 4), (3, 5)]);
-    assert_eq!(two.b.pair.state(), State::ReadyToSend, "the peer is not concerned");
+    assert_eq!(two.b.pair.state(), QueuePairState::ReadyToSend, "the peer is not concerned");
 }
 
 #[test]

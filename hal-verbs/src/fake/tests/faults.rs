@@ -2,7 +2,7 @@
 
 use super::super::{Fault, Link};
 use super::*;
-use crate::adapter::{AsyncEvent, State};
+use crate::adapter::{AsyncEvent, QueuePairState};
 
 fn link(two: &Two, from: usize, to: usize, link: Link) -> Fault {
     Fault::Link { from: two.devices[from].clone(), to: two.devices[to].clone(), link }
@@ -18,7 +18,7 @@ fn killed_process_loses_newest_objects_first() {
     let context = two.network.contexts(&two.devices[1])[0];
     two.network.inject_at(10_000, Fault::Kill { context, oldest_first: false, step_ns: 5_000 });
     two.network.run_until(9_000);
-    assert_eq!(two.b.pair.state(), State::ReadyToSend);
+    assert_eq!(two.b.pair.state(), QueuePairState::ReadyToSend);
     // The region is destroyed at 10 us, the queue pair at 15 us: between these times, the queue
     // pair still answers.
     two.network.run_until(10_500);
@@ -26,7 +26,7 @@ fn killed_process_loses_newest_objects_first() {
     two.run(MS);
     assert_eq!(two.a.completed(), [(1, 10)]);
     assert!(two.network.counts().killed_objects >= 4);
-    assert_eq!(two.b.pair.state(), State::Unknown, "its calls fail");
+    assert_eq!(two.b.pair.state(), QueuePairState::Unknown, "its calls fail");
 }
 
 #[test]

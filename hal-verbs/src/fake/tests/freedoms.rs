@@ -2,7 +2,7 @@
 
 use super::super::{InlineGrant, Keys, Placement, ResetMeans, SevenRetries};
 use super::*;
-use crate::adapter::State;
+use crate::adapter::QueuePairState;
 use crate::devices::DataInOrder;
 
 /// The interval at which placement is checked.
@@ -160,7 +160,7 @@ fn device_may_ignore_access_flags() {
 fn reset_may_revoke_access_only_upon_reconnection() {
     let mut two = Two::new(Profile { reset: ResetMeans::NothingRevoked, ..Profile::strict() });
     two.b.pair.reset().expect("from any state");
-    assert_eq!(two.b.pair.state(), State::Reset);
+    assert_eq!(two.b.pair.state(), QueuePairState::Reset);
     two.a.fill(0, &[1; 8]);
     two.write(1, 0, 8);
     two.run(MS);
@@ -178,7 +178,7 @@ fn first_reset_may_only_flush_requests() {
     let mut two = Two::new(Profile { reset: ResetMeans::Error, ..Profile::strict() });
     two.b.pair.post_receive(7, None).expect("room");
     two.b.pair.reset().expect("from any state");
-    assert_eq!(two.b.pair.state(), State::Error);
+    assert_eq!(two.b.pair.state(), QueuePairState::Error);
     assert_eq!(two.b.completed(), [(7, 5)]);
     assert!(two.b.pair.initialise(1, 0, FULL).is_err());
     two.b.pair.reset().expect("from any state");
@@ -228,7 +228,7 @@ fn fake_network_counts_command_time() {
     let profile = Profile { command_ns: 1_000, ready_to_receive_ns: 50_000, ..Profile::strict() };
     let network = Network::new(1, Clock::Virtual);
     let device = network.add_device(profile);
-    let mut end = End::new(&device);
+    let mut end = FakeEnd::new(&device);
     let context = network.contexts(&device)[0];
     // The commands for a domain, a completion queue, a registration and a queue pair.
     assert_eq!(network.take_command_ns(context), 4_000);

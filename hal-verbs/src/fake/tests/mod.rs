@@ -30,7 +30,7 @@ const TIMES: SendTimes =
     SendTimes { timeout_exponent: 10, retries: 3, first_packet: 100, reads_max: 4 };
 
 /// One end of a connection. Fields are dropped in this order.
-struct End {
+struct FakeEnd {
     pair: QueuePair,
     region: Arc<MemoryRegion>,
     queue: CompletionQueue,
@@ -39,7 +39,7 @@ struct End {
     buffers: SendBuffers,
 }
 
-impl End {
+impl FakeEnd {
     fn new(device: &DeviceName) -> Self {
         Self::with(device, LIMITS, 256)
     }
@@ -144,8 +144,8 @@ impl End {
 struct Two {
     network: Network,
     devices: [DeviceName; 2],
-    a: End,
-    b: End,
+    a: FakeEnd,
+    b: FakeEnd,
 }
 
 impl Two {
@@ -162,7 +162,7 @@ impl Two {
     fn unconnected(seed: u64, profile: Profile) -> Self {
         let network = Network::new(seed, Clock::Virtual);
         let devices = [network.add_device(profile.clone()), network.add_device(profile)];
-        let [a, b] = [End::new(&devices[0]), End::new(&devices[1])];
+        let [a, b] = [FakeEnd::new(&devices[0]), FakeEnd::new(&devices[1])];
         Self { network, devices, a, b }
     }
 

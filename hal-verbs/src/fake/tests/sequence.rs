@@ -153,7 +153,7 @@ fn acknowledged_writes_land_before_destruction() {
         completes_before_visible: true,
         ..Profile::strict()
     };
-    let ends: [fn(&mut End); 3] = [
+    let ends: [fn(&mut FakeEnd); 3] = [
         |end| {
             let pages = Arc::new(Pages::new(8).expect("memory"));
             let other = MemoryRegion::new(&end.domain, &pages, 8, FULL).expect("a region");
@@ -211,7 +211,7 @@ fn completion_descriptor_becomes_readable_without_device_calls() {
     let network = Network::new(1, Clock::Real);
     let devices =
         [0; 2].map(|_| network.add_device(Profile { latency_ns: MS, ..Profile::strict() }));
-    let [mut a, mut b] = devices.each_ref().map(End::new);
+    let [mut a, mut b] = devices.each_ref().map(FakeEnd::new);
     a.connect(&b, FULL, &TIMES);
     b.connect(&a, FULL, &TIMES);
     a.queue.notify().expect("it works");

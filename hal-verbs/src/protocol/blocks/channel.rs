@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use tramontane_core::fabric::{LossCause, Token};
 
-use super::message::{Message, Place};
+use super::message::{ChannelMessage, OfferedAddress};
 
 /// Maximum number of receives posted for one peer on one channel.
 pub(crate) const RECEIVES_MAX: usize = 16;
@@ -75,7 +75,7 @@ pub(super) struct ChannelState<M> {
     /// Number of receives announced to the peer.
     offered: u64,
     /// Offered addresses for which no block has been begun yet.
-    offers: VecDeque<Place>,
+    offers: VecDeque<OfferedAddress>,
     /// Offers received.
     offers_heard: u64,
     waiting: VecDeque<Block<M>>,
@@ -166,7 +166,7 @@ impl<M> ChannelState<M> {
     /// # Errors
     /// Fails if the block is longer than its receive: the two ends disagree, and it is unknown
     /// which of them is wrong.
-    pub(super) fn begin_write(&mut self) -> Result<Option<(Block<M>, Place)>, LossCause> {
+    pub(super) fn begin_write(&mut self) -> Result<Option<(Block<M>, OfferedAddress)>, LossCause> {
         if !self.has_write() {
             return Ok(None);
         }
@@ -198,41 +198,45 @@ impl<M> ChannelState<M> {
     }
 
     /// Returns the next message to send.
-    pub(super) fn next_message(&mut self) -> Option<Message> {
+    pub(super) fn next_message(&mut self) -> Option<ChannelMessage> {
         match self.over {
             Over::Sent => return None,
             Over::Due => {
                 self.over = Over::Sent;
-                return Some(Message::Over);
+                return Some(ChannelMessage::Over);
             }
             Over::NotYet => {}
         }
         if let Some(Landed { number, length }) = self.landed.front().copied() {
             let serial = self.begun - count(self.writing + self.landed.len());
             self.landed.pop_front();
-            return Some(Message::Written { serial, number, length });
+            return Some(ChannelMessage::Written { serial, number, length });
         }
         if let Some(offer) = self.next_offer() {
             return Some(offer);
         }
         if std::mem::take(&mut self.asks) {
-            return Some(Message::Asked {
+            return Some(ChannelMessage::Asked {
                 serial: self.begun + count(self.waiting.len()).saturating_sub(1),
             });
         }
-        std::mem::take(&mut self.refuses).then_some(Message::Refused)
+        std::mem::take(&mut self.refuses).then_some(ChannelMessage::Refused)
     }
 
-    fn next_offer(&mut self) -> Option<Message> {
+    fn next_offer(&mut self) -> Option<ChannelMessage> {
         let serial = self.offered;
         let place = usize::try_from(serial.checked_sub(self.came)?).ok()?;
         let Receive { address, key, length, .. } = *self.receives.get(place)?;
         self.offered += 1;
-        Some(Message::Offer { serial, place: Place { address, key, length } })
+        Some(ChannelMessage::Offer { serial, place: OfferedAddress { address, key, length } })
     }
 
     /// Handles the peer's offer of a receive.
-    pub(super) fn hear_offer(&mut self, serial: u64, place: Place) -> Result<(), LossCause> {
+    pub(super) fn hear_offer(
+        &mut self,
+        serial: u64,
+        place: OfferedAddress,
+    ) -> Result<(), LossCause> {
         if serial != self.offers_heard || self.offers.len() == RECEIVES_MAX || self.is_over_there {
             return Err(LossCause::Misbehaved);
         }

@@ -11,7 +11,7 @@ use tramontane_core::ids::Rank;
 
 use super::channel::{Arrived, Block, ChannelState, Landed, Receive};
 use super::credits::Credits;
-use super::message::{Envelope, Message, Place};
+use super::message::{ChannelMessage, Envelope, OfferedAddress};
 use super::{CHANNELS, EventQueue};
 
 /// Maximum number of writes in flight to one peer. Two keep the port busy (RDMC 4.3), and small
@@ -20,11 +20,11 @@ pub(super) const WRITES_MAX: usize = 4;
 
 /// A block to be written.
 #[derive(Debug)]
-pub(crate) struct Order<M> {
+pub(crate) struct BlockOrder<M> {
     pub(crate) memory: M,
     pub(crate) offset: usize,
     pub(crate) length: u32,
-    pub(crate) place: Place,
+    pub(crate) place: OfferedAddress,
 }
 
 /// A block that is being written. The memory is kept until the write has completed, even if the
@@ -139,7 +139,7 @@ impl<M: Clone> Exchange<M> {
         if !self.credits.take(taken) {
             return Err(LossCause::Misbehaved);
         }
-        if message == Message::Credit {
+        if message == ChannelMessage::Credit {
             return Ok(());
         }
         let peer = self.peer;
@@ -149,22 +149,22 @@ impl<M: Clone> Exchange<M> {
             state.close();
         }
         match message {
-            Message::Offer { serial, place } => state.hear_offer(serial, place)?,
-            Message::Written { serial, number, length } => {
+            ChannelMessage::Offer { serial, place } => state.hear_offer(serial, place)?,
+            ChannelMessage::Written { serial, number, length } => {
                 let arrived = state.hear_written(serial, Landed { number, length })?;
                 if let Some(Arrived { token, number, length }) = arrived {
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
                     events.received((channel, peer), token, number, length);
                 }
             }
-            Message::Asked { serial } => state.hear_question(serial)?,
-            Message::Refused => state.hear_refusal()?,
-            Message::Over => {
+            ChannelMessage::Asked { serial } => state.hear_question(serial)?,
+            ChannelMessage::Refused => state.hear_refusal()?,
+            ChannelMessage::Over => {
                 let before = state.under_way();
                 state.hear_over()?;
                 events.give_up(before - state.under_way());
             }
-            Message::Credit => {}
+            ChannelMessage::Credit => {}
         }
         self.go_on(channel, events);
         Ok(())
@@ -175,7 +175,7 @@ impl<M: Clone> Exchange<M> {
     ///
     /// # Errors
     /// Fails with the cause for which the peer is lost.
-    pub(crate) fn next_write(&mut self, request: u64) -> Result<Option<Order<M>>, LossCause> {
+    pub(crate) fn next_write(&mut self, request: u64) -> Result<Option<BlockOrder<M>>, LossCause> {
         while self.writing.len() < WRITES_MAX {
             let Some(channel) = self.writers.pop_front() else { break };
             let Some(state) = self.state(channel) else { continue };
@@ -186,7 +186,7 @@ impl<M: Clone> Exchange<M> {
             let _memory = memory.clone();
             let landed = Landed { number, length };
             self.writing.push_back(Writing { request, channel, landed, token, _memory });
-            return Ok(Some(Order { memory, offset, length, place }));
+            return Ok(Some(BlockOrder { memory, offset, length, place }));
         }
         Ok(None)
     }
@@ -217,7 +217,7 @@ impl<M: Clone> Exchange<M> {
             self.take_turn(channel);
             return Some(Envelope { taken: self.credits.send(), channel, message });
         }
-        let message = Message::Credit;
+        let message = ChannelMessage::Credit;
         self.credits.owes().then(|| Envelope {
             taken: self.credits.send(),
             channel: Channel(0),

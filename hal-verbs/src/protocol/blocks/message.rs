@@ -8,7 +8,7 @@ pub(crate) const MESSAGE_BYTES: usize = 40;
 
 /// An address that the peer has offered for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct OfferedAddress {
     pub(crate) address: u64,
     pub(crate) key: u32,
     pub(crate) length: u32,
@@ -16,8 +16,8 @@ pub(crate) struct Place {
 
 /// A message about a channel; see the table of [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
-    Offer { serial: u64, place: Place },
+pub(crate) enum ChannelMessage {
+    Offer { serial: u64, place: OfferedAddress },
     Written { serial: u64, number: u32, length: u32 },
     Asked { serial: u64 },
     Refused,
@@ -32,7 +32,7 @@ pub(crate) struct Envelope {
     pub(crate) taken: u64,
     /// The channel; for a `Credit`, the first channel.
     pub(crate) channel: Channel,
-    pub(crate) message: Message,
+    pub(crate) message: ChannelMessage,
 }
 
 /// All fields in wire order.
@@ -52,16 +52,16 @@ impl Envelope {
     pub(crate) fn encode(&self) -> [u8; MESSAGE_BYTES] {
         let blank = Fields { channel: self.channel.0, taken: self.taken, ..Fields::default() };
         let fields = match self.message {
-            Message::Offer { serial, place: Place { address, key, length } } => {
+            ChannelMessage::Offer { serial, place: OfferedAddress { address, key, length } } => {
                 Fields { kind: 1, serial, address, word: key, length, ..blank }
             }
-            Message::Written { serial, number, length } => {
+            ChannelMessage::Written { serial, number, length } => {
                 Fields { kind: 2, serial, word: number, length, ..blank }
             }
-            Message::Asked { serial } => Fields { kind: 3, serial, ..blank },
-            Message::Refused => Fields { kind: 4, ..blank },
-            Message::Over => Fields { kind: 5, ..blank },
-            Message::Credit => Fields { kind: 6, ..blank },
+            ChannelMessage::Asked { serial } => Fields { kind: 3, serial, ..blank },
+            ChannelMessage::Refused => Fields { kind: 4, ..blank },
+            ChannelMessage::Over => Fields { kind: 5, ..blank },
+            ChannelMessage::Credit => Fields { kind: 6, ..blank },
         };
         fields.encode()
     }
@@ -71,12 +71,15 @@ impl Envelope {
         let fields = Fields::decode(bytes)?;
         let Fields { kind, channel, length, taken, serial, address, word } = fields;
         let message = match kind {
-            1 => Message::Offer { serial, place: Place { address, key: word, length } },
-            2 => Message::Written { serial, number: word, length },
-            3 => Message::Asked { serial },
-            4 => Message::Refused,
-            5 => Message::Over,
-            6 => Message::Credit,
+            1 => ChannelMessage::Offer {
+                serial,
+                place: OfferedAddress { address, key: word, length },
+            },
+            2 => ChannelMessage::Written { serial, number: word, length },
+            3 => ChannelMessage::Asked { serial },
+            4 => ChannelMessage::Refused,
+            5 => ChannelMessage::Over,
+            6 => ChannelMessage::Credit,
             _ => return None,
         };
         let envelope = Self { taken, channel: Channel(channel), message };
@@ -128,14 +131,14 @@ mod tests {
     use super::*;
 
     fn samples() -> Vec<Envelope> {
-        let place = Place { address: 1 << 46, key: 0x1234_5678, length: 1 << 20 };
+        let place = OfferedAddress { address: 1 << 46, key: 0x1234_5678, length: 1 << 20 };
         [
-            Message::Offer { serial: 77, place },
-            Message::Written { serial: u64::MAX, number: u32::MAX, length: 0 },
-            Message::Asked { serial: 3 },
-            Message::Refused,
-            Message::Over,
-            Message::Credit,
+            ChannelMessage::Offer { serial: 77, place },
+            ChannelMessage::Written { serial: u64::MAX, number: u32::MAX, length: 0 },
+            ChannelMessage::Asked { serial: 3 },
+            ChannelMessage::Refused,
+            ChannelMessage::Over,
+            ChannelMessage::Credit,
         ]
         .map(|message| Envelope { taken: 9 << 40, channel: Channel(1023), message })
         .to_vec()

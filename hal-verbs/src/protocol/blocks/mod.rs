@@ -52,7 +52,7 @@ mod one_end;
 pub(crate) use channel::{Block, RECEIVES_MAX, Receive, SENDS_MAX};
 pub(crate) use credits::{Credits, MESSAGES_MAX};
 pub(crate) use event_queue::EventQueue;
-pub(crate) use exchange::{Exchange, Order};
+pub(crate) use exchange::{BlockOrder, Exchange};
 pub(crate) use message::{Envelope, MESSAGE_BYTES};
 
 /// Number of channels per view, the same as in the runtime's other fabrics.

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use tramontane_core::fabric::{BlockEvent, Channel, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::message::{Message, Place};
+use super::message::{ChannelMessage, OfferedAddress};
 use super::{
-    Block, Envelope, EventQueue, Exchange, MESSAGE_BYTES, MESSAGES_MAX, Order, RECEIVES_MAX,
+    Block, BlockOrder, Envelope, EventQueue, Exchange, MESSAGE_BYTES, MESSAGES_MAX, RECEIVES_MAX,
     Receive,
 };
 
@@ -20,7 +20,7 @@ const CHANGED: u64 = u64::MAX;
 
 /// A random step of one end.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum RandomStep {
     Receive {
         channel: u16,
         length: u32,
@@ -44,18 +44,18 @@ enum Step {
 }
 
 #[derive(Debug)]
-enum Request {
-    Write { channel: Channel, block: u64, place: Place },
+enum ModelRequest {
+    Write { channel: Channel, block: u64, place: OfferedAddress },
     Message([u8; MESSAGE_BYTES]),
 }
 
 /// One end of the connection.
-struct End {
+struct ModelEnd {
     exchange: Exchange<u64>,
     events: EventQueue,
     closed: [bool; CHANNELS_USED as usize],
     /// Requests, by number, that have been passed to the device but have not landed.
-    wire: VecDeque<Request>,
+    wire: VecDeque<ModelRequest>,
     posted: u64,
     landed: u64,
     /// The block at each address.
@@ -65,7 +65,7 @@ struct End {
 
 /// The history of one channel in one direction.
 #[derive(Clone, Debug, Default)]
-struct Way {
+struct ChannelHistory {
     /// The token, number and length of each block that was sent.
     sent: Vec<(u64, u32, u32)>,
     /// The token and length of each receive; its token is also its address.
@@ -75,12 +75,12 @@ struct Way {
 }
 
 /// The two ends and their history: by sender, then by channel.
-struct Model {
-    ends: [End; 2],
-    ways: [[Way; CHANNELS_USED as usize]; 2],
+struct BlocksModel {
+    ends: [ModelEnd; 2],
+    ways: [[ChannelHistory; CHANNELS_USED as usize]; 2],
 }
 
-impl End {
+impl ModelEnd {
     fn new(peer: u16) -> Self {
         Self {
             exchange: Exchange::new(Rank(peer)),
@@ -100,24 +100,24 @@ impl End {
     }
 }
 
-impl Model {
+impl BlocksModel {
     fn new() -> Self {
-        Self { ends: [End::new(1), End::new(0)], ways: Default::default() }
+        Self { ends: [ModelEnd::new(1), ModelEnd::new(0)], ways: Default::default() }
     }
 
-    fn step(&mut self, at: usize, step: Step) {
+    fn step(&mut self, at: usize, step: RandomStep) {
         match step {
-            Step::Receive { channel, length } => self.receive(at, channel, length),
-            Step::Send { channel, number } => self.send(at, channel, number),
-            Step::Close { channel } => self.close(at, channel),
-            Step::Post { most } => {
+            RandomStep::Receive { channel, length } => self.receive(at, channel, length),
+            RandomStep::Send { channel, number } => self.send(at, channel, number),
+            RandomStep::Close { channel } => self.close(at, channel),
+            RandomStep::Post { most } => {
                 for _ in 0..most {
                     self.post(at);
                 }
             }
-            Step::Land => self.land(at),
-            Step::Acknowledge => {
-                let End { exchange, events, landed, .. } = &mut self.ends[at];
+            RandomStep::Land => self.land(at),
+            RandomStep::Acknowledge => {
+                let ModelEnd { exchange, events, landed, .. } = &mut self.ends[at];
                 exchange.acknowledged(*landed, events);
             }
         }
@@ -157,7 +157,7 @@ impl Model {
         end.events.forget(|way| way.channel == Channel(channel));
         // From now on, the device reads different bytes.
         for request in &mut end.wire {
-            if let Request::Write { channel: on, block, .. } = request
+            if let ModelRequest::Write { channel: on, block, .. } = request
                 && *on == Channel(channel)
             {
                 *block = CHANGED;
@@ -169,9 +169,9 @@ impl Model {
         let end = &mut self.ends[at];
         if let Some(envelope) = end.exchange.next_message() {
             end.posted += 1;
-            end.wire.push_back(Request::Message(envelope.encode()));
+            end.wire.push_back(ModelRequest::Message(envelope.encode()));
         }
-        if let Some(Order { memory, place, .. }) =
+        if let Some(BlockOrder { memory, place, .. }) =
             end.exchange.next_write(end.posted).expect("it fits")
         {
             end.posted += 1;
@@ -180,22 +180,22 @@ impl Model {
                 .iter()
                 .position(|way| way.sent.iter().any(|(token, ..)| *token == memory));
             let channel = Channel(on.and_then(|on| u16::try_from(on).ok()).expect("it was sent"));
-            end.wire.push_back(Request::Write { channel, block: memory, place });
+            end.wire.push_back(ModelRequest::Write { channel, block: memory, place });
         }
         let messages =
-            end.wire.iter().filter(|request| matches!(request, Request::Message(_))).count();
+            end.wire.iter().filter(|request| matches!(request, ModelRequest::Message(_))).count();
         assert!(messages <= MESSAGES_MAX as usize, "a message without a receive");
     }
 
     fn land(&mut self, from: usize) {
         let Some(request) = self.ends[from].wire.pop_front() else { return };
         self.ends[from].landed += 1;
-        let End { exchange, events, closed, memory, .. } = &mut self.ends[1 - from];
+        let ModelEnd { exchange, events, closed, memory, .. } = &mut self.ends[1 - from];
         match request {
-            Request::Write { block, place, .. } => {
+            ModelRequest::Write { block, place, .. } => {
                 memory.insert(place.address, block);
             }
-            Request::Message(bytes) => {
+            ModelRequest::Message(bytes) => {
                 let envelope = Envelope::decode(&bytes).expect("a message");
                 let heard = exchange.hear(&envelope, |on| closed[usize::from(on.0)], events);
                 assert_eq!(heard, Ok(()), "{envelope:?}");
@@ -206,7 +206,7 @@ impl Model {
 
     /// Compares the events of an end with the model.
     fn check(&mut self, at: usize) {
-        let End { events, exchange, .. } = &self.ends[at];
+        let ModelEnd { events, exchange, .. } = &self.ends[at];
         assert_eq!(
             events.under_way(),
             exchange.under_way(),
@@ -242,7 +242,9 @@ impl Model {
     fn settle(&mut self) {
         for _ in 0..2000 {
             for at in [0, 1] {
-                for step in [Step::Post { most: 1 }, Step::Land, Step::Acknowledge] {
+                for step in
+                    [RandomStep::Post { most: 1 }, RandomStep::Land, RandomStep::Acknowledge]
+                {
                     self.step(at, step);
                 }
             }
@@ -272,17 +274,17 @@ impl Model {
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
+fn steps() -> impl Strategy<Value = Vec<(usize, RandomStep)>> {
     let channel = 0..CHANNELS_USED;
     let step = prop_oneof![
         6 => (channel.clone(), 0..100_u32)
-            .prop_map(|(channel, length)| Step::Receive { channel, length }),
+            .prop_map(|(channel, length)| RandomStep::Receive { channel, length }),
         6 => (channel.clone(), any::<u32>())
-            .prop_map(|(channel, number)| Step::Send { channel, number }),
-        1 => channel.prop_map(|channel| Step::Close { channel }),
-        8 => (1..4_u8).prop_map(|most| Step::Post { most }),
-        12 => Just(Step::Land),
-        4 => Just(Step::Acknowledge),
+            .prop_map(|(channel, number)| RandomStep::Send { channel, number }),
+        1 => channel.prop_map(|channel| RandomStep::Close { channel }),
+        8 => (1..4_u8).prop_map(|most| RandomStep::Post { most }),
+        12 => Just(RandomStep::Land),
+        4 => Just(RandomStep::Acknowledge),
     ];
     prop::collection::vec((0..2_usize, step), 0..400)
 }
@@ -290,7 +292,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 proptest! {
     #[test]
     fn blocks_match_the_model_on_every_channel(steps in steps()) {
-        let mut model = Model::new();
+        let mut model = BlocksModel::new();
         for (at, step) in steps {
             model.step(at, step);
         }
@@ -302,7 +304,7 @@ proptest! {
     fn arbitrary_messages_break_no_invariant(
         messages in prop::collection::vec(any_message(), 0..200),
     ) {
-        let mut end = End::new(1);
+        let mut end = ModelEnd::new(1);
         for channel in 0..CHANNELS_USED {
             let receive = Receive { _memory: 0, address: 1, key: 2, length: 10, token: Token(3) };
             end.exchange.receive(Channel(channel), receive, &mut end.events).expect("the first");
@@ -325,13 +327,13 @@ proptest! {
 
 #[test]
 fn blocks_without_a_receive_wait() {
-    let mut model = Model::new();
+    let mut model = BlocksModel::new();
     let all = || (0..CHANNELS_USED).flat_map(|channel| [channel; RECEIVES_MAX]);
     for at in [0, 1] {
         for channel in all() {
-            model.step(at, Step::Receive { channel, length: 10 });
+            model.step(at, RandomStep::Receive { channel, length: 10 });
         }
-        model.step(at, Step::Post { most: 100 });
+        model.step(at, RandomStep::Post { most: 100 });
         assert_eq!(
             model.ends[at].wire.len(),
             MESSAGES_MAX as usize - 1,
@@ -339,7 +341,7 @@ fn blocks_without_a_receive_wait() {
         );
     }
     for at in [0, 1] {
-        all().for_each(|channel| model.step(at, Step::Send { channel, number: 10 }));
+        all().for_each(|channel| model.step(at, RandomStep::Send { channel, number: 10 }));
     }
     model.settle();
     model.check_end();
@@ -350,16 +352,17 @@ fn blocks_without_a_receive_wait() {
 fn any_message() -> impl Strategy<Value = Envelope> {
     let serial = 0..3_u64;
     let message = prop_oneof![
-        (serial.clone(), 0..20_u32).prop_map(|(serial, length)| Message::Offer {
+        (serial.clone(), 0..20_u32).prop_map(|(serial, length)| ChannelMessage::Offer {
             serial,
-            place: Place { address: 0, key: 0, length }
+            place: OfferedAddress { address: 0, key: 0, length }
         }),
-        (serial.clone(), any::<u32>(), 0..20_u32)
-            .prop_map(|(serial, number, length)| Message::Written { serial, number, length }),
-        serial.prop_map(|serial| Message::Asked { serial }),
-        Just(Message::Refused),
-        Just(Message::Over),
-        Just(Message::Credit),
+        (serial.clone(), any::<u32>(), 0..20_u32).prop_map(|(serial, number, length)| {
+            ChannelMessage::Written { serial, number, length }
+        }),
+        serial.prop_map(|serial| ChannelMessage::Asked { serial }),
+        Just(ChannelMessage::Refused),
+        Just(ChannelMessage::Over),
+        Just(ChannelMessage::Credit),
     ];
     (0..4_u64, 0..1030_u16, message).prop_map(|(taken, channel, message)| Envelope {
         taken,

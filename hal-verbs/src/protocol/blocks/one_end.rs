@@ -4,10 +4,10 @@ use tramontane_core::fabric::{Channel, LossCause, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::exchange::WRITES_MAX;
-use super::message::{Message, Place};
+use super::message::{ChannelMessage, OfferedAddress};
 use super::{Block, CHANNELS, Envelope, EventQueue, Exchange, RECEIVES_MAX, Receive};
 
-const PLACE: Place = Place { address: 64, key: 7, length: 100 };
+const PLACE: OfferedAddress = OfferedAddress { address: 64, key: 7, length: 100 };
 
 fn receive() -> Receive<()> {
     Receive { _memory: (), address: 64, key: 7, length: 100, token: Token(1) }
@@ -22,36 +22,48 @@ fn end() -> (Exchange<()>, EventQueue) {
     let (mut exchange, mut events) = (Exchange::new(Rank(1)), EventQueue::new(ViewId(1)));
     exchange.receive(Channel(1), receive(), &mut events).expect("the first");
     let offer = exchange.next_message().expect("an offer");
-    assert_eq!(offer.message, Message::Offer { serial: 0, place: PLACE });
+    assert_eq!(offer.message, ChannelMessage::Offer { serial: 0, place: PLACE });
     (exchange, events)
 }
 
 fn hear(
     exchange: &mut Exchange<()>,
     events: &mut EventQueue,
-    (channel, message): (u16, Message),
+    (channel, message): (u16, ChannelMessage),
 ) -> Result<(), LossCause> {
     exchange.hear(&Envelope { taken: 0, channel: Channel(channel), message }, |_| false, events)
 }
 
 #[test]
 fn invalid_message_loses_its_sender() {
-    let cases: [(&[(u16, Message)], LossCause); 9] = [
-        (&[(CHANNELS, Message::Over)], LossCause::Misbehaved),
-        (&[(1, Message::Offer { serial: 1, place: PLACE })], LossCause::Misbehaved),
-        (&[(1, Message::Written { serial: 1, number: 0, length: 5 })], LossCause::Misbehaved),
-        (&[(1, Message::Written { serial: 0, number: 0, length: 101 })], LossCause::Misbehaved),
-        (&[(2, Message::Written { serial: 0, number: 0, length: 0 })], LossCause::Misbehaved),
-        (&[(1, Message::Over), (1, Message::Over)], LossCause::Misbehaved),
+    let cases: [(&[(u16, ChannelMessage)], LossCause); 9] = [
+        (&[(CHANNELS, ChannelMessage::Over)], LossCause::Misbehaved),
+        (&[(1, ChannelMessage::Offer { serial: 1, place: PLACE })], LossCause::Misbehaved),
         (
-            &[(1, Message::Over), (1, Message::Written { serial: 0, number: 0, length: 5 })],
+            &[(1, ChannelMessage::Written { serial: 1, number: 0, length: 5 })],
             LossCause::Misbehaved,
         ),
         (
-            &[(1, Message::Over), (1, Message::Offer { serial: 0, place: PLACE })],
+            &[(1, ChannelMessage::Written { serial: 0, number: 0, length: 101 })],
             LossCause::Misbehaved,
         ),
-        (&[(1, Message::Refused)], LossCause::Unreachable),
+        (
+            &[(2, ChannelMessage::Written { serial: 0, number: 0, length: 0 })],
+            LossCause::Misbehaved,
+        ),
+        (&[(1, ChannelMessage::Over), (1, ChannelMessage::Over)], LossCause::Misbehaved),
+        (
+            &[
+                (1, ChannelMessage::Over),
+                (1, ChannelMessage::Written { serial: 0, number: 0, length: 5 }),
+            ],
+            LossCause::Misbehaved,
+        ),
+        (
+            &[(1, ChannelMessage::Over), (1, ChannelMessage::Offer { serial: 0, place: PLACE })],
+            LossCause::Misbehaved,
+        ),
+        (&[(1, ChannelMessage::Refused)], LossCause::Unreachable),
     ];
     for (messages, cause) in cases {
         let (mut exchange, mut events) = end();
@@ -62,7 +74,7 @@ fn invalid_message_loses_its_sender() {
         assert_eq!(hear(&mut exchange, &mut events, *last), Err(cause), "{messages:?}");
     }
     let (mut exchange, mut events) = end();
-    let envelope = Envelope { taken: 2, channel: Channel(0), message: Message::Credit };
+    let envelope = Envelope { taken: 2, channel: Channel(0), message: ChannelMessage::Credit };
     let heard = exchange.hear(&envelope, |_| false, &mut events);
     assert_eq!(heard, Err(LossCause::Misbehaved), "it took more than was sent");
 }
@@ -72,11 +84,11 @@ fn excess_offers_lose_their_sender() {
     let (mut exchange, mut events) = end();
     for serial in 0..RECEIVES_MAX as u64 {
         assert_eq!(
-            hear(&mut exchange, &mut events, (1, Message::Offer { serial, place: PLACE })),
+            hear(&mut exchange, &mut events, (1, ChannelMessage::Offer { serial, place: PLACE })),
             Ok(())
         );
     }
-    let one_more = (1, Message::Offer { serial: RECEIVES_MAX as u64, place: PLACE });
+    let one_more = (1, ChannelMessage::Offer { serial: RECEIVES_MAX as u64, place: PLACE });
     assert_eq!(hear(&mut exchange, &mut events, one_more), Err(LossCause::Misbehaved));
 }
 
@@ -85,7 +97,7 @@ fn channels_take_turns_after_each_block() {
     let (mut exchange, mut events) = end();
     for channel in [1, 2, 3] {
         for serial in 0..8 {
-            let offer = (channel, Message::Offer { serial, place: PLACE });
+            let offer = (channel, ChannelMessage::Offer { serial, place: PLACE });
             assert_eq!(hear(&mut exchange, &mut events, offer), Ok(()));
         }
         for number in 0..8 {
@@ -105,7 +117,7 @@ fn channels_take_turns_after_each_block() {
 fn writes_in_flight_are_bounded_and_oversized_refused() {
     let (mut exchange, mut events) = end();
     for serial in 0..8 {
-        let offer = (1, Message::Offer { serial, place: PLACE });
+        let offer = (1, ChannelMessage::Offer { serial, place: PLACE });
         assert_eq!(hear(&mut exchange, &mut events, offer), Ok(()));
         exchange.send(Channel(1), block(0), &mut events).expect("room");
     }
@@ -114,7 +126,7 @@ fn writes_in_flight_are_bounded_and_oversized_refused() {
     assert_eq!(posted, WRITES_MAX);
     let (mut exchange, mut events) = end();
     assert_eq!(
-        hear(&mut exchange, &mut events, (2, Message::Offer { serial: 0, place: PLACE })),
+        hear(&mut exchange, &mut events, (2, ChannelMessage::Offer { serial: 0, place: PLACE })),
         Ok(())
     );
     exchange.send(Channel(2), Block { length: 101, ..block(0) }, &mut events).expect("room");

@@ -29,7 +29,7 @@ pub const LONG_NS: u64 = 200 * MILLISECOND_NS;
 const ROW_BYTES: usize = 4096;
 
 /// The state of one member.
-pub struct Member {
+pub struct DeviceMember {
     pub fabric: RdmaViews<SideChannel>,
     pub rows: BTreeMap<ViewId, Rows>,
     /// The member's events since they were last taken.
@@ -38,19 +38,19 @@ pub struct Member {
 }
 
 /// All members: process `i` has device `i` and is the node with number `10 + i`.
-pub struct Members {
+pub struct DeviceMembers {
     pub network: Network,
     pub side: SharedSideNetwork,
     pub devices: Vec<DeviceName>,
     /// The members by process; `None` for one that has been killed.
-    pub members: Vec<Option<Member>>,
+    pub members: Vec<Option<DeviceMember>>,
 }
 
 pub const fn node(process: usize) -> NodeId {
     NodeId(10 + process as u32)
 }
 
-impl Members {
+impl DeviceMembers {
     /// Creates members whose devices are all of one kind.
     pub fn new(profile: &Profile, members: usize) -> Self {
         let any = Wanted::default();
@@ -74,13 +74,13 @@ impl Members {
             let side = SideChannel::start(&side, process);
             let fabric = RdmaViews::new(site, side).expect("descriptors");
             let context = *network.contexts(device).first().expect("it is open");
-            Some(Member { fabric, rows: BTreeMap::new(), events: Vec::new(), context })
+            Some(DeviceMember { fabric, rows: BTreeMap::new(), events: Vec::new(), context })
         };
         let members = devices.iter().enumerate().map(member).collect();
         Self { network, side, devices, members }
     }
 
-    pub fn member(&mut self, process: usize) -> &mut Member {
+    pub fn member(&mut self, process: usize) -> &mut DeviceMember {
         self.members[process].as_mut().expect("it was not killed")
     }
 

@@ -12,10 +12,10 @@ use tramontane_core::view::{NextView, PeerState, Status, ViewOptions};
 use tramontane_fixtures::world::Hardware as _;
 use tramontane_verbs::Rows;
 
-use super::{MILLISECOND_NS, Members, node};
+use super::{DeviceMembers, MILLISECOND_NS, node};
 
 /// One view on a member.
-struct Part {
+struct MemberView {
     view: ViewId,
     members: Vec<NodeId>,
     node: ViewNode<'static>,
@@ -24,7 +24,7 @@ struct Part {
 /// A member's state, apart from its fabric.
 pub struct Seat {
     process: usize,
-    part: Part,
+    part: MemberView,
     /// The next view's members and the memory allocated for it.
     next: Option<(Vec<NodeId>, Rows)>,
 }
@@ -46,7 +46,7 @@ fn process_of(member: NodeId) -> usize {
 }
 
 /// Allocates memory for a view on a process, and opens the view.
-fn make(members: &mut Members, process: usize, view: ViewId, nodes: &[NodeId]) -> Rows {
+fn make(members: &mut DeviceMembers, process: usize, view: ViewId, nodes: &[NodeId]) -> Rows {
     let layout = layout(nodes);
     let own = nodes.iter().position(|member| *member == node(process)).expect("a member");
     let own = Rank(u16::try_from(own).expect("few"));
@@ -59,7 +59,7 @@ fn make(members: &mut Members, process: usize, view: ViewId, nodes: &[NodeId]) -
     rows
 }
 
-fn part(members: &mut Members, process: usize, view: ViewId, rows: &Rows) -> Part {
+fn part(members: &mut DeviceMembers, process: usize, view: ViewId, rows: &Rows) -> MemberView {
     let rows: &'static Rows = Box::leak(Box::new(rows.clone()));
     let (own, nodes) = (rows.own(), rows.members().to_vec());
     let layout = layout(&nodes);
@@ -83,11 +83,11 @@ fn part(members: &mut Members, process: usize, view: ViewId, rows: &Rows) -> Par
     let capabilities = members.member(process).fabric.capabilities();
     let options = ViewOptions::default();
     let node = ViewNode::open(view, layout, own, loan, Options::default(), options, capabilities);
-    Part { view, members: nodes, node: node.expect("it opens") }
+    MemberView { view, members: nodes, node: node.expect("it opens") }
 }
 
 /// Starts a node on each process, in the first view.
-pub fn start(members: &mut Members) -> Vec<Seat> {
+pub fn start(members: &mut DeviceMembers) -> Vec<Seat> {
     let nodes: Vec<NodeId> = (0..members.members.len()).map(node).collect();
     let made: Vec<Rows> =
         (0..nodes.len()).map(|process| make(members, process, ViewId(1), &nodes)).collect();
@@ -111,7 +111,7 @@ impl Seat {
 
     /// Takes one step and carries out its consequences, such as memory for the next view or the
     /// next view itself.
-    pub fn step(&mut self, members: &mut Members) {
+    pub fn step(&mut self, members: &mut DeviceMembers) {
         let now = Time(members.network.now_ns() + MILLISECOND_NS);
         let (has, mut asked) = (self.next.as_ref().map(|(nodes, _)| nodes.clone()), None);
         let prepare = |next: NextView<'_>| {
@@ -139,7 +139,7 @@ impl Seat {
     }
 
     /// Returns whether all other members of the view are ready.
-    pub fn reaches_all(&self, members: &Members) -> bool {
+    pub fn reaches_all(&self, members: &DeviceMembers) -> bool {
         let fabric = &members.members[self.process].as_ref().expect("it steps").fabric;
         let others = self.part.members.iter().filter(|member| **member != node(self.process));
         let rank = |member: &NodeId| self.part.members.iter().position(|other| other == member);

@@ -51,7 +51,7 @@ enum LabCommand {
     /// Benchmarks of multicast, blocks, latency, idle groups and views; over shared memory, TCP or
     /// RDMA, or simulated
     #[command(subcommand, after_help = help(BENCH_EXAMPLES, &BENCH_STATUSES))]
-    Bench(Box<tramontane_bench::command::Command>),
+    Bench(Box<tramontane_bench::command::Experiment>),
     #[command(after_help = help(bank::EXAMPLES, &bank::STATUSES))]
     Bank(bank::BankOptions),
     #[command(after_help = help(plan::EXAMPLES, &plan::STATUSES))]

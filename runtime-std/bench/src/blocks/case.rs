@@ -1,11 +1,11 @@
 //! One configuration: its rounds, the probes that alternate with them, and the results of all
 //! rounds.
 
-use super::command::Arguments;
+use super::command::BlocksArguments;
 use super::disturbance::{self, Disturbance};
 use super::experiment::Experiment;
 use super::limit::{CopyLimit, Method};
-use super::report::{Beside, Disturbed, Effect, Row};
+use super::report::{Beside, BlocksRow, Disturbed, Effect};
 use super::schedule::{name, steps};
 use super::task::{BlockOutcome, BlockTask, Pause, Span};
 use crate::error::BenchError;
@@ -30,8 +30,8 @@ const LIMITED_MESSAGES_MAX: usize = 5;
 
 /// One configuration.
 #[derive(Clone)]
-pub(super) struct Case<'a> {
-    pub(super) arguments: &'a Arguments,
+pub(super) struct BlocksCase<'a> {
+    pub(super) arguments: &'a BlocksArguments,
     pub(super) carrier: Carrier,
     pub(super) experiment: Option<Experiment>,
     pub(super) nodes: u16,
@@ -63,7 +63,7 @@ struct MeasuredMethod {
     processor_rates: Vec<f64>,
 }
 
-impl Case<'_> {
+impl BlocksCase<'_> {
     /// Runs one round, alternating with the probes. `undisturbed_ms` is this round's figure for the
     /// case with which this one is compared.
     pub(super) fn round(
@@ -143,9 +143,9 @@ impl Case<'_> {
     }
 
     /// Summarises the results of all rounds.
-    pub(super) fn row(&self, measured: &Measured) -> Row {
+    pub(super) fn row(&self, measured: &Measured) -> BlocksRow {
         let latency_ms = Spread::of(&measured.latencies);
-        Row {
+        BlocksRow {
             experiment: self.experiment,
             fabric: self.carrier.name(),
             algorithm: self.task.algorithm.of_no_racks().map_or("hybrid", name),

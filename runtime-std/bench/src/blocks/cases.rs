@@ -7,8 +7,8 @@ use std::num::NonZeroU64;
 
 use clap::ValueEnum as _;
 
-use super::case::Case;
-use super::command::Arguments;
+use super::case::BlocksCase;
+use super::command::BlocksArguments;
 use super::disturbance::{self, Disturbance};
 use super::experiment::Experiment;
 use super::task::{BlockTask, RACKS};
@@ -92,7 +92,7 @@ impl Usual {
 }
 
 /// Checks that the arguments make valid cases.
-pub(super) fn check(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
+pub(super) fn check(arguments: &BlocksArguments, carrier: Carrier) -> Result<(), BenchError> {
     let refused = |what: String| Err(BenchError::Arguments(what));
     if arguments.rounds == 0 {
         return refused("--rounds is 0; give at least 1".into());
@@ -132,7 +132,7 @@ const fn has_senders(experiment: Experiment) -> bool {
 
 /// Checks the link options. Only over TCP can a member's rate be limited: shared memory has no
 /// links, because a receiver reads data in place, and a device has its own pace.
-fn check_links(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
+fn check_links(arguments: &BlocksArguments, carrier: Carrier) -> Result<(), BenchError> {
     let given = [
         ("--slow-link", !arguments.slow_link.is_empty()),
         ("--link-bytes-per-s", arguments.link_bytes_per_s.is_some()),
@@ -147,7 +147,10 @@ fn check_links(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError
 }
 
 /// Returns all requested cases, in order.
-pub(super) fn cases(arguments: &Arguments, carrier: Carrier) -> Result<Vec<Case<'_>>, BenchError> {
+pub(super) fn cases(
+    arguments: &BlocksArguments,
+    carrier: Carrier,
+) -> Result<Vec<BlocksCase<'_>>, BenchError> {
     let mut cases = Vec::new();
     let chosen: Vec<Option<Experiment>> = if arguments.experiment.is_empty() {
         vec![None]
@@ -160,7 +163,7 @@ pub(super) fn cases(arguments: &Arguments, carrier: Carrier) -> Result<Vec<Case<
         let nodes = arguments.members(usual.nodes);
         for nodes in nodes.into_iter().map(|nodes| u16::try_from(nodes).unwrap_or(u16::MAX)) {
             for bytes in given(&arguments.bytes, usual.bytes) {
-                let case = Case {
+                let case = BlocksCase {
                     arguments,
                     carrier,
                     experiment,
@@ -182,8 +185,12 @@ fn given<T: Copy>(said: &[T], usual: &[T]) -> Vec<T> {
 }
 
 /// Adds a case with every algorithm, block size and number of senders to measure.
-fn add<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>, usual: &Usual) -> Result<(), BenchError> {
-    let Case { arguments, task, .. } = *case;
+fn add<'a>(
+    cases: &mut Vec<BlocksCase<'a>>,
+    case: &BlocksCase<'a>,
+    usual: &Usual,
+) -> Result<(), BenchError> {
+    let BlocksCase { arguments, task, .. } = *case;
     let window = arguments.window.map_or((task.receives, task.sends), |window| (window, window));
     let or_one = |all: Vec<usize>| if all.is_empty() { vec![task.block_bytes] } else { all };
     let algorithms = given(&arguments.algorithm, usual.algorithms);
@@ -198,7 +205,7 @@ fn add<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>, usual: &Usual) -> Result<
                 let (receives, sends) = window;
                 let task =
                     BlockTask { algorithm, block_bytes, receives, sends, senders, ahead, ..task };
-                let case = Case { task, ..case.clone() };
+                let case = BlocksCase { task, ..case.clone() };
                 match case.experiment {
                     Some(Experiment::Delays) => add_delays(cases, &case),
                     _ => cases.push(case),
@@ -210,7 +217,7 @@ fn add<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>, usual: &Usual) -> Result<
 }
 
 /// Adds an undisturbed case, followed by the case with each disturbance.
-fn add_delays<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>) {
+fn add_delays<'a>(cases: &mut Vec<BlocksCase<'a>>, case: &BlocksCase<'a>) {
     let (arguments, nodes) = (case.arguments, usize::from(case.nodes));
     let mut task = case.task;
     let mut disturbances = Vec::new();
@@ -224,8 +231,8 @@ fn add_delays<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>) {
         disturbances.extend(pauses.map(|blocks| Disturbance::Pause { member, blocks: *blocks }));
     }
     let undisturbed = cases.len();
-    cases.push(Case { task, ..case.clone() });
-    cases.extend(disturbances.into_iter().map(|disturbance| Case {
+    cases.push(BlocksCase { task, ..case.clone() });
+    cases.extend(disturbances.into_iter().map(|disturbance| BlocksCase {
         task,
         disturbance: Some(disturbance),
         compared_with: Some(undisturbed),

@@ -3,14 +3,14 @@
 use clap::Args;
 
 use super::experiment::Experiment;
-use super::link::Link;
+use super::link::MemberLink;
 use crate::options::Senders;
 use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::carrier::Carrier;
 
 /// Arguments of `bench blocks`.
 #[derive(Args, Clone, Debug)]
-pub struct Arguments {
+pub struct BlocksArguments {
     /// The fabric
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
@@ -49,7 +49,7 @@ pub struct Arguments {
     /// Links that the delays experiment slows to half speed, one at a time, over TCP [default:
     /// those of 0-1 and 5-7 that exist]
     #[arg(long, value_name = "ONE-OTHER", value_delimiter = ',')]
-    pub slow_link: Vec<Link>,
+    pub slow_link: Vec<MemberLink>,
     /// Members that the delays experiment pauses, one at a time [default: 0, 1 and the last]
     #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
     pub delayed: Vec<u16>,
@@ -77,7 +77,7 @@ pub struct Arguments {
     pub json: bool,
 }
 
-impl Arguments {
+impl BlocksArguments {
     pub(super) fn members(&self, usual: &[usize]) -> Vec<usize> {
         if self.nodes.is_empty() { usual.to_vec() } else { self.nodes.clone() }
     }

@@ -1,13 +1,13 @@
 //! Disturbances of the experiment `delays`: a link at half speed, or a member that pauses; and the
 //! paper's analysis of the pipeline (RDMC 4.5, RDM-9).
 
-use super::command::Arguments;
+use super::command::BlocksArguments;
 use super::experiment::Experiment;
-use super::link::Link;
+use super::link::MemberLink;
 use crate::error::BenchError;
 
 /// The default slow links: one at the root, and one further out.
-const LINKS: [Link; 2] = [Link { one: 0, other: 1 }, Link { one: 5, other: 7 }];
+const LINKS: [MemberLink; 2] = [MemberLink { one: 0, other: 1 }, MemberLink { one: 5, other: 7 }];
 
 /// The default durations of a pause, in block times.
 const PAUSES: [u32; 3] = [1, 4, 16];
@@ -16,13 +16,13 @@ const PAUSES: [u32; 3] = [1, 4, 16];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disturbance {
     /// A link has half the speed of the others.
-    SlowLink(Link),
+    SlowLink(MemberLink),
     /// A member is idle for this number of block times once a message has begun.
     Pause { member: u16, blocks: u32 },
 }
 
 /// Returns the links that are slowed, one at a time, in a group of this size.
-pub(super) fn links(arguments: &Arguments, nodes: usize) -> Vec<Link> {
+pub(super) fn links(arguments: &BlocksArguments, nodes: usize) -> Vec<MemberLink> {
     if !arguments.slow_link.is_empty() {
         return arguments.slow_link.clone();
     }
@@ -31,7 +31,7 @@ pub(super) fn links(arguments: &Arguments, nodes: usize) -> Vec<Link> {
 
 /// Returns the members that pause, one at a time, in a group of this size: the root, some others,
 /// and the last.
-pub(super) fn delayed(arguments: &Arguments, nodes: usize) -> Vec<u16> {
+pub(super) fn delayed(arguments: &BlocksArguments, nodes: usize) -> Vec<u16> {
     if !arguments.delayed.is_empty() {
         return arguments.delayed.clone();
     }
@@ -42,13 +42,13 @@ pub(super) fn delayed(arguments: &Arguments, nodes: usize) -> Vec<u16> {
 }
 
 /// Returns the pauses in block times.
-pub(super) fn pauses(arguments: &Arguments) -> &[u32] {
+pub(super) fn pauses(arguments: &BlocksArguments) -> &[u32] {
     if arguments.pause_blocks.is_empty() { &PAUSES } else { &arguments.pause_blocks }
 }
 
 /// Checks that the disturbance options suit the experiment and the groups.
 pub(super) fn check(
-    arguments: &Arguments,
+    arguments: &BlocksArguments,
     chosen: &[Experiment],
     nodes: &[usize],
 ) -> Result<(), BenchError> {

@@ -15,7 +15,7 @@ use tramontane_core::memory::OutOfRow;
 use super::mark::{is_marked, mark};
 use super::task::LIMIT;
 use crate::error::BenchError;
-use crate::experiment::{Experiment, Kind, Member};
+use crate::experiment::{Experiment, ExperimentMember, Kind};
 use crate::touch;
 use tramontane_local::clock::{now_ns, thread_time_ns};
 use tramontane_local::mapped::Mapped;
@@ -69,7 +69,7 @@ pub(crate) struct CopyLimit {
 
 /// The measurements of one process of [`CopyLimit`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Copied {
+pub(crate) struct CopyFigures {
     /// At the sender: time from the start of each measured message until the last receiver has
     /// finished.
     pub(super) latency_ns: Vec<u32>,
@@ -81,9 +81,9 @@ pub(crate) struct Copied {
 
 impl Experiment for CopyLimit {
     const KIND: Kind = Kind::CopyLimit;
-    type Outcome = Copied;
+    type Outcome = CopyFigures;
 
-    fn run(&self, own: &Member) -> Result<(Copied, Option<Running>), BenchError> {
+    fn run(&self, own: &ExperimentMember) -> Result<(CopyFigures, Option<Running>), BenchError> {
         let connected = own.connect()?;
         let memory = connected.memory();
         let outcome = if memory.own == Rank(0) {
@@ -118,7 +118,7 @@ fn wait(
     }
 }
 
-fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError> {
+fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<CopyFigures, BenchError> {
     let failed = |error: rustix::io::Errno| {
         BenchError::Setup(format!("cannot create the probe's memory: {error}"))
     };
@@ -149,7 +149,7 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
         row.cell(CACHE_LINE)?.publish(now_ns());
         row.cell(0)?.publish(message + 1);
     }
-    Ok(Copied { latency_ns, ..Copied::default() })
+    Ok(CopyFigures { latency_ns, ..CopyFigures::default() })
 }
 
 /// A process that receives the sender's messages.
@@ -172,7 +172,7 @@ impl<'r> Receiver<'r> {
     }
 
     /// Receives all messages.
-    fn run(&mut self) -> Result<Copied, BenchError> {
+    fn run(&mut self) -> Result<CopyFigures, BenchError> {
         let row = self.memory.row;
         let (mut checksum, mut copying_ns) = (0_u64, 0);
         let warm_ups = self.task.warm_ups;
@@ -196,7 +196,7 @@ impl<'r> Receiver<'r> {
             }
             row.cell(0)?.publish(message + 2);
         }
-        Ok(Copied { checksum, copying_ns, ..Copied::default() })
+        Ok(CopyFigures { checksum, copying_ns, ..CopyFigures::default() })
     }
 }
 

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 /// The link between two members, by rank; `0-1` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub struct MemberLink {
     /// One of the two members.
     pub one: u16,
     /// The other member.
     pub other: u16,
 }
 
-impl Link {
+impl MemberLink {
     /// Returns the other member of the link, if `member` is one of the two.
     pub(super) fn peer_of(self, member: u16) -> Option<u16> {
         match self {
@@ -25,7 +25,7 @@ impl Link {
     }
 }
 
-impl FromStr for Link {
+impl FromStr for MemberLink {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -37,7 +37,7 @@ impl FromStr for Link {
     }
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for MemberLink {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}-{}", self.one, self.other)
     }
@@ -49,11 +49,11 @@ mod tests {
 
     #[test]
     fn link_needs_two_distinct_members() {
-        assert_eq!("0-11".parse(), Ok(Link { one: 0, other: 11 }));
-        let link = Link { one: 3, other: 5 };
+        assert_eq!("0-11".parse(), Ok(MemberLink { one: 0, other: 11 }));
+        let link = MemberLink { one: 3, other: 5 };
         assert_eq!((link.peer_of(5), link.peer_of(4)), (Some(3), None));
         for wrong in ["", "3", "3-", "3-3", "a-b", "1-2-3"] {
-            assert!(wrong.parse::<Link>().is_err(), "{wrong}");
+            assert!(wrong.parse::<MemberLink>().is_err(), "{wrong}");
         }
     }
 }

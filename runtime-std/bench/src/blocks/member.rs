@@ -17,7 +17,7 @@ use tramontane_core::rdmc::transfer::Window;
 use super::completions::{Completions, REPORT_BYTES, ReportReader};
 use super::mark::mark;
 use super::pause::{Pauser, RootPauser};
-use super::receiving::{Received, Receiving, ReturnBuffers};
+use super::receiving::{Receiving, ReturnBuffers, RootMessages};
 use super::task::{BlockOutcome, BlockTask, LIMIT, Span, ended_early};
 use crate::error::BenchError;
 use crate::experiment::{self, Experiment, Kind};
@@ -29,20 +29,23 @@ impl Experiment for BlockTask {
     const KIND: Kind = Kind::Blocks;
     type Outcome = BlockOutcome;
 
-    fn run(&self, own: &experiment::Member) -> Result<(BlockOutcome, Option<Running>), BenchError> {
+    fn run(
+        &self,
+        own: &experiment::ExperimentMember,
+    ) -> Result<(BlockOutcome, Option<Running>), BenchError> {
         let (group, mut options) = own.start()?;
         let nodes: Vec<NodeId> = group.nodes.iter().map(|node| NodeId(node.id)).collect();
         options.rates = self.rates(own.rank, nodes.len());
         let node = BlockNode::start(group, options)?;
         let pause = self.pause.filter(|pause| pause.member == own.rank);
-        let member = Member { node, nodes, task: self, pauser: pause.map(Pauser::new) };
+        let member = BlockMember { node, nodes, task: self, pauser: pause.map(Pauser::new) };
         let outcome = member.run();
         let _ = member.node.close();
         Ok((outcome?, None))
     }
 }
 
-struct Member<'t> {
+struct BlockMember<'t> {
     node: BlockNode,
     nodes: Vec<NodeId>,
     task: &'t BlockTask,
@@ -50,7 +53,7 @@ struct Member<'t> {
     pauser: Option<Pauser>,
 }
 
-impl Member<'_> {
+impl BlockMember<'_> {
     fn run(&self) -> Result<BlockOutcome, BenchError> {
         let mut receiving = Vec::new();
         let mut sending = None;
@@ -102,7 +105,7 @@ impl Member<'_> {
         }
     }
 
-    fn receive_from(&self, root: NodeId) -> Result<(Group, Arc<Received>), BenchError> {
+    fn receive_from(&self, root: NodeId) -> Result<(Group, Arc<RootMessages>), BenchError> {
         let own = self.node.node();
         let (give, free) = mpsc::channel();
         for _ in 0..self.task.ahead + 1 {
@@ -111,7 +114,7 @@ impl Member<'_> {
         let number = self.report_number(root, own);
         let group =
             self.node.create(number, &[own, root], Self::report_options(), ReturnBuffers(give))?;
-        let received = Arc::new(Received::default());
+        let received = Arc::new(RootMessages::default());
         // Blocks arrive whole, and in a pipeline there are at least two.
         let block_bytes = self.task.block_bytes;
         let bytes = self.task.message_bytes.next_multiple_of(block_bytes).max(2 * block_bytes);
@@ -131,7 +134,7 @@ impl Member<'_> {
         Ok((group, received))
     }
 
-    fn send_in(&self) -> Result<Sending, BenchError> {
+    fn send_in(&self) -> Result<SendingGroup, BenchError> {
         let own = self.node.node();
         let completions = Arc::new(Completions::new(self.nodes.len() - 1));
         for receiver in self.nodes.iter().filter(|node| **node != own) {
@@ -161,12 +164,12 @@ impl Member<'_> {
         let pauser = self.pauser.clone();
         let pauser =
             pauser.map(|pauser| RootPauser::new(&self.node, number, pauser)).transpose()?;
-        Ok(Sending { group, completions, free, pauser })
+        Ok(SendingGroup { group, completions, free, pauser })
     }
 
     /// Sends all messages of the local group, and closes it.
-    fn send_all(&self, sending: &Sending) -> Result<BlockOutcome, BenchError> {
-        let Sending { group, completions, free, pauser } = sending;
+    fn send_all(&self, sending: &SendingGroup) -> Result<BlockOutcome, BenchError> {
+        let SendingGroup { group, completions, free, pauser } = sending;
         let total = self.task.warm_ups + self.task.messages;
         let mut sent_ns = Vec::new();
         let mut ends_ns = Vec::new();
@@ -200,7 +203,7 @@ impl Member<'_> {
 }
 
 /// A group in which this process sends.
-struct Sending {
+struct SendingGroup {
     group: Group,
     completions: Arc<Completions>,
     free: Receiver<Buffer>,

@@ -29,12 +29,12 @@ impl Recipient for ReturnBuffers {
 
 /// The messages received from a root.
 #[derive(Debug, Default)]
-pub(super) struct Received {
+pub(super) struct RootMessages {
     messages: Mutex<u64>,
     is_wrong: AtomicBool,
 }
 
-impl Received {
+impl RootMessages {
     /// Checks that `total` messages have arrived, each unchanged.
     pub(super) fn check(&self, total: u64, ended: Option<Ended>) -> Result<(), BenchError> {
         if self.is_wrong.load(Ordering::Relaxed) {
@@ -50,7 +50,7 @@ impl Received {
 /// Takes a root's messages, and reports their times.
 pub(super) struct Receiving {
     pub(super) buffer: Option<Buffer>,
-    pub(super) received: Arc<Received>,
+    pub(super) received: Arc<RootMessages>,
     /// The group in which the member reports that it has a message, and the buffers for the
     /// reports.
     pub(super) group: Group,

@@ -63,7 +63,7 @@ pub(super) enum Effect {
 
 /// The result of one configuration.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct BlocksRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) experiment: Option<Experiment>,
     /// `shm`, `tcp` or `verbs`.
@@ -104,7 +104,7 @@ pub(super) struct Row {
 pub(super) struct Printed {
     /// The machine on which this ran.
     pub(super) machine: String,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<BlocksRow>,
 }
 
 const HEADINGS: &str = "fabric  algorithm  nodes  groups  bytes  block  window  ms  (min..max)  \
@@ -132,7 +132,7 @@ impl Printed {
     }
 }
 
-impl Row {
+impl BlocksRow {
     fn cells(&self) -> [String; 13] {
         [
             self.fabric.to_owned(),

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use super::case::{Case, Measured};
+use super::case::{BlocksCase, Measured};
 use super::cases;
-use super::command::Arguments;
+use super::command::BlocksArguments;
 use super::report::Printed;
 use crate::error::BenchError;
 use crate::machine::machine;
-use crate::progress::Progress;
+use crate::progress::StepsBar;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
 
@@ -16,7 +16,7 @@ use tramontane_local::print::print;
 ///
 /// # Errors
 /// [`BenchError`].
-pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
+pub(crate) fn run(arguments: &BlocksArguments, out: &mut impl Write) -> Result<(), BenchError> {
     let carrier = arguments.fabric;
     cases::check(arguments, carrier)?;
     let cases = cases::cases(arguments, carrier)?;
@@ -30,12 +30,12 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
 /// Measures all cases in turn, round by round, so that other load on the machine affects all of
 /// them equally.
 fn measure(
-    cases: &[Case<'_>],
+    cases: &[BlocksCase<'_>],
     rounds: usize,
     interrupts: &Interrupts,
     measured: &mut [Measured],
 ) -> Result<(), BenchError> {
-    let progress = Progress::new((cases.len() * rounds) as u64);
+    let progress = StepsBar::new((cases.len() * rounds) as u64);
     for round in 0..rounds {
         for (index, case) in cases.iter().enumerate() {
             let bytes = case.task.message_bytes;

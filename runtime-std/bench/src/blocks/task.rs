@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tramontane_core::rdmc::transfer::Window;
 
-use super::link::Link;
+use super::link::MemberLink;
 use crate::error::BenchError;
 use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::blocks::{Ended, GroupOptions};
@@ -41,7 +41,7 @@ pub(crate) struct BlockTask {
     /// Limit in bytes per second of each link in each direction, if links are limited.
     pub(super) link_bytes_per_s: Option<NonZeroU64>,
     /// A link with half of that rate.
-    pub(super) slow_link: Option<Link>,
+    pub(super) slow_link: Option<MemberLink>,
     /// The pause of the delayed member, if there is one.
     pub(super) pause: Option<Pause>,
 }

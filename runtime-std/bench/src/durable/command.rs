@@ -15,7 +15,7 @@ for each node, and the same again for the plain writers.";
 
 /// Arguments of `bench durable`.
 #[derive(Args, Clone, Debug)]
-pub struct Arguments {
+pub struct DurableArguments {
     /// The number of members, each of which logs; several values give several runs
     #[arg(long, value_delimiter = ',', default_values_t = [3_u16],
           value_parser = clap::value_parser!(u16).range(1..=16))]

@@ -16,14 +16,14 @@ impl Role for DurableMember {
     fn command() -> Vec<String> {
         Kind::DurableMember.command()
     }
-    type Task = Task;
-    type Order = Order;
-    type Report = Report;
+    type Task = DurableTask;
+    type Order = DurableOrder;
+    type Report = DurableReport;
 }
 
 /// The task of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct DurableTask {
     /// The description of the group.
     pub(super) description: Description,
     /// The node's id.
@@ -41,7 +41,7 @@ pub(super) struct Task {
 /// An order from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum DurableOrder {
     /// Send `messages` messages, and wait until `total` in all are durable everywhere.
     Send { messages: u64, total: u64 },
     /// Report the deliveries.
@@ -51,20 +51,20 @@ pub(super) enum Order {
 /// A report from a process. Times are on the machine's monotonic clock, in ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum DurableReport {
     /// The process is a member.
     Joined { at_ns: u64 },
     /// All awaited messages are durable everywhere.
     Sent { from_ns: u64, until_ns: u64, syncs: u64 },
     /// The messages that the process delivered.
-    Delivered(Delivered),
+    Delivered(MessageDigest),
     /// The process cannot continue.
     Failed(String),
 }
 
 /// A sequence of messages: their number, and a digest of all of them, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Delivered {
+pub(super) struct MessageDigest {
     pub(super) count: u64,
     pub(super) digest: u64,
 }

@@ -8,11 +8,13 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::node::DurableCounts;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::durable::events::{Delivered, DurableMember, Order, Report, Task};
+use crate::durable::events::{
+    DurableMember, DurableOrder, DurableReport, DurableTask, MessageDigest,
+};
 use crate::error::BenchError;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Worker;
-use tramontane_runtime::group::{Forming, Messages, Replica, Running, StartOptions, start};
+use tramontane_runtime::group::{Application, Forming, Messages, Running, StartOptions, start};
 use tramontane_runtime::shared_memory::Root;
 
 const GROUP: SubgroupId = SubgroupId(0);
@@ -25,26 +27,26 @@ const LOOK_PAUSE: Duration = Duration::from_micros(200);
 
 /// The observations of the member.
 #[derive(Default)]
-struct Seen {
-    delivered: Mutex<Delivered>,
+struct MemberFigures {
+    delivered: Mutex<MessageDigest>,
     durable_everywhere: AtomicU64,
     /// Number of times that more messages became durable at this member, each time by one sync.
     syncs: AtomicU64,
 }
 
-impl Seen {
-    fn delivered(&self) -> MutexGuard<'_, Delivered> {
+impl MemberFigures {
+    fn delivered(&self) -> MutexGuard<'_, MessageDigest> {
         self.delivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The application.
 struct Digesting {
-    seen: Arc<Seen>,
+    seen: Arc<MemberFigures>,
     durable_here: u64,
 }
 
-impl Replica for Digesting {
+impl Application for Digesting {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let mut delivered = self.seen.delivered();
         for message in messages {
@@ -71,12 +73,12 @@ pub(crate) fn run(task: &str) -> Result<(), BenchError> {
     let (task, worker) = Worker::<DurableMember>::attach(task)?;
     let Err(error) = take_part(&task, &worker) else { return Ok(()) };
     // The parent reports the error, once.
-    worker.report(&Report::Failed(format!("node {}: {error}", task.node)))?;
+    worker.report(&DurableReport::Failed(format!("node {}: {error}", task.node)))?;
     Ok(())
 }
 
-fn take_part(task: &Task, worker: &Worker<DurableMember>) -> Result<(), BenchError> {
-    let seen = Arc::new(Seen::default());
+fn take_part(task: &DurableTask, worker: &Worker<DurableMember>) -> Result<(), BenchError> {
+    let seen = Arc::new(MemberFigures::default());
     let options = StartOptions {
         root: Root::under(&task.memory),
         time_limit: PATIENCE,
@@ -87,11 +89,11 @@ fn take_part(task: &Task, worker: &Worker<DurableMember>) -> Result<(), BenchErr
     };
     let application = Digesting { seen: Arc::clone(&seen), durable_here: 0 };
     let running = start(task.description.clone(), options, application)?;
-    worker.report(&Report::Joined { at_ns: now_ns() })?;
+    worker.report(&DurableReport::Joined { at_ns: now_ns() })?;
     while let Some(order) = worker.next_order() {
         let report = match order {
-            Order::Send { messages, total } => send(task, &running, &seen, messages, total)?,
-            Order::Tell => Report::Delivered(*seen.delivered()),
+            DurableOrder::Send { messages, total } => send(task, &running, &seen, messages, total)?,
+            DurableOrder::Tell => DurableReport::Delivered(*seen.delivered()),
         };
         worker.report(&report)?;
     }
@@ -99,12 +101,12 @@ fn take_part(task: &Task, worker: &Worker<DurableMember>) -> Result<(), BenchErr
 }
 
 fn send(
-    task: &Task,
+    task: &DurableTask,
     running: &Running,
-    seen: &Seen,
+    seen: &MemberFigures,
     messages: u64,
     total: u64,
-) -> Result<Report, BenchError> {
+) -> Result<DurableReport, BenchError> {
     let from_ns = now_ns();
     let syncs_before = seen.syncs.load(Ordering::Relaxed);
     let sender = running.sender_of(GROUP);
@@ -124,5 +126,5 @@ fn send(
         std::thread::sleep(LOOK_PAUSE);
     }
     let syncs = seen.syncs.load(Ordering::Relaxed) - syncs_before;
-    Ok(Report::Sent { from_ns, until_ns: now_ns(), syncs })
+    Ok(DurableReport::Sent { from_ns, until_ns: now_ns(), syncs })
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::durable::events::{Delivered, DurableMember, Order, Report, Task};
+use crate::durable::events::{
+    DurableMember, DurableOrder, DurableReport, DurableTask, MessageDigest,
+};
 use crate::error::BenchError;
 use tramontane_local::clock::now_ns;
-use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
+use tramontane_local::crew::{Crew, CrewError, Launch, WorkerEvent, WorkerId};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::Description;
 
@@ -27,7 +29,7 @@ const WINDOW: u32 = 100;
 /// All members of the group.
 pub(super) struct Processes<'i> {
     crew: Crew<DurableMember>,
-    tasks: Vec<Task>,
+    tasks: Vec<DurableTask>,
     running: Vec<WorkerId>,
     interrupts: &'i Interrupts,
 }
@@ -48,7 +50,7 @@ impl<'i> Processes<'i> {
             .heartbeat_ms(HEARTBEAT_MS, FAILURE_TIMEOUT_MS)
             .logged()
             .build()?;
-        let task = |node: u32| Task {
+        let task = |node: u32| DurableTask {
             description: description.clone(),
             node,
             message_bytes,
@@ -69,7 +71,7 @@ impl<'i> Processes<'i> {
             self.running.push(self.crew.start(task, &Launch::default())?);
         }
         self.await_all(|report| match report {
-            Report::Joined { at_ns } => Some(at_ns),
+            DurableReport::Joined { at_ns } => Some(at_ns),
             _ => None,
         })?;
         Ok(())
@@ -82,9 +84,9 @@ impl<'i> Processes<'i> {
         messages: u64,
         total: u64,
     ) -> Result<(Duration, u64), BenchError> {
-        self.order(Order::Send { messages, total })?;
+        self.order(DurableOrder::Send { messages, total })?;
         let sent = self.await_all(|report| match report {
-            Report::Sent { from_ns, until_ns, syncs } => Some((from_ns, until_ns, syncs)),
+            DurableReport::Sent { from_ns, until_ns, syncs } => Some((from_ns, until_ns, syncs)),
             _ => None,
         })?;
         let from_ns = sent.iter().map(|sent| sent.0).min().unwrap_or_default();
@@ -98,10 +100,10 @@ impl<'i> Processes<'i> {
     ///
     /// # Errors
     /// Fails with [`BenchError::Broken`] if they differ.
-    pub(super) fn delivered(&mut self) -> Result<Delivered, BenchError> {
-        self.order(Order::Tell)?;
+    pub(super) fn delivered(&mut self) -> Result<MessageDigest, BenchError> {
+        self.order(DurableOrder::Tell)?;
         let all = self.await_all(|report| match report {
-            Report::Delivered(delivered) => Some(delivered),
+            DurableReport::Delivered(delivered) => Some(delivered),
             _ => None,
         })?;
         let first = all.first().copied().unwrap_or_default();
@@ -134,7 +136,7 @@ impl<'i> Processes<'i> {
         Ok(Duration::from_nanos(now_ns() - began_ns))
     }
 
-    fn order(&mut self, order: Order) -> Result<(), BenchError> {
+    fn order(&mut self, order: DurableOrder) -> Result<(), BenchError> {
         for worker in &self.running {
             self.crew.order(*worker, &order)?;
         }
@@ -142,7 +144,10 @@ impl<'i> Processes<'i> {
     }
 
     /// Waits for one report of each running process, by node.
-    fn await_all<T>(&mut self, pick: impl Fn(Report) -> Option<T>) -> Result<Vec<T>, BenchError> {
+    fn await_all<T>(
+        &mut self,
+        pick: impl Fn(DurableReport) -> Option<T>,
+    ) -> Result<Vec<T>, BenchError> {
         let mut found = BTreeMap::new();
         while found.len() < self.running.len() {
             self.interrupts.check().map_err(CrewError::from)?;
@@ -152,9 +157,13 @@ impl<'i> Processes<'i> {
                 continue;
             };
             match event {
-                Event::Report(Report::Failed(why)) => return Err(BenchError::Setup(why)),
-                Event::Report(report) => found.extend(pick(report).map(|found| (node, found))),
-                Event::Ended(end) => {
+                WorkerEvent::Report(DurableReport::Failed(why)) => {
+                    return Err(BenchError::Setup(why));
+                }
+                WorkerEvent::Report(report) => {
+                    found.extend(pick(report).map(|found| (node, found)))
+                }
+                WorkerEvent::Ended(end) => {
                     return Err(BenchError::Setup(format!("node {node} ended: {end}")));
                 }
             }

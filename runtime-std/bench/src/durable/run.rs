@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::durable::command::Arguments;
+use crate::durable::command::DurableArguments;
 use crate::durable::plain::PlainWriters;
 use crate::durable::processes::Processes;
 use crate::durable::report::{Case, DurableReport};
 use crate::error::BenchError;
 use crate::machine::machine;
-use crate::progress::Progress;
+use crate::progress::StepsBar;
 use crate::spread::Spread;
 use tramontane_local::interrupt::Interrupts;
 
@@ -21,12 +21,12 @@ use tramontane_local::interrupt::Interrupts;
 /// Fails with a [`BenchError`], in particular with [`BenchError::Broken`] if members disagree or
 /// have lost durable messages.
 pub(crate) fn run(
-    arguments: &Arguments,
+    arguments: &DurableArguments,
     interrupts: &Interrupts,
 ) -> Result<DurableReport, BenchError> {
     let disk = arguments.folder.clone().unwrap_or_else(std::env::temp_dir);
     let count = arguments.nodes.len() * arguments.bytes.len();
-    let progress = Progress::new(count as u64 * (arguments.rounds + 1));
+    let progress = StepsBar::new(count as u64 * (arguments.rounds + 1));
     let mut cases = Vec::new();
     for nodes in &arguments.nodes {
         for bytes in &arguments.bytes {
@@ -44,11 +44,11 @@ fn folder_in(place: &Path) -> Result<TempDir, BenchError> {
 }
 
 fn case(
-    arguments: &Arguments,
+    arguments: &DurableArguments,
     nodes: u16,
     bytes: u32,
     disk: &Path,
-    progress: &Progress,
+    progress: &StepsBar,
     interrupts: &Interrupts,
 ) -> Result<Case, BenchError> {
     let (memory, disk) = (folder_in(Path::new("/dev/shm"))?, folder_in(disk)?);

@@ -18,7 +18,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Arguments of `bench record`.
 #[derive(Args, Clone, Debug)]
-pub struct Arguments {
+pub struct RecordArguments {
     /// The papers [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub paper: Vec<Paper>,

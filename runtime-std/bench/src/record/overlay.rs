@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use tramontane_core::tram::{Answers, Limits};
-use tramontane_fixtures::baselines::{Options, Protocol, Simulation};
+use tramontane_fixtures::baselines::{ProcessOptions, Protocol, Simulation};
 use tramontane_fixtures::shards::{
     Load, Measured, Pattern, Schedule, Sharded, TramOptions, TramSimulation, TramState, Workload,
 };
@@ -180,7 +180,7 @@ impl Ordered {
             self.variant == variant || matches!(self.variant, Variant::All | Variant::References)
         };
         let measured = if let Some(protocol) = protocol {
-            let options = Options { protocol, batching: is(Variant::Batching) };
+            let options = ProcessOptions { protocol, batching: is(Variant::Batching) };
             let simulation = Simulation::new(&overlay, options, profile, seed);
             self.load(Load::new(simulation, &overlay, seed))
         } else {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::report::{Part, Record, Row, TableLine};
+use super::report::{ClaimRow, PaperPart, Record, TableLine};
 use super::rows::Figure;
 use crate::error::BenchError;
 use crate::plot::Drawing;
@@ -43,7 +43,7 @@ pub(super) fn markdown(record: &Record, command: &str) -> String {
     text
 }
 
-fn claims(rows: &[Row], words: &str) -> String {
+fn claims(rows: &[ClaimRow], words: &str) -> String {
     let mut text = format!(
         "| id | section | {words} | stated | simulator | ratio | verdict | note |\n\
          |---|---|---|---|---|---|---|---|\n"
@@ -66,7 +66,7 @@ fn claims(rows: &[Row], words: &str) -> String {
     text
 }
 
-fn figures(part: &Part) -> String {
+fn figures(part: &PaperPart) -> String {
     let mut text = String::new();
     for (figure, lines) in &part.tables {
         let Figure { title, what, over, unit, drawing, note, .. } = figure;
@@ -115,12 +115,12 @@ pub(super) fn draw(record: &Record, folder: &Path) -> Result<(), BenchError> {
 #[cfg(test)]
 mod tests {
     use super::super::report::tests::row;
-    use super::super::verdict::Verdict;
+    use super::super::verdict::ClaimVerdict;
     use super::*;
 
     #[test]
     fn record_row_becomes_one_markdown_line() {
-        let text = claims(&[row(Verdict::Failed, false)], "the paper");
+        let text = claims(&[row(ClaimVerdict::Failed, false)], "the paper");
         assert!(text.contains("| 9.7 GB/s | 9 (8..10) | 0.93 | FAILED |"), "{text}");
         assert!(text.contains(r"up to \[2] \| 3"), "{text}");
     }

@@ -32,7 +32,7 @@ use crate::spread::median;
 
 /// The context in which a query is answered.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'q> {
+pub(super) struct QueryContext<'q> {
     pub(super) runs: &'q Runs<'q>,
     pub(super) machines: &'q Machines,
     /// Cases by name.
@@ -131,7 +131,7 @@ impl Series {
 /// Fails with [`BenchError::Arguments`] if the query is not valid, or with the error of a run.
 pub(super) fn answer(
     query: &str,
-    asked: &Asked<'_>,
+    asked: &QueryContext<'_>,
     values: &[Series],
 ) -> Result<Series, BenchError> {
     let mut reader = Reader { rest: query, asked, values };
@@ -142,11 +142,11 @@ pub(super) fn answer(
 /// Reads a query from left to right, evaluating it on the way.
 struct Reader<'q> {
     rest: &'q str,
-    asked: &'q Asked<'q>,
+    asked: &'q QueryContext<'q>,
     values: &'q [Series],
 }
 
-type Answer = Result<Series, BenchError>;
+type QueryAnswer = Result<Series, BenchError>;
 
 impl<'q> Reader<'q> {
     fn wrong(&self, wanted: &str) -> BenchError {
@@ -179,7 +179,7 @@ impl<'q> Reader<'q> {
         self.span(|letter| letter.is_ascii_alphanumeric() || letter == '_')
     }
 
-    fn both(&mut self) -> Answer {
+    fn both(&mut self) -> QueryAnswer {
         let mut left = self.compared()?;
         while self.take("and ") {
             let right = self.compared()?;
@@ -188,7 +188,7 @@ impl<'q> Reader<'q> {
         Ok(left)
     }
 
-    fn compared(&mut self) -> Answer {
+    fn compared(&mut self) -> QueryAnswer {
         let left = self.sum()?;
         type Comparison = fn(f64, f64) -> bool;
         let comparisons: [(&str, Comparison); 4] = [
@@ -206,7 +206,7 @@ impl<'q> Reader<'q> {
         Ok(left)
     }
 
-    fn sum(&mut self) -> Answer {
+    fn sum(&mut self) -> QueryAnswer {
         let mut left = self.product()?;
         loop {
             if self.take("+") {
@@ -219,7 +219,7 @@ impl<'q> Reader<'q> {
         }
     }
 
-    fn product(&mut self) -> Answer {
+    fn product(&mut self) -> QueryAnswer {
         let mut left = self.single()?;
         loop {
             if self.take("*") {
@@ -232,7 +232,7 @@ impl<'q> Reader<'q> {
         }
     }
 
-    fn single(&mut self) -> Answer {
+    fn single(&mut self) -> QueryAnswer {
         if self.take("(") {
             let inner = self.both()?;
             self.need(")")?;
@@ -260,7 +260,7 @@ impl<'q> Reader<'q> {
         Ok(answered)
     }
 
-    fn called(&mut self, name: &str) -> Answer {
+    fn called(&mut self, name: &str) -> QueryAnswer {
         match name {
             "parameter" => {
                 let machine = self.name();
@@ -283,7 +283,7 @@ impl<'q> Reader<'q> {
     }
 
     /// Returns a figure of the case whose name and fields are next.
-    fn figure(&mut self, figure: &str) -> Answer {
+    fn figure(&mut self, figure: &str) -> QueryAnswer {
         let case = self.name();
         let fields = self.asked.cases.get(case).and_then(Field::as_table);
         let fields = fields.ok_or_else(|| self.wrong(&format!("function or case '{case}'")))?;
@@ -332,7 +332,7 @@ impl<'q> Reader<'q> {
     }
 }
 
-fn applied(name: &str, arguments: Vec<Series>) -> Answer {
+fn applied(name: &str, arguments: Vec<Series>) -> QueryAnswer {
     let wrong = |what: String| BenchError::Arguments(format!("{name}: {what}"));
     let mut given = arguments.into_iter();
     let Some(of) = given.next() else { return Err(wrong("the function needs a series".into())) };
@@ -370,7 +370,7 @@ fn applied(name: &str, arguments: Vec<Series>) -> Answer {
     Ok(Series::one(number))
 }
 
-fn zip(one: Series, other: Series, with: impl Fn(f64, f64) -> f64) -> Answer {
+fn zip(one: Series, other: Series, with: impl Fn(f64, f64) -> f64) -> QueryAnswer {
     one.with(other, with).map_err(BenchError::Arguments)
 }
 
@@ -404,7 +404,7 @@ mod tests {
         let machines = Machines::load(&MachineArguments::default()).expect("they are here");
         let (cases, none) = (Mutex::default(), Table::new());
         let runs = Runs::Asked(&cases);
-        let asked = Asked { runs: &runs, machines: &machines, cases: &none, lists: &none };
+        let asked = QueryContext { runs: &runs, machines: &machines, cases: &none, lists: &none };
         let answered = answer(query, &asked, values).map_err(|error| error.to_string())?;
         Ok(answered.words())
     }

@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use super::number::short;
 use super::rows::{Bound, Figure, Stated};
-use super::verdict::Verdict;
+use super::verdict::ClaimVerdict;
 use crate::spread::Spread;
 use tramontane_local::table::Table;
 
 /// A claim and its result.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct ClaimRow {
     pub(super) id: String,
     pub(super) section: String,
     pub(super) words: String,
@@ -22,7 +22,7 @@ pub(super) struct Row {
     /// The figures, if the claim is a direction.
     pub(super) seen: String,
     pub(super) ratio: Option<f64>,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: ClaimVerdict,
     /// Whether the number was known while the parameters were chosen.
     pub(super) is_in_view: bool,
     /// The interpretation of the paper's words, or the reason that no run can answer.
@@ -54,7 +54,7 @@ pub(super) struct TableLine {
 
 /// The results of a paper.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Part {
+pub(super) struct PaperPart {
     /// The paper's name, or that of the file of rows.
     pub(super) paper: String,
     #[serde(skip)]
@@ -62,8 +62,8 @@ pub(super) struct Part {
     #[serde(skip)]
     pub(super) about: String,
     pub(super) summary: Summary,
-    pub(super) goals: Vec<Row>,
-    pub(super) claims: Vec<Row>,
+    pub(super) goals: Vec<ClaimRow>,
+    pub(super) claims: Vec<ClaimRow>,
     #[serde(skip)]
     pub(super) tables: Vec<(Figure, Vec<TableLine>)>,
 }
@@ -73,25 +73,25 @@ pub(super) struct Part {
 pub(super) struct Record {
     pub(super) seeds: u64,
     pub(super) runs: usize,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<PaperPart>,
 }
 
 impl Summary {
     /// Summarises a paper's rows.
-    pub(super) fn of(rows: &[Row]) -> Self {
+    pub(super) fn of(rows: &[ClaimRow]) -> Self {
         let mut summary = Self::default();
         for row in rows {
-            let held = usize::from(row.verdict == Verdict::Held);
+            let held = usize::from(row.verdict == ClaimVerdict::Held);
             match row.verdict {
-                Verdict::Input => summary.inputs += 1,
-                Verdict::Fitted => summary.fitted += 1,
-                Verdict::NotModelled => summary.not_modelled += 1,
-                Verdict::Measured => {}
-                Verdict::Held | Verdict::Failed if row.is_direction => {
+                ClaimVerdict::Input => summary.inputs += 1,
+                ClaimVerdict::Fitted => summary.fitted += 1,
+                ClaimVerdict::NotModelled => summary.not_modelled += 1,
+                ClaimVerdict::Measured => {}
+                ClaimVerdict::Held | ClaimVerdict::Failed if row.is_direction => {
                     summary.directions += 1;
                     summary.directions_held += held;
                 }
-                Verdict::Held | Verdict::Failed => {
+                ClaimVerdict::Held | ClaimVerdict::Failed => {
                     summary.numbers += 1;
                     summary.numbers_held += held;
                     summary.in_view += usize::from(row.is_in_view);
@@ -145,7 +145,7 @@ pub(super) fn stated(stated: Option<Stated>, unit: &str) -> String {
     format!("{number} {unit}").trim_end().to_owned()
 }
 
-impl Row {
+impl ClaimRow {
     /// Formats the number with its spread, or the figures.
     pub(super) fn simulated(&self) -> String {
         match &self.simulated {
@@ -167,7 +167,7 @@ impl Record {
     /// Returns the record as text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        for Part { paper, summary, goals, claims, tables, .. } in &self.parts {
+        for PaperPart { paper, summary, goals, claims, tables, .. } in &self.parts {
             let mut table = Table::new("claim  stated  simulator  ratio  verdict", &[0, 1, 2, 4]);
             for row in goals.iter().chain(claims) {
                 table.row([
@@ -199,8 +199,8 @@ impl Record {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::record) fn row(verdict: Verdict, is_direction: bool) -> Row {
-        Row {
+    pub(in crate::record) fn row(verdict: ClaimVerdict, is_direction: bool) -> ClaimRow {
+        ClaimRow {
             id: "spindle-some".into(),
             section: "IV".into(),
             words: "up to [2] | 3".into(),
@@ -218,14 +218,14 @@ pub(super) mod tests {
     #[test]
     fn summary_counts_figures_and_trends_separately() {
         let rows = [
-            row(Verdict::Held, false),
-            row(Verdict::Held, false),
-            row(Verdict::Failed, false),
-            row(Verdict::Held, true),
-            row(Verdict::Failed, true),
-            row(Verdict::Input, false),
-            row(Verdict::Fitted, false),
-            row(Verdict::NotModelled, true),
+            row(ClaimVerdict::Held, false),
+            row(ClaimVerdict::Held, false),
+            row(ClaimVerdict::Failed, false),
+            row(ClaimVerdict::Held, true),
+            row(ClaimVerdict::Failed, true),
+            row(ClaimVerdict::Input, false),
+            row(ClaimVerdict::Fitted, false),
+            row(ClaimVerdict::NotModelled, true),
         ];
         let summary = Summary::of(&rows);
         assert_eq!((summary.numbers_held, summary.numbers), (2, 3));
@@ -237,18 +237,18 @@ pub(super) mod tests {
 
     #[test]
     fn figures_known_beforehand_are_counted_separately() {
-        let in_view = |verdict| Row { is_in_view: true, ..row(verdict, false) };
+        let in_view = |verdict| ClaimRow { is_in_view: true, ..row(verdict, false) };
         let rows = [
-            in_view(Verdict::Held),
-            in_view(Verdict::Failed),
-            row(Verdict::Held, false),
-            row(Verdict::Held, false),
+            in_view(ClaimVerdict::Held),
+            in_view(ClaimVerdict::Failed),
+            row(ClaimVerdict::Held, false),
+            row(ClaimVerdict::Held, false),
         ];
         let summary = Summary::of(&rows);
         assert_eq!((summary.in_view_held, summary.in_view), (1, 2));
         assert!(summary.words().contains("Of the 2 numbers"), "{}", summary.words());
         assert!(summary.words().ends_with("1 hold; of the other 2, 2."), "{}", summary.words());
-        let none = Summary::of(&[row(Verdict::Held, false)]).words();
+        let none = Summary::of(&[row(ClaimVerdict::Held, false)]).words();
         assert!(none.ends_with("not modelled."), "{none}");
     }
 

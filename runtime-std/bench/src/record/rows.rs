@@ -27,20 +27,20 @@ impl Paper {
     ///
     /// # Errors
     /// Fails with [`BenchError::Setup`] if the paper's file is invalid.
-    pub(super) fn rows(self) -> Result<Rows, BenchError> {
+    pub(super) fn rows(self) -> Result<RowFile, BenchError> {
         let text = match self {
             Self::Spindle => include_str!("../../claims/spindle.toml"),
             Self::Rdmc => include_str!("../../claims/rdmc.toml"),
             Self::Tram => include_str!("../../claims/tram.toml"),
             Self::Dds => include_str!("../../claims/dds.toml"),
         };
-        Rows::of(text).map_err(|error| {
+        RowFile::of(text).map_err(|error| {
             BenchError::Setup(format!("the rows of {self:?} are invalid: {error}"))
         })
     }
 }
 
-impl Rows {
+impl RowFile {
     /// Parses a file.
     pub(super) fn of(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
@@ -54,7 +54,7 @@ impl Rows {
 /// A file of rows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Rows {
+pub(super) struct RowFile {
     /// The title of the file's section of a page.
     pub(super) title: String,
     /// A description of the runs, for the file's section of a page.
@@ -170,7 +170,7 @@ mod tests {
 
     fn all() -> impl Iterator<Item = (Paper, Claim)> {
         Paper::ALL.into_iter().flat_map(|paper| {
-            let Rows { claims, goals, .. } = paper.rows().expect("they can be read");
+            let RowFile { claims, goals, .. } = paper.rows().expect("they can be read");
             claims.into_iter().chain(goals).map(move |claim| (paper, claim))
         })
     }

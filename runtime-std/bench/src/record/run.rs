@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-use super::command::Arguments;
+use super::command::RecordArguments;
 use super::machines::Machines;
 use super::page;
-use super::query::{Asked, Series, answer};
-use super::report::{Part, Record, Row, Summary, TableLine, stated};
-use super::rows::{Claim, Figure, Paper, Rows};
+use super::query::{QueryContext, Series, answer};
+use super::report::{ClaimRow, PaperPart, Record, Summary, TableLine, stated};
+use super::rows::{Claim, Figure, Paper, RowFile};
 use super::runs::{Cache, Runs};
-use super::verdict::{Verdict, holds, leaves, ratio};
+use super::verdict::{ClaimVerdict, holds, leaves, ratio};
 use crate::error::BenchError;
-use crate::progress::Progress;
+use crate::progress::StepsBar;
 use crate::spread::Spread;
 use tramontane_local::print::print;
 
@@ -21,7 +21,7 @@ use tramontane_local::print::print;
 ///
 /// # Errors
 /// [`BenchError`].
-pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
+pub(crate) fn run(arguments: &RecordArguments, out: &mut impl Write) -> Result<(), BenchError> {
     let machines = Machines::load(&arguments.machine)?;
     let mut chosen = rows(arguments)?;
     choose(&mut chosen, &arguments.only)?;
@@ -48,12 +48,12 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
 }
 
 /// Returns the rows of the papers, or of a file, each with its name.
-fn rows(arguments: &Arguments) -> Result<Vec<(String, Rows)>, BenchError> {
+fn rows(arguments: &RecordArguments) -> Result<Vec<(String, RowFile)>, BenchError> {
     if let Some(path) = &arguments.rows {
         let name = path.display().to_string();
         let wrong = |what: String| BenchError::Arguments(format!("cannot read {name}: {what}"));
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let rows = Rows::of(&text).map_err(wrong)?;
+        let rows = RowFile::of(&text).map_err(wrong)?;
         return Ok(vec![(name, rows)]);
     }
     let papers = if arguments.paper.is_empty() { &Paper::ALL[..] } else { &arguments.paper };
@@ -61,7 +61,7 @@ fn rows(arguments: &Arguments) -> Result<Vec<(String, Rows)>, BenchError> {
 }
 
 /// Keeps only the requested rows.
-fn choose(chosen: &mut Vec<(String, Rows)>, only: &[String]) -> Result<(), BenchError> {
+fn choose(chosen: &mut Vec<(String, RowFile)>, only: &[String]) -> Result<(), BenchError> {
     if only.is_empty() {
         return Ok(());
     }
@@ -85,7 +85,7 @@ fn choose(chosen: &mut Vec<(String, Rows)>, only: &[String]) -> Result<(), Bench
 
 /// Carries out the runs that the rows need.
 fn prepare(
-    chosen: &[(String, Rows)],
+    chosen: &[(String, RowFile)],
     machines: &Machines,
     cache: &Cache<'_>,
     seeds: &[u64],
@@ -102,22 +102,22 @@ fn prepare(
         }
     }
     let cases: BTreeSet<_> = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let progress = Progress::cleared_by_signals((cases.len() * seeds.len()) as u64);
+    let progress = StepsBar::cleared_by_signals((cases.len() * seeds.len()) as u64);
     progress.set_message("runs");
     cache.prepare(&cases, seeds, &|| progress.inc(1))
 }
 
 /// Judges the rows of one paper.
 struct Judge<'r> {
-    rows: &'r Rows,
+    rows: &'r RowFile,
     machines: &'r Machines,
     cache: &'r Cache<'r>,
     seeds: &'r [u64],
 }
 
 impl Judge<'_> {
-    fn part(&self, name: &str) -> Result<Part, BenchError> {
-        let rows = |claims: &[Claim]| -> Result<Vec<Row>, BenchError> {
+    fn part(&self, name: &str) -> Result<PaperPart, BenchError> {
+        let rows = |claims: &[Claim]| -> Result<Vec<ClaimRow>, BenchError> {
             claims.iter().map(|claim| self.row(claim)).collect()
         };
         let (goals, claims) = (rows(&self.rows.goals)?, rows(&self.rows.claims)?);
@@ -127,7 +127,7 @@ impl Judge<'_> {
         }
         let (title, about) = (self.rows.title.clone(), self.rows.about.clone());
         let summary = Summary::of(&claims);
-        Ok(Part { paper: name.to_owned(), title, about, summary, goals, claims, tables })
+        Ok(PaperPart { paper: name.to_owned(), title, about, summary, goals, claims, tables })
     }
 
     fn answer(
@@ -136,8 +136,8 @@ impl Judge<'_> {
         runs: &Runs<'_>,
         values: &[Series],
     ) -> Result<Series, BenchError> {
-        let Rows { cases, lists, .. } = self.rows;
-        answer(query, &Asked { runs, machines: self.machines, cases, lists }, values)
+        let RowFile { cases, lists, .. } = self.rows;
+        answer(query, &QueryContext { runs, machines: self.machines, cases, lists }, values)
     }
 
     /// Returns the row's values, and the answer to its query, if it has one.
@@ -161,9 +161,9 @@ impl Judge<'_> {
         Ok((values, Some(number.map_err(|what| told(BenchError::Arguments(what)))?)))
     }
 
-    fn row(&self, claim: &Claim) -> Result<Row, BenchError> {
+    fn row(&self, claim: &Claim) -> Result<ClaimRow, BenchError> {
         let reason = claim.not_modelled.as_ref();
-        let mut row = Row {
+        let mut row = ClaimRow {
             id: claim.id.clone(),
             section: claim.section.clone(),
             words: claim.words.clone(),
@@ -172,7 +172,7 @@ impl Judge<'_> {
             simulated: None,
             seen: String::new(),
             ratio: None,
-            verdict: if reason.is_some() { Verdict::NotModelled } else { Verdict::Input },
+            verdict: if reason.is_some() { ClaimVerdict::NotModelled } else { ClaimVerdict::Input },
             is_in_view: claim.in_view,
             note: reason.unwrap_or(&claim.note).clone(),
         };
@@ -198,16 +198,16 @@ impl Judge<'_> {
     }
 
     /// Compares a measured number with the stated one.
-    fn judge(claim: &Claim, measured: f64, row: &mut Row) {
+    fn judge(claim: &Claim, measured: f64, row: &mut ClaimRow) {
         let Some(stated) = claim.stated else {
-            row.verdict = Verdict::Measured;
+            row.verdict = ClaimVerdict::Measured;
             return;
         };
         let note = [row.note.clone()].into_iter().filter(|note| !note.is_empty());
         let note = note.chain(leaves(stated, measured, &claim.unit));
         row.note = note.collect::<Vec<_>>().join("; ");
         let is_held = holds(stated, measured);
-        row.verdict = if claim.fitted { Verdict::Fitted } else { verdict(is_held) };
+        row.verdict = if claim.fitted { ClaimVerdict::Fitted } else { verdict(is_held) };
     }
 
     /// Returns the number of seeds in which a direction holds.
@@ -238,8 +238,8 @@ impl Judge<'_> {
     }
 }
 
-const fn verdict(is_held: bool) -> Verdict {
-    if is_held { Verdict::Held } else { Verdict::Failed }
+const fn verdict(is_held: bool) -> ClaimVerdict {
+    if is_held { ClaimVerdict::Held } else { ClaimVerdict::Failed }
 }
 
 /// Formats a direction's values.

@@ -4,10 +4,10 @@
 use serde::Deserialize;
 use tramontane_core::rdmc::Algorithm as CoreAlgorithm;
 use tramontane_fixtures::block_multicast::{
-    Breakdown as Times, GroupPlan, MessagePlan, PAPER_WINDOW, Report, START_NS, Setup, Timeline,
-    What, run as simulate,
+    BlockReport, Breakdown as Times, GroupPlan, MessagePlan, PAPER_WINDOW, START_NS, Setup,
+    Timeline, What, run as simulate,
 };
-use tramontane_fixtures::plan::{Fault, Plan};
+use tramontane_fixtures::plan::{Fault, FaultPlan};
 use tramontane_fixtures::profile::Profile;
 use tramontane_fixtures::random::Random;
 
@@ -40,7 +40,7 @@ impl Algorithm {
 /// The notification of completions (RDMC Fig. 11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Notice {
+pub(super) enum CompletionNotice {
     /// Polling, which switches to interrupts after 50 ms without a completion.
     Hybrid,
     Interrupts,
@@ -93,7 +93,7 @@ pub(super) struct Transfer {
     pause_blocks: u64,
     /// Whether only the ports take time, as in the paper's analysis (4.5).
     ports_alone: bool,
-    notice: Notice,
+    notice: CompletionNotice,
     /// Whether the NIC relays blocks by itself.
     offloaded: bool,
 }
@@ -114,7 +114,7 @@ impl Default for Transfer {
             slow_percent: 100,
             pause_blocks: 0,
             ports_alone: false,
-            notice: Notice::Hybrid,
+            notice: CompletionNotice::Hybrid,
             offloaded: false,
         }
     }
@@ -162,9 +162,9 @@ impl Transfer {
         let block_bytes = if self.fits { block_bytes.min(self.bytes()) } else { block_bytes };
         let mut profile = if self.ports_alone { ports_alone(profile) } else { profile.clone() };
         profile.poll_for_ns = match self.notice {
-            Notice::Hybrid => 50_000_000,
-            Notice::Interrupts => 1,
-            Notice::Polling => 0,
+            CompletionNotice::Hybrid => 50_000_000,
+            CompletionNotice::Interrupts => 1,
+            CompletionNotice::Polling => 0,
         };
         let mut setup = on(profile, Setup::new(self.nodes, groups, block_bytes, seed));
         setup.offloads = self.offloaded;
@@ -175,7 +175,7 @@ impl Transfer {
             let block_ns = setup.profile.port_ps(block_bytes as u64) / 1000;
             let at = START_NS + 100 * block_ns + block_ns / 2;
             let fault = Fault::Pause { member: 1, at, lasting: self.pause_blocks * block_ns };
-            setup.plan = Plan { faults: vec![fault] };
+            setup.plan = FaultPlan { faults: vec![fault] };
         }
         setup
     }
@@ -216,7 +216,7 @@ fn on(profile: Profile, setup: Setup) -> Setup {
 }
 
 /// Runs a setup that must not fail.
-fn simulated(setup: &Setup) -> Result<Report, BenchError> {
+fn simulated(setup: &Setup) -> Result<BlockReport, BenchError> {
     let report = simulate(setup);
     match report.faults.first() {
         None => Ok(report),
@@ -224,7 +224,7 @@ fn simulated(setup: &Setup) -> Result<Report, BenchError> {
     }
 }
 
-fn took_ns(report: &Report) -> f64 {
+fn took_ns(report: &BlockReport) -> f64 {
     report.last_completion().unwrap_or(START_NS).saturating_sub(START_NS).max(1) as f64
 }
 
@@ -280,7 +280,7 @@ fn delayed(mut setup: Setup) -> Result<Timeline, BenchError> {
     let received = calm.at(0, RELAY).filter(|moment| moment.what == What::Received { from: 0 });
     let received: Vec<u64> = received.map(|moment| moment.at_ns).collect();
     let at = received.get(received.len() * 4 / 5).ok_or_else(no_relay)?.saturating_sub(500);
-    let plan = Plan { faults: vec![Fault::Pause { member: RELAY, at, lasting: PAUSE_NS }] };
+    let plan = FaultPlan { faults: vec![Fault::Pause { member: RELAY, at, lasting: PAUSE_NS }] };
     Ok(simulated(&Setup { plan, ..setup })?.timeline)
 }
 

@@ -11,7 +11,7 @@ const BAND: f64 = 0.25;
 /// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Verdict {
+pub(super) enum ClaimVerdict {
     /// The number is within its band, or the direction is as stated.
     Held,
     /// The number is outside its band, or the direction differs.
@@ -26,7 +26,7 @@ pub(super) enum Verdict {
     Measured,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// Returns the verdict in words.
     pub(super) const fn words(self) -> &'static str {
         match self {

@@ -32,7 +32,7 @@ impl TramSystem {
 
 /// Arguments of `bench shards`.
 #[derive(Args, Clone, Debug)]
-pub struct Arguments {
+pub struct ShardsArguments {
     /// The fabrics
     #[arg(long, value_parser = tramontane_local::options::carrier(), value_delimiter = ',',
           default_values_t = [Carrier::SharedMemory, Carrier::Tcp])]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tramontane_local::clock::now_ns;
-use tramontane_local::crew::{Crew, Event, Launch, WorkerId};
+use tramontane_local::crew::{Crew, Launch, WorkerEvent, WorkerId};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::shards::{Description, Places};
 
-use super::replica::{ReplicaProcess, Report, Task};
+use super::replica::{ReplicaProcess, ReplicaReport, ReplicaTask};
 use crate::error::BenchError;
 
 /// Time limit for replicas to count in quorums.
@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// A replica, as its parent process sees it.
 #[derive(Debug)]
-struct Member {
+struct CrewReplica {
     name: String,
     votes: bool,
     /// The time at which the replica last began to lead.
@@ -37,7 +37,7 @@ pub(super) enum Leading {
 pub(super) struct Replicas<'i> {
     overlay: Description,
     crew: Crew<ReplicaProcess>,
-    members: BTreeMap<WorkerId, Member>,
+    members: BTreeMap<WorkerId, CrewReplica>,
     interrupts: &'i Interrupts,
 }
 
@@ -58,9 +58,9 @@ impl<'i> Replicas<'i> {
     }
 
     pub(super) fn start_one(&mut self, name: String) -> Result<(), BenchError> {
-        let task = Task { overlay: self.overlay.clone(), name: name.clone() };
+        let task = ReplicaTask { overlay: self.overlay.clone(), name: name.clone() };
         let worker = self.crew.start(&task, &Launch::default())?;
-        self.members.insert(worker, Member { name, votes: false, leads_at_ns: None });
+        self.members.insert(worker, CrewReplica { name, votes: false, leads_at_ns: None });
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl<'i> Replicas<'i> {
 
     /// Kills the replica that began to lead last. Returns its name and the time of the kill.
     pub(super) fn kill_leader(&mut self) -> Option<(String, u64)> {
-        let latest = |(_, member): &(&WorkerId, &Member)| member.leads_at_ns;
+        let latest = |(_, member): &(&WorkerId, &CrewReplica)| member.leads_at_ns;
         let leads = self.members.iter().filter(|(_, member)| member.leads_at_ns.is_some());
         let worker = leads.max_by_key(latest).map(|(worker, _)| *worker)?;
         let member = self.members.remove(&worker)?;
@@ -98,18 +98,18 @@ impl<'i> Replicas<'i> {
         // Earlier reports of a killed replica still arrive.
         let Some(member) = self.members.get_mut(&worker) else { return Ok(None) };
         match event {
-            Event::Report(Report::Votes) => member.votes = true,
-            Event::Report(Report::Leads { at_ns }) => {
+            WorkerEvent::Report(ReplicaReport::Votes) => member.votes = true,
+            WorkerEvent::Report(ReplicaReport::Leads { at_ns }) => {
                 member.leads_at_ns = Some(at_ns);
                 return Ok(Some(Leading::Begun { at_ns }));
             }
-            Event::Report(Report::Delivers { at_ns }) => {
+            WorkerEvent::Report(ReplicaReport::Delivers { at_ns }) => {
                 return Ok(Some(Leading::Delivered { at_ns }));
             }
-            Event::Report(Report::Failed(text)) => {
+            WorkerEvent::Report(ReplicaReport::Failed(text)) => {
                 return Err(BenchError::Broken(format!("replica {}: {text}", member.name)));
             }
-            Event::Ended(end) => {
+            WorkerEvent::Ended(end) => {
                 return Err(BenchError::Broken(format!("replica {} ended: {end}", member.name)));
             }
         }

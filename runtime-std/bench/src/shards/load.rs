@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The measurements of a client.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct ClientFigures {
     pub(super) messages_per_s: f64,
     /// Time from a multicast to the answers of all destinations: the median, the 99th percentile,
     /// and the maximum.
@@ -33,7 +33,7 @@ pub(super) struct Load {
 
 impl Load {
     /// Runs until all messages have been answered.
-    pub(super) fn run(&self, client: &mut Client) -> Result<Seen, BenchError> {
+    pub(super) fn run(&self, client: &mut Client) -> Result<ClientFigures, BenchError> {
         let begun = Instant::now();
         let mut sent_at: Vec<Instant> = Vec::with_capacity(self.messages as usize);
         let mut waited_us: Vec<f64> = Vec::with_capacity(self.messages as usize);
@@ -61,7 +61,7 @@ impl Load {
             }
         }
         let seconds = now.duration_since(begun).as_secs_f64().max(1e-9);
-        Ok(Seen {
+        Ok(ClientFigures {
             messages_per_s: waited_us.len() as f64 / seconds,
             latency_us: [50, 99, 100].map(|percent| percentile(waited_us.clone(), percent)),
         })

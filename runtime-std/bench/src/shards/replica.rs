@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Role, Worker};
-use tramontane_runtime::shards::{Delivered, Description, Places, Replica, StartOptions, start};
+use tramontane_runtime::shards::{
+    Delivered, Description, Places, ShardApplication, StartOptions, start,
+};
 
 use super::load::broken;
 use crate::error::BenchError;
@@ -23,14 +25,14 @@ impl Role for ReplicaProcess {
     fn command() -> Vec<String> {
         Kind::ShardReplica.command()
     }
-    type Task = Task;
+    type Task = ReplicaTask;
     type Order = ();
-    type Report = Report;
+    type Report = ReplicaReport;
 }
 
 /// The identity of a process's replica.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct ReplicaTask {
     pub(super) overlay: Description,
     pub(super) name: String,
 }
@@ -38,7 +40,7 @@ pub(super) struct Task {
 /// A report of a replica's process to the run that started it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum ReplicaReport {
     /// The replica counts in quorums.
     Votes,
     /// The replica has led since the given time.
@@ -49,30 +51,30 @@ pub(super) enum Report {
     Failed(String),
 }
 
-/// An application that does nothing with messages.
-struct Application {
-    reporter: Reporter<Report>,
+/// An application that does nothing with messages, and reports when its replica leads.
+struct LeaderReporter {
+    reporter: Reporter<ReplicaReport>,
     has_not_delivered: bool,
 }
 
-impl Application {
+impl LeaderReporter {
     /// Sends a report. The parent may have exited; then the report is lost.
-    fn report(&self, report: &Report) {
+    fn report(&self, report: &ReplicaReport) {
         let _ = self.reporter.send(report);
     }
 }
 
-impl Replica for Application {
+impl ShardApplication for LeaderReporter {
     fn deliver(&mut self, _message: &Delivered<'_>) -> u8 {
         if std::mem::take(&mut self.has_not_delivered) {
-            self.report(&Report::Delivers { at_ns: now_ns() });
+            self.report(&ReplicaReport::Delivers { at_ns: now_ns() });
         }
         0
     }
 
     fn leads(&mut self, _term: u64) {
         self.has_not_delivered = true;
-        self.report(&Report::Leads { at_ns: now_ns() });
+        self.report(&ReplicaReport::Leads { at_ns: now_ns() });
     }
 }
 
@@ -84,16 +86,16 @@ pub(crate) fn run(task: &str) -> Result<(), BenchError> {
     let (task, worker) = Worker::<ReplicaProcess>::attach(task)?;
     let outcome = serve(&task, &worker);
     if let Err(error) = &outcome {
-        worker.report(&Report::Failed(error.to_string()))?;
+        worker.report(&ReplicaReport::Failed(error.to_string()))?;
     }
     outcome
 }
 
-fn serve(task: &Task, worker: &Worker<ReplicaProcess>) -> Result<(), BenchError> {
+fn serve(task: &ReplicaTask, worker: &Worker<ReplicaProcess>) -> Result<(), BenchError> {
     let overlay = task.overlay.overlay().map_err(|error| broken(&error))?;
     let places = Places::new(&task.overlay, overlay);
     let replica = places.replica_named(&task.name).map_err(|error| broken(&error))?;
-    let application = Application { reporter: worker.reporter(), has_not_delivered: false };
+    let application = LeaderReporter { reporter: worker.reporter(), has_not_delivered: false };
     let mut options = StartOptions::default();
     options.cancel = worker.released();
     let running =
@@ -105,7 +107,7 @@ fn serve(task: &Task, worker: &Worker<ReplicaProcess>) -> Result<(), BenchError>
         }
         if !votes && running.status().state.counts() {
             votes = true;
-            worker.report(&Report::Votes)?;
+            worker.report(&ReplicaReport::Votes)?;
         }
         std::thread::sleep(if votes { LOOK_PAUSE * 20 } else { LOOK_PAUSE });
     }

@@ -3,14 +3,14 @@
 use serde::Serialize;
 use tramontane_local::table::Table;
 
-use super::load::Seen;
+use super::load::ClientFigures;
 use super::takeover::{Takeovers, Times};
 use super::tram::Setting;
 use crate::spread::Spread;
 
 /// All rounds of one configuration under one load.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct ShardsRow {
     fabric: &'static str,
     system: &'static str,
     destinations: u16,
@@ -27,21 +27,21 @@ pub(super) struct Row {
 
 /// The JSON output.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct ShardsReport {
     pub(super) machine: String,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ShardsRow>,
     pub(super) takeovers: Vec<Takeovers>,
 }
 
-impl Row {
+impl ShardsRow {
     pub(super) fn of(
         system: &'static str,
         replicas: u16,
         setting: &Setting,
         under_way: u32,
-        seen: &[Seen],
+        seen: &[ClientFigures],
     ) -> Self {
-        let spread = |figure: &dyn Fn(&Seen) -> f64| {
+        let spread = |figure: &dyn Fn(&ClientFigures) -> f64| {
             Spread::of(&seen.iter().map(figure).collect::<Vec<f64>>())
         };
         Self {
@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-impl Report {
+impl ShardsReport {
     /// Returns the report as text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();

@@ -9,14 +9,14 @@ use tramontane_local::print::print;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::shared_memory::Root;
 
-use super::command::{Arguments, TramSystem};
-use super::load::Seen;
-use super::report::{Report, Row};
+use super::command::{ShardsArguments, TramSystem};
+use super::load::ClientFigures;
+use super::report::{ShardsReport, ShardsRow};
 use super::takeover::{self, Takeovers};
 use super::tram::{self, REPLICAS, Setting};
 use crate::error::BenchError;
 use crate::machine::machine;
-use crate::progress::Progress;
+use crate::progress::StepsBar;
 
 /// A configuration: a system and its fabric.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ struct Configuration {
 ///
 /// # Errors
 /// [`BenchError`].
-pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
+pub(crate) fn run(arguments: &ShardsArguments, out: &mut impl Write) -> Result<(), BenchError> {
     let interrupts = Interrupts::watch()?;
     let carriers = &arguments.fabric;
     if carriers.contains(&Carrier::Verbs) {
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
             "shards are measured only over shm and tcp; use --fabric shm,tcp".into(),
         ));
     }
-    let mut report = Report { machine: machine(), rows: Vec::new(), takeovers: Vec::new() };
+    let mut report = ShardsReport { machine: machine(), rows: Vec::new(), takeovers: Vec::new() };
     if arguments.kills > 0 {
         report.takeovers = takeovers(arguments, carriers, &interrupts)?;
     } else {
@@ -45,17 +45,17 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
     }
     // Removes possible remains of killed processes.
     Root::from_env().sweep()?;
-    Ok(print(out, arguments.json, &report, Report::text)?)
+    Ok(print(out, arguments.json, &report, ShardsReport::text)?)
 }
 
 fn loads(
-    arguments: &Arguments,
+    arguments: &ShardsArguments,
     carriers: &[Carrier],
     interrupts: &Interrupts,
-) -> Result<Vec<Row>, BenchError> {
+) -> Result<Vec<ShardsRow>, BenchError> {
     let configurations = arguments.configurations(carriers);
-    let mut seen: Vec<Vec<[Seen; 2]>> = vec![Vec::new(); configurations.len()];
-    let progress = Progress::new(configurations.len() as u64 * arguments.rounds);
+    let mut seen: Vec<Vec<[ClientFigures; 2]>> = vec![Vec::new(); configurations.len()];
+    let progress = StepsBar::new(configurations.len() as u64 * arguments.rounds);
     for _ in 0..arguments.rounds {
         for (configuration, seen) in configurations.iter().zip(&mut seen) {
             interrupts.check().map_err(CrewError::from)?;
@@ -65,21 +65,21 @@ fn loads(
     }
     let rows = configurations.iter().zip(&seen).flat_map(|(configuration, seen)| {
         [0, 1].map(|load| {
-            let of_load: Vec<Seen> = seen.iter().map(|seen| seen[load]).collect();
+            let of_load: Vec<ClientFigures> = seen.iter().map(|seen| seen[load]).collect();
             let Configuration { system, setting } = configuration;
             let under_way = if load == 0 { 1 } else { setting.window };
-            Row::of(system.name(), REPLICAS, setting, under_way, &of_load)
+            ShardsRow::of(system.name(), REPLICAS, setting, under_way, &of_load)
         })
     });
     Ok(rows.collect())
 }
 
 fn takeovers(
-    arguments: &Arguments,
+    arguments: &ShardsArguments,
     carriers: &[Carrier],
     interrupts: &Interrupts,
 ) -> Result<Vec<Takeovers>, BenchError> {
-    let progress = Progress::new(u64::from(arguments.kills) * carriers.len() as u64);
+    let progress = StepsBar::new(u64::from(arguments.kills) * carriers.len() as u64);
     let inc = || progress.inc(1);
     let one = |carrier: &Carrier| {
         let (Some(system), Some(bytes)) = (arguments.system.first(), arguments.bytes.first())
@@ -94,7 +94,7 @@ fn takeovers(
     carriers.iter().map(one).collect()
 }
 
-impl Arguments {
+impl ShardsArguments {
     fn setting(&self, system: TramSystem, carrier: Carrier, groups: u16, bytes: u32) -> Setting {
         let Self { window, messages, .. } = *self;
         let references = system == TramSystem::TramReferences;

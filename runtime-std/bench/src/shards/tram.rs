@@ -8,7 +8,7 @@ use tramontane_runtime::shards::{
 use tramontane_runtime::shared_memory::GroupName;
 
 use super::crew::Replicas;
-use super::load::{Load, Seen, broken};
+use super::load::{ClientFigures, Load, broken};
 use crate::error::BenchError;
 
 /// Number of replicas of each group.
@@ -66,7 +66,10 @@ impl Setting {
 }
 
 /// Runs both loads, in turn.
-pub(super) fn run(setting: &Setting, interrupts: &Interrupts) -> Result<[Seen; 2], BenchError> {
+pub(super) fn run(
+    setting: &Setting,
+    interrupts: &Interrupts,
+) -> Result<[ClientFigures; 2], BenchError> {
     let overlay = setting.overlay()?;
     let places = Places::new(&overlay, overlay.overlay().map_err(|error| broken(&error))?);
     let _replicas = Replicas::start(&overlay, &places, interrupts)?;

@@ -20,9 +20,9 @@ impl Role for ViewMember {
     fn command() -> Vec<String> {
         Kind::ViewMember.command()
     }
-    type Task = Task;
-    type Order = Order;
-    type Report = Report;
+    type Task = ViewsTask;
+    type Order = ViewsOrder;
+    type Report = ViewsReport;
 }
 
 /// One start of a node.
@@ -35,7 +35,7 @@ pub(super) struct Incarnation {
 
 /// The task of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct ViewsTask {
     /// The description of the group.
     pub(super) description: Description,
     /// The node and its start.
@@ -49,7 +49,7 @@ pub(super) struct Task {
 /// A report from a process. Times are on the machine's monotonic clock, in ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum ViewsReport {
     /// A view was installed.
     View { id: u64, members: Vec<u32> },
     /// The first message of a view was delivered.
@@ -63,7 +63,7 @@ pub(super) enum Report {
 /// An order from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum ViewsOrder {
     /// Leave the group.
     Leave,
 }

@@ -9,14 +9,14 @@ use crate::views::events::{Incarnation, NAME_BYTES, Named, log_name, promises_na
 
 /// The deliveries of the surviving members from each process, through all views so far.
 #[derive(Debug, Default)]
-pub(super) struct Delivered {
+pub(super) struct SurvivorDeliveries {
     of: BTreeMap<Incarnation, u64>,
     /// Number of messages from ended processes that have been delivered according to their
     /// receipts.
     pub(super) promised: u64,
 }
 
-impl Delivered {
+impl SurvivorDeliveries {
     /// Compares the logs of one view, and removes them. `goes_on` are the members that installed
     /// the next view from this one; they must have every message that has been delivered according
     /// to the receipts of the others. Returns the number of deliveries.
@@ -119,14 +119,14 @@ mod tests {
         log(folder.path(), all[0], &whole);
         log(folder.path(), all[1], &whole);
         log(folder.path(), all[2], of_two);
-        Delivered::default().compare(folder.path(), 7, &all, goes_on)
+        SurvivorDeliveries::default().compare(folder.path(), 7, &all, goes_on)
     }
 
     #[test]
     fn survivors_have_messages_promised_by_ended_members() {
         let folder = tempfile::tempdir().expect("a folder");
         let all = [process(0, 0), process(1, 0), process(2, 0)];
-        let mut delivered = Delivered::default();
+        let mut delivered = SurvivorDeliveries::default();
         let mut judged = |promised: u64, goes_on: &[Incarnation]| {
             for of in &all[..2] {
                 log(folder.path(), *of, &[(0, 0), (2, 0)]);

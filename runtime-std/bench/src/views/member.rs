@@ -12,13 +12,13 @@ use tramontane_core::ids::SubgroupId;
 
 use crate::error::BenchError;
 use crate::views::events::{
-    Incarnation, MESSAGE_BYTES, NAME_BYTES, Named, Order, Report, Task, ViewMember, log_name,
-    promises_name,
+    Incarnation, MESSAGE_BYTES, NAME_BYTES, Named, ViewMember, ViewsOrder, ViewsReport, ViewsTask,
+    log_name, promises_name,
 };
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_runtime::group::{
-    Fate, Forming, Messages, Receipt, Replica, Running, StartOptions, ViewChanged, start,
+    Application, Fate, Forming, Messages, Receipt, Running, StartOptions, ViewChanged, start,
 };
 use tramontane_runtime::member::{SendError, Stopped};
 use tramontane_runtime::shared_memory::Root;
@@ -52,9 +52,9 @@ impl Promises {
 }
 
 /// The application: its state is the next number expected from each start of a sender.
-struct Ledger {
-    task: Task,
-    reporter: Reporter<Report>,
+struct ExpectedNumbers {
+    task: ViewsTask,
+    reporter: Reporter<ViewsReport>,
     next: BTreeMap<Incarnation, u64>,
     view: u64,
     is_first: bool,
@@ -62,8 +62,8 @@ struct Ledger {
     lines: Vec<u8>,
 }
 
-impl Ledger {
-    fn report(&self, report: &Report) {
+impl ExpectedNumbers {
+    fn report(&self, report: &ViewsReport) {
         // Without a parent, nobody reads the report, and the leash ends this process.
         let _ = self.reporter.send(report);
     }
@@ -73,7 +73,7 @@ impl Ledger {
         let expected = std::mem::replace(next, named.number + 1);
         if named.number != expected {
             let Named { sender, number } = named;
-            self.report(&Report::Broken(format!(
+            self.report(&ViewsReport::Broken(format!(
                 "{:?}: message {number} of {sender:?} arrived, but message {expected} was expected",
                 self.task.own
             )));
@@ -81,12 +81,12 @@ impl Ledger {
     }
 }
 
-impl Replica for Ledger {
+impl Application for ExpectedNumbers {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self.lines.clear();
         for message in messages {
             let Some(named) = Named::decode(message.payload) else {
-                self.report(&Report::Broken("a message arrived without a name".to_owned()));
+                self.report(&ViewsReport::Broken("a message arrived without a name".to_owned()));
                 continue;
             };
             self.check(named);
@@ -99,11 +99,11 @@ impl Replica for Ledger {
         }
         if self.is_first {
             self.is_first = false;
-            self.report(&Report::Delivered { view: self.view, at_ns: now_ns() });
+            self.report(&ViewsReport::Delivered { view: self.view, at_ns: now_ns() });
         }
         // Written immediately, so that the deliveries of a killed process are in its log.
         if let Some(Err(error)) = self.log.as_mut().map(|log| log.write_all(&self.lines)) {
-            self.report(&Report::Broken(format!("cannot write a log: {error}")));
+            self.report(&ViewsReport::Broken(format!("cannot write a log: {error}")));
         }
     }
 
@@ -113,7 +113,7 @@ impl Replica for Ledger {
         let name = log_name(self.view, self.task.own);
         self.log = File::create(self.task.folder.join(name)).ok();
         let members = change.view.members.iter().map(|node| node.get()).collect();
-        self.report(&Report::View { id: self.view, members });
+        self.report(&ViewsReport::View { id: self.view, members });
     }
 
     fn snapshot(&mut self, _: SubgroupId) -> Box<dyn Read + Send> {
@@ -146,7 +146,7 @@ impl Replica for Ledger {
 pub(crate) fn run(task: &str) -> Result<(), BenchError> {
     let (task, worker) = Worker::<ViewMember>::attach(task)?;
     let reporter = worker.reporter();
-    let ledger = Ledger {
+    let ledger = ExpectedNumbers {
         task: task.clone(),
         reporter,
         next: BTreeMap::new(),
@@ -169,10 +169,10 @@ pub(crate) fn run(task: &str) -> Result<(), BenchError> {
         scope.spawn(|| {
             let sent = send(&task, &running, is_released);
             if let Err(error) = sent {
-                let _ = reporter.send(&Report::Broken(format!("{:?}: {error}", task.own)));
+                let _ = reporter.send(&ViewsReport::Broken(format!("{:?}: {error}", task.own)));
             }
             let stopped = running.stopped();
-            let _ = reporter.send(&Report::Ended {
+            let _ = reporter.send(&ViewsReport::Ended {
                 at_ns: now_ns(),
                 left: stopped == Some(Stopped::Left),
                 why: stopped.map_or_else(|| "released".to_owned(), |stopped| stopped.to_string()),
@@ -180,7 +180,7 @@ pub(crate) fn run(task: &str) -> Result<(), BenchError> {
             // The other thread waits for an order that the parent will not send.
             std::process::exit(0);
         });
-        while let Some(Order::Leave) = worker.next_order() {
+        while let Some(ViewsOrder::Leave) = worker.next_order() {
             running.ask_to_leave();
         }
     });
@@ -189,7 +189,7 @@ pub(crate) fn run(task: &str) -> Result<(), BenchError> {
 
 /// Sends messages until the end of the run.
 fn send(
-    task: &Task,
+    task: &ViewsTask,
     running: &Running,
     is_released: &AtomicBool,
 ) -> Result<(), Box<dyn std::error::Error>> {

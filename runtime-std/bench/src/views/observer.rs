@@ -12,10 +12,12 @@ use tramontane_fixtures::random::Random;
 
 use crate::command::Views;
 use crate::error::BenchError;
-use crate::views::events::{Incarnation, MESSAGE_BYTES, Order, Report, Task, ViewMember};
-use crate::views::logs::Delivered;
+use crate::views::events::{
+    Incarnation, MESSAGE_BYTES, ViewMember, ViewsOrder, ViewsReport, ViewsTask,
+};
+use crate::views::logs::SurvivorDeliveries;
 use tramontane_local::clock::now_ns;
-use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
+use tramontane_local::crew::{Crew, CrewError, Launch, WorkerEvent, WorkerId};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
@@ -33,7 +35,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 /// One view, as reported by its members so far.
 #[derive(Debug, Default)]
-struct Known {
+struct ReportedView {
     members: Vec<u32>,
     /// The processes that installed the view, each with the time of its first delivery in the view,
     /// in ns.
@@ -53,25 +55,25 @@ pub(super) struct Checked {
 pub(super) struct Observer<'i> {
     /// The first field, so that all processes have exited when the folder is removed.
     crew: Crew<ViewMember>,
-    template: Task,
+    template: ViewsTask,
     folder: TempDir,
     random: Random,
     interrupts: &'i Interrupts,
     /// The current or latest process of each node.
-    running: BTreeMap<u32, Running>,
+    running: BTreeMap<u32, LatestProcess>,
     processes: BTreeMap<WorkerId, Incarnation>,
     /// The processes that have been ordered to depart or have ended.
     is_going: BTreeSet<Incarnation>,
     /// The end of each process, in ns.
     ended: BTreeMap<Incarnation, u64>,
-    views: BTreeMap<u64, Known>,
+    views: BTreeMap<u64, ReportedView>,
     checked: Checked,
-    delivered: Delivered,
+    delivered: SurvivorDeliveries,
 }
 
 /// The latest process of a node.
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct LatestProcess {
     worker: WorkerId,
     own: Incarnation,
 }
@@ -85,7 +87,7 @@ impl<'i> Observer<'i> {
             .prefix("tramontane-views-")
             .tempdir_in("/dev/shm")
             .map_err(setup)?;
-        let template = Task {
+        let template = ViewsTask {
             description: describe(arguments)?,
             own: Incarnation { node: 0, start: 0 },
             folder: folder.path().to_path_buf(),
@@ -103,7 +105,7 @@ impl<'i> Observer<'i> {
             ended: BTreeMap::new(),
             views: BTreeMap::new(),
             checked: Checked::default(),
-            delivered: Delivered::default(),
+            delivered: SurvivorDeliveries::default(),
         };
         for node in 0..u32::from(arguments.nodes) {
             observer.start_one(Incarnation { node, start: 0 })?;
@@ -113,15 +115,15 @@ impl<'i> Observer<'i> {
     }
 
     fn start_one(&mut self, own: Incarnation) -> Result<(), BenchError> {
-        let task = Task { own, ..self.template.clone() };
+        let task = ViewsTask { own, ..self.template.clone() };
         let worker = self.crew.start(&task, &Launch::default())?;
         self.processes.insert(worker, own);
-        self.running.insert(own.node, Running { worker, own });
+        self.running.insert(own.node, LatestProcess { worker, own });
         Ok(())
     }
 
     pub(super) fn start_again(&mut self, node: u32) -> Result<(), BenchError> {
-        let Running { worker, own } = self.of_node(node)?;
+        let LatestProcess { worker, own } = self.of_node(node)?;
         self.crew.remove(worker);
         self.start_one(Incarnation { node, start: own.start + 1 })
     }
@@ -137,7 +139,7 @@ impl<'i> Observer<'i> {
         nodes[self.random.index(nodes.len())]
     }
 
-    fn of_node(&self, node: u32) -> Result<Running, BenchError> {
+    fn of_node(&self, node: u32) -> Result<LatestProcess, BenchError> {
         let running = self.running.get(&node).copied();
         running.ok_or_else(|| BenchError::Setup(format!("node {node} was never started")))
     }
@@ -151,7 +153,7 @@ impl<'i> Observer<'i> {
     }
 
     pub(super) fn leave(&mut self, node: u32) -> Result<(), BenchError> {
-        self.make_go(node, |crew, worker| crew.order(worker, &Order::Leave))
+        self.make_go(node, |crew, worker| crew.order(worker, &ViewsOrder::Leave))
     }
 
     pub(super) fn resume(&mut self, node: u32) -> Result<(), BenchError> {
@@ -183,7 +185,7 @@ impl<'i> Observer<'i> {
             if known.members.contains(&gone) {
                 return None;
             }
-            let first = |running: &Running| {
+            let first = |running: &LatestProcess| {
                 let at_ns = known.installed.get(&running.own).copied().flatten();
                 at_ns.filter(|at_ns| *at_ns >= since_ns)
             };
@@ -201,8 +203,9 @@ impl<'i> Observer<'i> {
     pub(super) fn await_all_in(&mut self, patience: Duration) -> Result<(), BenchError> {
         self.await_that("not all are in one view", patience, |observer| {
             let (_, known) = observer.views.last_key_value()?;
-            let is_in =
-                |running: &Running| known.installed.get(&running.own).is_some_and(Option::is_some);
+            let is_in = |running: &LatestProcess| {
+                known.installed.get(&running.own).is_some_and(Option::is_some)
+            };
             observer.running.values().all(is_in).then_some(())
         })
     }
@@ -250,10 +253,14 @@ impl<'i> Observer<'i> {
         )
     }
 
-    fn note(&mut self, worker: WorkerId, event: Event<Report>) -> Result<(), BenchError> {
+    fn note(
+        &mut self,
+        worker: WorkerId,
+        event: WorkerEvent<ViewsReport>,
+    ) -> Result<(), BenchError> {
         let Some(own) = self.processes.get(&worker).copied() else { return Ok(()) };
         match event {
-            Event::Report(Report::View { id, members }) => {
+            WorkerEvent::Report(ViewsReport::View { id, members }) => {
                 let known = self.views.entry(id).or_default();
                 if !known.installed.is_empty() && known.members != members {
                     return Err(BenchError::Broken(format!(
@@ -264,11 +271,11 @@ impl<'i> Observer<'i> {
                 known.members = members;
                 known.installed.insert(own, None);
             }
-            Event::Report(Report::Delivered { view, at_ns }) => {
+            WorkerEvent::Report(ViewsReport::Delivered { view, at_ns }) => {
                 self.views.entry(view).or_default().installed.insert(own, Some(at_ns));
             }
-            Event::Report(Report::Broken(what)) => return Err(BenchError::Broken(what)),
-            Event::Report(Report::Ended { at_ns, why, .. }) => {
+            WorkerEvent::Report(ViewsReport::Broken(what)) => return Err(BenchError::Broken(what)),
+            WorkerEvent::Report(ViewsReport::Ended { at_ns, why, .. }) => {
                 self.ended.insert(own, at_ns);
                 if self.is_going.insert(own) {
                     // The process was slower than the failure timeout, so it rejoins.
@@ -277,7 +284,7 @@ impl<'i> Observer<'i> {
                     self.start_again(own.node)?;
                 }
             }
-            Event::Ended(end) => {
+            WorkerEvent::Ended(end) => {
                 self.ended.entry(own).or_insert_with(now_ns);
                 let is_last = self.running.get(&own.node).is_some_and(|last| last.own == own);
                 if !self.is_going.contains(&own) && is_last {

@@ -7,7 +7,7 @@ use clap::ValueEnum as _;
 use crate::command::Views;
 use crate::error::BenchError;
 use crate::machine::machine;
-use crate::progress::Progress;
+use crate::progress::StepsBar;
 use crate::views::departure::Departure;
 use crate::views::observer::{Observer, PATIENCE};
 use crate::views::report::{Rounds, ViewsReport};
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsRep
     } else {
         arguments.ways.clone()
     };
-    let progress = Progress::new(u64::from(arguments.rounds));
+    let progress = StepsBar::new(u64::from(arguments.rounds));
     let mut observer = Observer::start(arguments, interrupts)?;
     let mut rounds = Rounds::default();
     for round in 0..arguments.rounds {

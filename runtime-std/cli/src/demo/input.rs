@@ -29,7 +29,7 @@ const OFFSET: usize = size_of::<u64>();
 
 /// The numbers that a member needs to find the records in the input.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Shape {
+pub(super) struct InputShape {
     descriptor: RawFd,
     /// Total size of the records in bytes.
     pub(super) bytes: u64,
@@ -51,7 +51,7 @@ pub(super) struct InputWriter {
 #[derive(Debug)]
 pub(super) struct Input {
     file: File,
-    shape: Shape,
+    shape: InputShape,
     /// Size of the largest record in bytes.
     pub(super) record_max: usize,
 }
@@ -128,14 +128,14 @@ impl InputWriter {
         // No process can write to the file after this. If /proc is not mounted, the file stays
         // writable, but no process writes to it.
         let file = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or(file);
-        let shape = Shape { descriptor: file.as_raw_fd(), bytes, records };
+        let shape = InputShape { descriptor: file.as_raw_fd(), bytes, records };
         Ok(Input { file, shape, record_max: self.record_max })
     }
 }
 
 impl Input {
     /// Describes the input for the members, which must inherit it.
-    pub(super) const fn shape(&self) -> Shape {
+    pub(super) const fn shape(&self) -> InputShape {
         self.shape
     }
 }
@@ -201,19 +201,19 @@ pub(super) struct Records<'m> {
 pub(super) struct Map {
     mapped: Mapped,
     length: usize,
-    shape: Shape,
+    shape: InputShape,
 }
 
 impl Map {
     /// Maps the inherited input, read-only.
-    pub(super) fn inherited(shape: Shape) -> io::Result<Self> {
+    pub(super) fn inherited(shape: InputShape) -> io::Result<Self> {
         // SAFETY: the parent passed this descriptor on for this process to own, and names it only
         // once.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(shape.descriptor) });
         Self::new(&file, shape)
     }
 
-    fn new(file: &File, shape: Shape) -> io::Result<Self> {
+    fn new(file: &File, shape: InputShape) -> io::Result<Self> {
         let length =
             shape.records.checked_add(1).and_then(|count| count.checked_mul(OFFSET)).and_then(
                 |offsets| usize::try_from(offsets_at(shape.bytes)).ok()?.checked_add(offsets),
@@ -297,7 +297,7 @@ mod tests {
         let mut writer = InputWriter::new(folder.path()).expect("an input");
         writer.push(b"abc").expect("room");
         let input = writer.finish().expect("complete");
-        let wrong = Shape { records: 2, ..input.shape() };
+        let wrong = InputShape { records: 2, ..input.shape() };
         assert!(Map::new(&input.file, wrong).is_err());
     }
 }

@@ -16,7 +16,7 @@ use super::input::Records;
 use super::messages::{Deliveries, LatencyCount, Wrong};
 use super::share::Share;
 use tramontane_local::clock::now_ns;
-use tramontane_runtime::group::{Message, Messages, Replica};
+use tramontane_runtime::group::{Application, Message, Messages};
 
 /// Size in bytes of the buffer for small messages. They are hashed together, because the hash is
 /// fastest on long inputs.
@@ -73,7 +73,7 @@ impl SequenceDigest {
 }
 
 /// Number of occurrences of each latency.
-pub(super) type Counts = BTreeMap<u64, u64>;
+pub(super) type LatencyCounts = BTreeMap<u64, u64>;
 
 /// Clears the low bits of a latency in nanoseconds.
 fn cut(latency_ns: u64) -> u64 {
@@ -88,7 +88,7 @@ struct Latencies {
     /// Commit time and number of messages in flight.
     under_way: VecDeque<(u64, u64)>,
     /// Number of occurrences of each latency, rounded down to its leading bits.
-    seen: Counts,
+    seen: LatencyCounts,
     max_ns: u64,
 }
 
@@ -97,7 +97,7 @@ impl Latencies {
         Self {
             // At most one window of messages is in flight.
             under_way: VecDeque::with_capacity(window),
-            seen: Counts::new(),
+            seen: LatencyCounts::new(),
             max_ns: 0,
         }
     }
@@ -212,7 +212,7 @@ impl<'r> Ledger<'r> {
     }
 }
 
-impl Replica for Ledger<'_> {
+impl Application for Ledger<'_> {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let now = now_ns();
         let (mut all, mut own) = (0, 0);
@@ -228,8 +228,8 @@ impl Replica for Ledger<'_> {
 }
 
 /// Merges the latencies of all members.
-pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Deliveries>) -> Counts {
-    let mut all = Counts::new();
+pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Deliveries>) -> LatencyCounts {
+    let mut all = LatencyCounts::new();
     for LatencyCount { latency_ns, count } in reports.flat_map(|report| &report.latencies) {
         *all.entry(*latency_ns).or_default() += count;
     }

@@ -10,7 +10,7 @@ use tramontane_core::smc::ReserveError;
 
 use super::input::{Map, Records};
 use super::ledger::Ledger;
-use super::messages::{Deliveries, DemoMember, DemoReport, Task};
+use super::messages::{Deliveries, DemoMember, DemoReport, MemberTask};
 use super::share::Share;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Worker;
@@ -48,7 +48,7 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
 
 /// Joins the group and runs the member. Returns early if the parent releases it, which is not a
 /// failure.
-fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure> {
+fn join_and_run(task: &MemberTask, worker: &Worker<DemoMember>) -> Result<(), Failure> {
     let map = Map::inherited(task.input)
         .map_err(|error| Failure::system("cannot map the input", &error))?;
     let subgroup = task.group.subgroups.first().ok_or_else(|| Failure::silent(Status::Usage))?;
@@ -68,7 +68,7 @@ fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure>
     }
     let reported_at_ns = now_ns();
     let mut run =
-        Run { member, outbox, records, worker, total: task.total, reported_at_ns, sent: 0 };
+        MemberRun { member, outbox, records, worker, total: task.total, reported_at_ns, sent: 0 };
     if let Some(deliveries) = run.send_and_deliver_all()? {
         report(worker, &DemoReport::Done(Box::new(deliveries)))?;
         worker.wait_for_release();
@@ -77,7 +77,7 @@ fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure>
 }
 
 /// A member of a demo while it runs.
-struct Run<'r> {
+struct MemberRun<'r> {
     member: Stepped<Ledger<'r>>,
     /// The sender and the records to send; `None` if this member does not send.
     outbox: Option<(Sender, Share)>,
@@ -88,20 +88,20 @@ struct Run<'r> {
     sent: u64,
 }
 
-impl Run<'_> {
+impl MemberRun<'_> {
     /// Sends and delivers all messages. Returns `None` if the parent released this member earlier.
     fn send_and_deliver_all(&mut self) -> Result<Option<Deliveries>, Failure> {
         let start_ns = now_ns();
         let mut idle = self.member.idle();
         let mut idle_steps = 0_u32;
-        while self.member.replica().delivered < self.total {
+        while self.member.application().delivered < self.total {
             if self.worker.is_released() {
                 return Ok(None);
             }
             self.fill()?;
             if !self.member.step()?.is_idle() {
                 idle.reset();
-                let delivered_at_ns = self.member.replica().delivered_at_ns;
+                let delivered_at_ns = self.member.application().delivered_at_ns;
                 self.report_progress(delivered_at_ns)?;
                 continue;
             }
@@ -116,7 +116,7 @@ impl Run<'_> {
             }
         }
         let nulls = self.member.nulls();
-        Ok(Some(self.member.replica().report(self.sent, nulls, start_ns)))
+        Ok(Some(self.member.application().report(self.sent, nulls, start_ns)))
     }
 
     /// Sends while slots are free.
@@ -139,7 +139,7 @@ impl Run<'_> {
             stamped += record.len();
             slot.payload().copy_from_slice(record);
             slot.commit();
-            self.member.replica().committed(stamp, 1);
+            self.member.application().committed(stamp, 1);
             self.sent += 1;
             share.advance();
         }
@@ -152,7 +152,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.reported_at_ns = now_ns;
-        let delivered = self.member.replica().delivered;
+        let delivered = self.member.application().delivered;
         report(self.worker, &DemoReport::Delivered(delivered))
     }
 }

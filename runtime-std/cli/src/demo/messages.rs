@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::input::Shape;
+use super::input::InputShape;
 use tramontane_local::crew::Role;
 use tramontane_local::group::LocalPlace;
 use tramontane_runtime::group::Description;
@@ -17,21 +17,21 @@ impl Role for DemoMember {
     fn command() -> Vec<String> {
         vec!["demo-member".into()]
     }
-    type Task = Task;
+    type Task = MemberTask;
     type Order = DemoOrder;
     type Report = DemoReport;
 }
 
 /// The task of one member.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct MemberTask {
     /// Node id of the member, which is also its rank.
     pub(super) node: u32,
     /// The group of all members.
     pub(super) group: Description,
     /// The shared memory in which the members meet.
     pub(super) place: LocalPlace,
-    pub(super) input: Shape,
+    pub(super) input: InputShape,
     /// Number of records to deliver, including repetitions.
     pub(super) total: u64,
     /// Time limit for meeting the other members.

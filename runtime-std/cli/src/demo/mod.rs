@@ -33,7 +33,7 @@ use clap::Args;
 use tramontane_core::layout::MEMBERS_MAX;
 
 use input::{Input, InputWriter};
-use plan::Plan;
+use plan::DemoPlan;
 use records::{Cut, CutError, cut};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
@@ -138,7 +138,7 @@ pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
         .build()?;
     let layout = group.view_layout(&View::of_all(&group))?;
     tracing::debug!(digest = layout.get().digest(), "the layout");
-    let plan = Plan {
+    let plan = DemoPlan {
         group,
         total,
         repeat: arguments.repeat,
@@ -155,7 +155,7 @@ pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
         tracing::warn!(%error, "cannot remove the files of earlier runs in shared memory");
     }
     let outcome = report::compare(&plan, input.shape().bytes, &outcome?);
-    print_result(arguments.json, &outcome, report::Outcome::table)?;
+    print_result(arguments.json, &outcome, report::DemoOutcome::table)?;
     outcome.verdict()
 }
 

@@ -7,7 +7,7 @@ use tramontane_runtime::rdma::DeviceOptions;
 
 /// The plan of a demo run, fully checked.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct DemoPlan {
     /// The group, without the memory in which its members meet.
     pub(super) group: Description,
     /// Number of messages, including repetitions.

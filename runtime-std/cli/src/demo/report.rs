@@ -2,20 +2,20 @@
 
 use serde::Serialize;
 
-use super::ledger::{Counts, merge};
+use super::ledger::{LatencyCounts, merge};
 use super::messages::Deliveries;
-use super::plan::Plan;
+use super::plan::DemoPlan;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::table::{Table, scaled};
 
 /// The result of a run, as `--json` prints it.
 #[derive(Debug, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct DemoOutcome {
     agree: bool,
     nodes: Vec<Node>,
     messages_per_s: f64,
     bytes_per_s: f64,
-    latency_us: Latency,
+    latency_us: LatencyReport,
     #[serde(skip)]
     reason: Option<String>,
     #[serde(skip)]
@@ -25,7 +25,7 @@ pub(super) struct Outcome {
     #[serde(skip)]
     seconds: f64,
     #[serde(skip)]
-    latencies: Vec<Option<Latency>>,
+    latencies: Vec<Option<LatencyReport>>,
 }
 
 /// One member.
@@ -40,14 +40,14 @@ struct Node {
 
 /// Latencies from commit to local delivery, in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Latency {
+struct LatencyReport {
     p50: f64,
     p99: f64,
     max: f64,
 }
 
-impl Latency {
-    fn new(seen: &Counts, max_ns: u64) -> Self {
+impl LatencyReport {
+    fn new(seen: &LatencyCounts, max_ns: u64) -> Self {
         let us = |ns: u64| ns as f64 / 1000.0;
         let all: u64 = seen.values().sum();
         let quantile = |share: f64| {
@@ -63,7 +63,7 @@ impl Latency {
 }
 
 /// Compares the members' reports. `bytes` is the size of the input, counted once.
-pub(super) fn compare(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Outcome {
+pub(super) fn compare(plan: &DemoPlan, bytes: u64, reports: &[Deliveries]) -> DemoOutcome {
     let reason = disagreement(plan, bytes, reports);
     let start = reports.iter().map(|report| report.start_ns).min().unwrap_or(0);
     let end = reports.iter().map(|report| report.end_ns).max().unwrap_or(0);
@@ -81,15 +81,15 @@ pub(super) fn compare(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Outcom
     });
     let max = reports.iter().map(|report| report.latency_max_ns).max().unwrap_or(0);
     let latency = |report: &Deliveries| {
-        let own = Latency::new(&merge(std::iter::once(report)), report.latency_max_ns);
+        let own = LatencyReport::new(&merge(std::iter::once(report)), report.latency_max_ns);
         (report.sent > 0).then_some(own)
     };
-    Outcome {
+    DemoOutcome {
         agree: reason.is_none(),
         nodes: nodes.collect(),
         messages_per_s: (messages as f64 / seconds).round(),
         bytes_per_s: (bytes as f64 / seconds).round(),
-        latency_us: Latency::new(&merge(reports.iter()), max),
+        latency_us: LatencyReport::new(&merge(reports.iter()), max),
         reason,
         messages,
         bytes,
@@ -102,7 +102,7 @@ pub(super) fn compare(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Outcom
 const DIGEST_CHARACTERS: usize = 16;
 
 /// Returns the reason that the members disagree, or `None` if they agree.
-fn disagreement(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Option<String> {
+fn disagreement(plan: &DemoPlan, bytes: u64, reports: &[Deliveries]) -> Option<String> {
     let (Some(first), total) = (reports.first(), plan.total) else {
         return Some("no member reported".to_owned());
     };
@@ -135,7 +135,7 @@ fn disagreement(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Option<Strin
     None
 }
 
-impl Outcome {
+impl DemoOutcome {
     /// For people.
     pub(super) fn table(&self) -> String {
         let headings = "member  sent  delivered  nulls  p50 us  p99 us  max us  digest";
@@ -156,7 +156,7 @@ impl Outcome {
                 node.digest.chars().take(DIGEST_CHARACTERS).collect(),
             ]);
         }
-        let Latency { p50, p99, max } = self.latency_us;
+        let LatencyReport { p50, p99, max } = self.latency_us;
         let verdict = match &self.reason {
             None => format!(
                 "agreed: all {} delivered the same messages in the same order",
@@ -200,9 +200,9 @@ mod tests {
     use tramontane_local::options::JoinOption;
     use tramontane_runtime::group::Description;
 
-    fn plan() -> Plan {
+    fn plan() -> DemoPlan {
         let join = JoinOption { join_timeout: Duration::ZERO };
-        Plan {
+        DemoPlan {
             group: Description::local("demo", 2, 4, 8),
             total: 6,
             repeat: 2,

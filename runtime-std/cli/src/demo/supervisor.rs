@@ -13,9 +13,9 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use super::input::Input;
-use super::messages::{Deliveries, DemoMember, DemoOrder, DemoReport, Task};
-use super::plan::Plan;
-use tramontane_local::crew::{Crew, End, Event, Launch, WorkerId};
+use super::messages::{Deliveries, DemoMember, DemoOrder, DemoReport, MemberTask};
+use super::plan::DemoPlan;
+use tramontane_local::crew::{Crew, End, Launch, WorkerEvent, WorkerId};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group::LocalGroup;
 use tramontane_local::interrupt::Interrupts;
@@ -38,7 +38,7 @@ const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
 /// The phases of a member, as the parent knows them.
 #[derive(Debug)]
-enum Phase {
+enum DemoPhase {
     Starting,
     Joined,
     Done(Box<Deliveries>),
@@ -52,7 +52,7 @@ enum Phase {
 #[derive(Debug)]
 struct DemoProcess {
     worker: WorkerId,
-    phase: Phase,
+    phase: DemoPhase,
     pid: u32,
     delivered: u64,
     silent_for: Duration,
@@ -61,7 +61,7 @@ struct DemoProcess {
 /// Runs a group to its end, and returns the deliveries of every member. No process outlives this
 /// call, however the run ends.
 pub(super) fn run(
-    plan: &Plan,
+    plan: &DemoPlan,
     input: &Input,
     interrupts: &Interrupts,
 ) -> Result<Vec<Deliveries>, Failure> {
@@ -73,7 +73,7 @@ pub(super) fn run(
 
 /// All members, as the parent sees them.
 struct Supervisor<'p> {
-    plan: &'p Plan,
+    plan: &'p DemoPlan,
     crew: Crew<DemoMember>,
     /// Indexed by rank; members are started in this order.
     members: Vec<DemoProcess>,
@@ -84,13 +84,13 @@ struct Supervisor<'p> {
 }
 
 impl<'p> Supervisor<'p> {
-    fn start(plan: &'p Plan, input: &Input) -> Result<Self, Failure> {
+    fn start(plan: &'p DemoPlan, input: &Input) -> Result<Self, Failure> {
         let nodes = plan.group.nodes.len();
         let group = LocalGroup::new(plan.fabric, nodes, "demo", &plan.device)?;
         let mut crew = Crew::default();
         let mut members = Vec::new();
         for (rank, node) in plan.group.nodes.iter().enumerate() {
-            let task = Task {
+            let task = MemberTask {
                 node: node.id,
                 group: plan.group.clone(),
                 place: group.place(rank),
@@ -103,7 +103,7 @@ impl<'p> Supervisor<'p> {
             let worker = crew.start(&task, &launch)?;
             members.push(DemoProcess {
                 worker,
-                phase: Phase::Starting,
+                phase: DemoPhase::Starting,
                 pid: crew.pid(worker),
                 delivered: 0,
                 silent_for: Duration::ZERO,
@@ -122,7 +122,7 @@ impl<'p> Supervisor<'p> {
             if self
                 .members
                 .iter()
-                .any(|member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_)))
+                .any(|member| matches!(member.phase, DemoPhase::Failed(_) | DemoPhase::Died(_)))
             {
                 let cause = self.find_cause();
                 // A terminal interrupts all processes, so the signal that ended the member may have
@@ -130,15 +130,15 @@ impl<'p> Supervisor<'p> {
                 interrupts.check()?;
                 return Err(cause);
             }
-            if self.members.iter().all(|member| matches!(member.phase, Phase::Done(_))) {
+            if self.members.iter().all(|member| matches!(member.phase, DemoPhase::Done(_))) {
                 let deliveries = self.members.drain(..).filter_map(|member| match member.phase {
-                    Phase::Done(deliveries) => Some(*deliveries),
+                    DemoPhase::Done(deliveries) => Some(*deliveries),
                     _ => None,
                 });
                 return Ok(deliveries.collect());
             }
             if self.going_since.is_none()
-                && self.members.iter().all(|member| matches!(member.phase, Phase::Joined))
+                && self.members.iter().all(|member| matches!(member.phase, DemoPhase::Joined))
             {
                 self.going_since = Some(Instant::now());
                 for member in &self.members {
@@ -161,25 +161,25 @@ impl<'p> Supervisor<'p> {
         let Some(member) = self.members.get_mut(worker.index()) else { return };
         member.silent_for = Duration::ZERO;
         match event {
-            Event::Report(DemoReport::Joined) => member.phase = Phase::Joined,
-            Event::Report(DemoReport::Delivered(delivered)) => {
+            WorkerEvent::Report(DemoReport::Joined) => member.phase = DemoPhase::Joined,
+            WorkerEvent::Report(DemoReport::Delivered(delivered)) => {
                 if delivered > member.delivered {
                     self.standstill = Duration::ZERO;
                 }
                 member.delivered = delivered;
             }
-            Event::Report(DemoReport::Done(deliveries)) => {
+            WorkerEvent::Report(DemoReport::Done(deliveries)) => {
                 self.standstill = Duration::ZERO;
                 member.delivered = deliveries.delivered;
-                member.phase = Phase::Done(deliveries);
+                member.phase = DemoPhase::Done(deliveries);
             }
-            Event::Report(DemoReport::Failed { status, text }) => {
-                member.phase = Phase::Failed(Failure::with_text(Status::of(status), text));
+            WorkerEvent::Report(DemoReport::Failed { status, text }) => {
+                member.phase = DemoPhase::Failed(Failure::with_text(Status::of(status), text));
             }
-            Event::Ended(end) => {
+            WorkerEvent::Ended(end) => {
                 // A finished member stays until it is released. If it exits earlier, it has died.
-                if !matches!(member.phase, Phase::Failed(_)) {
-                    member.phase = Phase::Died(end);
+                if !matches!(member.phase, DemoPhase::Failed(_)) {
+                    member.phase = DemoPhase::Died(end);
                 }
             }
         }
@@ -189,8 +189,9 @@ impl<'p> Supervisor<'p> {
     fn find_cause(&mut self) -> Failure {
         let until = Instant::now() + AFTERMATH;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            let is_over =
-                |member: &DemoProcess| matches!(member.phase, Phase::Failed(_) | Phase::Died(_));
+            let is_over = |member: &DemoProcess| {
+                matches!(member.phase, DemoPhase::Failed(_) | DemoPhase::Died(_))
+            };
             if self.members.iter().all(is_over) {
                 break;
             }
@@ -198,7 +199,7 @@ impl<'p> Supervisor<'p> {
         }
         let cause =
             self.members.iter().enumerate().filter_map(|(rank, member)| match &member.phase {
-                Phase::Died(end) => {
+                DemoPhase::Died(end) => {
                     let what =
                         format!("member {rank} (process {}) {end} during the run", member.pid);
                     let failure = Failure::peer_lost(
@@ -207,7 +208,7 @@ impl<'p> Supervisor<'p> {
                     );
                     Some((0, failure))
                 }
-                Phase::Failed(failure) => match failure.status {
+                DemoPhase::Failed(failure) => match failure.status {
                     Status::Usage | Status::Resources | Status::Device => {
                         Some((1, failure.clone()))
                     }
@@ -215,7 +216,7 @@ impl<'p> Supervisor<'p> {
                     Status::Group => Some((3, of_member(rank, failure))),
                     _ => Some((2, of_member(rank, failure))),
                 },
-                Phase::Starting | Phase::Joined | Phase::Done(_) => None,
+                DemoPhase::Starting | DemoPhase::Joined | DemoPhase::Done(_) => None,
             });
         let cause = cause.min_by_key(|(order, _)| *order).map(|(_, failure)| failure);
         cause.unwrap_or_else(|| Failure::other("a member failed", "please report this"))
@@ -227,10 +228,10 @@ impl<'p> Supervisor<'p> {
         let limit = if is_going { SILENCE_MAX } else { SILENCE_MAX + self.plan.join.join_timeout };
         for (rank, member) in self.members.iter_mut().enumerate() {
             let waits = match member.phase {
-                Phase::Starting => false,
+                DemoPhase::Starting => false,
                 // The member is waiting for this process.
-                Phase::Joined => !is_going,
-                Phase::Done(_) | Phase::Failed(_) | Phase::Died(_) => true,
+                DemoPhase::Joined => !is_going,
+                DemoPhase::Done(_) | DemoPhase::Failed(_) | DemoPhase::Died(_) => true,
             };
             if waits {
                 continue;

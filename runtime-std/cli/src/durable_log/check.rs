@@ -28,7 +28,7 @@ struct LogReport {
     batch_bytes: u64,
     /// Number of times that the log was opened for writing.
     incarnation: u64,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<SnapshotLine>,
     /// Whether the next start will discard the last batch, which was never noted as durable.
     torn: bool,
     /// Number of records that the node noted as durable in this log; `None` if unknown.
@@ -42,7 +42,7 @@ struct LogReport {
 }
 
 #[derive(Serialize)]
-struct Snapshot {
+struct SnapshotLine {
     sequence: u64,
     view: u64,
     bytes: u64,
@@ -106,7 +106,7 @@ fn report(
     noted: Option<Noted>,
 ) -> Result<LogReport, Failure> {
     let (segments, segment_bytes) = log.segments();
-    let snapshot = log.snapshot().map(|place| Snapshot {
+    let snapshot = log.snapshot().map(|place| SnapshotLine {
         sequence: place.sequence.0,
         view: place.view.get(),
         bytes: place.bytes,

@@ -157,7 +157,7 @@ impl LogFile {
 
     fn snapshot(&self) -> io::Result<impl Read + Send + use<>> {
         let kind = if self.is_rotated { ROTATED } else { WHOLE };
-        let lines = Snapshot { file: self.file.try_clone()?, at: 0, length: self.length };
+        let lines = LogBytes { file: self.file.try_clone()?, at: 0, length: self.length };
         Ok(Cursor::new(kind).chain(lines))
     }
 
@@ -228,13 +228,13 @@ impl Drop for LogFile {
 
 /// The bytes that a log held at some moment. Others may append to the log, rename it or truncate it
 /// meanwhile.
-struct Snapshot {
+struct LogBytes {
     file: File,
     at: u64,
     length: u64,
 }
 
-impl Read for Snapshot {
+impl Read for LogBytes {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.length - self.at).unwrap_or(usize::MAX);
         let wanted = left.min(into.len());

@@ -10,7 +10,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::node::DurableCounts;
 
 use super::event::NodeEvent;
-use super::log::Log;
+use super::log::SubgroupLog;
 use super::meter::Meter;
 use crate::log_file::kept_text;
 use tramontane_local::exit::{Failure, Status};
@@ -19,7 +19,7 @@ use tramontane_local::lines::add_message;
 use tramontane_local::output::Output;
 use tramontane_local::record::Bytes;
 use tramontane_runtime::group::{
-    Description, FIRST_VIEW, Message, Messages, Replica, SubgroupDescription, View, ViewChanged,
+    Application, Description, FIRST_VIEW, Message, Messages, SubgroupDescription, View, ViewChanged,
 };
 
 /// The choice of what goes to standard output.
@@ -119,11 +119,11 @@ impl Subgroups {
 }
 
 /// The application of a node.
-pub(super) struct Application {
+pub(super) struct NodeApplication {
     printing: Printing,
     output: Output,
     events: Sender<NodeEvent>,
-    logs: BTreeMap<SubgroupId, Log>,
+    logs: BTreeMap<SubgroupId, SubgroupLog>,
     subgroups: Subgroups,
     is_member: bool,
     /// Whether a log could not be written. If so, nothing more is written, and this node leaves.
@@ -138,12 +138,12 @@ pub(super) struct Application {
     meter: Arc<Meter>,
 }
 
-impl Application {
+impl NodeApplication {
     pub(super) fn new(
         printing: Printing,
         output: Output,
         events: Sender<NodeEvent>,
-        logs: BTreeMap<SubgroupId, Log>,
+        logs: BTreeMap<SubgroupId, SubgroupLog>,
         subgroups: Subgroups,
         meter: Arc<Meter>,
     ) -> Self {
@@ -204,7 +204,7 @@ impl Application {
     /// Marks every log as the group's.
     fn begin(&mut self) {
         self.is_member = true;
-        let begun: Vec<_> = self.logs.values_mut().map(Log::begin).collect();
+        let begun: Vec<_> = self.logs.values_mut().map(SubgroupLog::begin).collect();
         for begun in begun {
             match begun {
                 Ok(None) => {}
@@ -215,7 +215,7 @@ impl Application {
     }
 }
 
-impl Replica for Application {
+impl Application for NodeApplication {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
         self.lines.clear();
@@ -287,7 +287,7 @@ impl Replica for Application {
         let state = if self.has_failed {
             Err(io::Error::other("the log could not be written to its end"))
         } else {
-            self.logs.get(&subgroup).map_or_else(nothing, Log::snapshot)
+            self.logs.get(&subgroup).map_or_else(nothing, SubgroupLog::snapshot)
         };
         state.unwrap_or_else(|error| Box::new(Unreadable(error)))
     }

@@ -40,7 +40,7 @@ pub(super) fn serve(
     let take_all = move || {
         loop {
             let taken = listener.accept().and_then(|(connection, _)| {
-                Ok((Slot::take(&connections, &connection)?, connection))
+                Ok((ConnectionSlot::take(&connections, &connection)?, connection))
             });
             let Ok((slot, connection)) = taken else {
                 std::thread::sleep(PAUSE);
@@ -80,12 +80,12 @@ impl Connections {
 }
 
 /// A reservation for one connection. It is released on drop.
-struct Slot {
+struct ConnectionSlot {
     connections: Arc<Connections>,
     number: u64,
 }
 
-impl Slot {
+impl ConnectionSlot {
     /// Reserves a slot for a connection. If all are in use, closes the connection that has been
     /// silent for longest. If all connections have sent a request, waits until one ends.
     fn take(connections: &Arc<Connections>, connection: &TcpStream) -> io::Result<Self> {
@@ -119,7 +119,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.connections.open().retain(|connection| connection.number != self.number);
         self.connections.vacated.notify_all();
@@ -128,7 +128,7 @@ impl Drop for Slot {
 
 fn receive(
     mut connection: TcpStream,
-    slot: &Slot,
+    slot: &ConnectionSlot,
     answer: &impl Fn(&str, &str) -> HttpAnswer,
 ) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;

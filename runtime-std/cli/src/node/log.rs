@@ -14,12 +14,12 @@ pub(super) const RECENT_LINES: usize = 1_000;
 const RECENT_BYTES: usize = 16 << 20;
 
 /// The state of one subgroup.
-pub(super) enum Log {
+pub(super) enum SubgroupLog {
     File(SharedLogFile),
     Recent(Recent),
 }
 
-impl Log {
+impl SubgroupLog {
     /// Returns the log file, if there is one.
     pub(super) const fn file(&self) -> Option<&SharedLogFile> {
         match self {
@@ -101,7 +101,7 @@ impl Recent {
 mod tests {
     use super::*;
 
-    fn content(log: &Log) -> Vec<u8> {
+    fn content(log: &SubgroupLog) -> Vec<u8> {
         let mut bytes = Vec::new();
         log.snapshot().and_then(|mut state| state.read_to_end(&mut bytes)).expect("it can be read");
         bytes.split_off(1)
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn in_memory_log_keeps_only_last_lines() {
-        let mut log = Log::Recent(Recent::default());
+        let mut log = SubgroupLog::Recent(Recent::default());
         for number in 0..RECENT_LINES + 2 {
             log.append(format!("{number}\n").as_bytes()).expect("room");
         }
@@ -127,16 +127,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");
-        let hand_on = |from: &Log, to: &mut Log| {
+        let hand_on = |from: &SubgroupLog, to: &mut SubgroupLog| {
             from.snapshot().and_then(|mut state| to.restore(&mut state)).map_err(|e| e.to_string())
         };
-        let mut recent = Log::Recent(Recent::default());
-        let mut file = Log::File(SharedLogFile::open(&path).expect("it is free"));
+        let mut recent = SubgroupLog::Recent(Recent::default());
+        let mut file = SubgroupLog::File(SharedLogFile::open(&path).expect("it is free"));
         let refusals = [hand_on(&recent, &mut file), hand_on(&file, &mut recent)];
         for refused in refusals.map(|handed| handed.expect_err("one has a --log")) {
             assert!(refused.contains("--log") && refused.contains("; "), "{refused}");
         }
-        hand_on(&recent, &mut Log::Recent(Recent::default())).expect("memory takes it");
+        hand_on(&recent, &mut SubgroupLog::Recent(Recent::default())).expect("memory takes it");
         drop(file);
         assert_eq!(std::fs::read(&path).expect("it is there"), b"old\n");
         assert!(!folder.path().join("log.joining").exists());

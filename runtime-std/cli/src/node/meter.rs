@@ -21,7 +21,7 @@ const CLASSES: [f64; 13] =
 type Latency = Histogram<{ CLASSES.len() }>;
 
 /// The line being measured: its number, and the time of its reading.
-type UnderWay = (u64, Instant);
+type MeasuredLine = (u64, Instant);
 
 /// The counters of one node.
 pub(super) struct Meter {
@@ -33,7 +33,7 @@ pub(super) struct Meter {
     latency: Mutex<Latency>,
     /// Number of the line being measured, counted from 1; 0 if no line is being measured.
     awaited: AtomicU64,
-    under_way: Mutex<Option<UnderWay>>,
+    under_way: Mutex<Option<MeasuredLine>>,
 }
 
 impl Meter {
@@ -94,7 +94,7 @@ impl Meter {
         self.latency.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn under_way(&self) -> MutexGuard<'_, Option<UnderWay>> {
+    fn under_way(&self) -> MutexGuard<'_, Option<MeasuredLine>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -35,10 +35,10 @@ use tramontane_control::HostAddress;
 use tramontane_core::ids::SubgroupId;
 
 use super::log_file::{Rotation, SharedLogFile, with_ending};
-use application::{Application, Printing, Subgroups};
+use application::{NodeApplication, Printing, Subgroups};
 use event::NodeEvent;
 use input::{Input, Lines};
-use log::{Log, Recent};
+use log::{Recent, SubgroupLog};
 use meter::Meter;
 use running::RunningNode;
 use tramontane_local::exit::{Failure, Status};
@@ -214,9 +214,9 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     });
     let output = output.map_err(|error| cannot_start(&error))?;
     let logs = arguments.logs(&description, node)?;
-    let files = logs.values().filter_map(Log::file).cloned().collect();
+    let files = logs.values().filter_map(SubgroupLog::file).cloned().collect();
     let rotation = Rotation::watch(files)?;
-    let application = Application::new(
+    let application = NodeApplication::new(
         Printing { deliveries: !arguments.quiet && arguments.log.is_none(), json: arguments.json },
         output.clone(),
         sender.clone(),
@@ -253,7 +253,7 @@ fn become_member(
     node: u32,
     arguments: &NodeOptions,
     interrupts: &Interrupts,
-    application: Application,
+    application: NodeApplication,
 ) -> Result<Running, Failure> {
     let hands_on_state = description.membership == Membership::Changing
         && description.subgroups.iter().any(|subgroup| !subgroup.logged);
@@ -395,18 +395,19 @@ impl NodeOptions {
         &self,
         description: &Description,
         node: u32,
-    ) -> Result<BTreeMap<SubgroupId, Log>, Failure> {
+    ) -> Result<BTreeMap<SubgroupId, SubgroupLog>, Failure> {
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
         let ours = subgroups.filter(|(_, subgroup)| subgroup.members().contains(&node));
         let is_one = description.subgroups.len() == 1;
         let open =
             |(id, subgroup): (SubgroupId, &tramontane_runtime::group::SubgroupDescription)| {
                 let log = match &self.log {
-                    None => Log::Recent(Recent::default()),
-                    Some(path) if is_one => Log::File(SharedLogFile::open(path)?),
-                    Some(path) => {
-                        Log::File(SharedLogFile::open(&log_of_subgroup(path, &subgroup.name)?)?)
-                    }
+                    None => SubgroupLog::Recent(Recent::default()),
+                    Some(path) if is_one => SubgroupLog::File(SharedLogFile::open(path)?),
+                    Some(path) => SubgroupLog::File(SharedLogFile::open(&log_of_subgroup(
+                        path,
+                        &subgroup.name,
+                    )?)?),
                 };
                 Ok((id, log))
             };

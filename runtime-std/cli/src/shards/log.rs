@@ -8,7 +8,7 @@
 use std::io::{self, Cursor, Read, Write as _};
 use std::sync::mpsc::Sender;
 
-use tramontane_runtime::shards::{Delivered, Destinations, Places, Replica};
+use tramontane_runtime::shards::{Delivered, Destinations, Places, ShardApplication};
 
 use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file, kept_text};
 use tramontane_local::lines::add_message;
@@ -22,7 +22,7 @@ enum Sink {
 }
 
 /// The application.
-pub(super) struct Log {
+pub(super) struct LoggingApplication {
     places: Places,
     sink: Sink,
     line: Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) struct Log {
     failed: Sender<io::Error>,
 }
 
-impl Log {
+impl LoggingApplication {
     /// Creates the application, which writes to a file, prints, or does neither.
     pub(super) fn new(
         places: Places,
@@ -82,7 +82,7 @@ pub(super) fn names(places: &Places, destinations: Destinations) -> String {
     names.join(",")
 }
 
-impl Replica for Log {
+impl ShardApplication for LoggingApplication {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         if matches!(self.sink, Sink::Nowhere) {
             return 0;

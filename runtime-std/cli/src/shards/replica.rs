@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use tramontane_runtime::shards::{Places, StartOptions, start};
 
-use super::log::Log;
+use super::log::LoggingApplication;
 use super::overlay_file::read_with_device;
 use crate::log_file::{Rotation, SharedLogFile};
 use tramontane_local::exit::Failure;
@@ -54,7 +54,7 @@ pub(super) fn run(config: &Path, id: &str, arguments: &ReplicaOptions) -> Result
     };
     let file = arguments.log.as_deref().map(SharedLogFile::open).transpose()?;
     let rotation = Rotation::watch(file.iter().cloned().collect())?;
-    let application = Log::new(places, file, output.clone(), failed);
+    let application = LoggingApplication::new(places, file, output.clone(), failed);
     let mut options = StartOptions::default();
     options.time_limit = arguments.join_timeout;
     options.cancel = interrupts.flag();

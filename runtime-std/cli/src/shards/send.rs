@@ -39,8 +39,8 @@ pub(super) struct SendOptions {
     to: Vec<String>,
     /// Replicas that must deliver a line before it counts as answered: one of each group, the
     /// leaders, or all that are connected
-    #[arg(long, value_enum, default_value_t = Waiting::One)]
-    answers: Waiting,
+    #[arg(long, value_enum, default_value_t = AwaitedReplicas::One)]
+    answers: AwaitedReplicas,
     /// Time limit for the groups to answer at the start, and for each line, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
           value_parser = seconds)]
@@ -54,13 +54,13 @@ pub(super) struct SendOptions {
 
 /// The replicas whose answers a line waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Waiting {
+enum AwaitedReplicas {
     One,
     Leaders,
     All,
 }
 
-impl Waiting {
+impl AwaitedReplicas {
     const fn answers(self) -> Answers {
         match self {
             Self::One => Answers::OneOfEach,
@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &SendOptions) -> Result<(), Failure> {
     let limit = usize::try_from(description.message_max).unwrap_or(usize::MAX);
     let lines = read_lines(limit)?;
     let sent = BTreeMap::new();
-    let mut sending = Sending { arguments, client, places, to, sent, refused: 0 };
+    let mut sending = SendingClient { arguments, client, places, to, sent, refused: 0 };
     let outcome = sending.send_all(&lines, &interrupts);
     // If the client cannot announce its departure now, its lease expires later.
     let _ = sending.client.leave(LEAVE);
@@ -147,7 +147,7 @@ enum NextLine {
 }
 
 /// A client that is sending.
-struct Sending<'a> {
+struct SendingClient<'a> {
     arguments: &'a SendOptions,
     client: Client,
     places: Places,
@@ -157,7 +157,7 @@ struct Sending<'a> {
     refused: u64,
 }
 
-impl Sending<'_> {
+impl SendingClient<'_> {
     fn send_all(
         &mut self,
         lines: &Receiver<Input>,

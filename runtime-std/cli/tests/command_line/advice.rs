@@ -2,19 +2,19 @@
 //! afterwards all lines are present.
 
 use crate::node_durable::{await_durable, durable_node, logged_group};
-use crate::support::group::{Carrier, Group, Node, kill_all, lines};
+use crate::support::group::{GroupFile, Node, Transport, kill_all, lines};
 use crate::support::overlay::Overlay;
 use crate::support::wait_for;
 use rustix::process::Signal;
 
 /// Starts three nodes with durable logs, with ten lines that are durable everywhere.
-fn logged_ten(carrier: Carrier) -> (Group, Vec<Node>) {
+fn logged_ten(carrier: Transport) -> (GroupFile, Vec<Node>) {
     ten(carrier, true)
 }
 
 /// Starts three nodes that have ten lines, durable everywhere if they log.
-fn ten(carrier: Carrier, is_logged: bool) -> (Group, Vec<Node>) {
-    let group = if is_logged { logged_group(carrier, 3) } else { Group::of(carrier, 3) };
+fn ten(carrier: Transport, is_logged: bool) -> (GroupFile, Vec<Node>) {
+    let group = if is_logged { logged_group(carrier, 3) } else { GroupFile::of(carrier, 3) };
     let start = |id| if is_logged { durable_node(&group, id, &[]) } else { group.node(id, &[]) };
     let mut nodes: Vec<_> = (0..3).map(start).collect();
     group.await_members(&[0, 1, 2]);
@@ -28,7 +28,7 @@ fn ten(carrier: Carrier, is_logged: bool) -> (Group, Vec<Node>) {
 
 /// Asserts that the ten lines, and one more from a node, are in every log.
 #[track_caller]
-fn assert_whole(group: &Group, nodes: &mut [Node]) {
+fn assert_whole(group: &GroupFile, nodes: &mut [Node]) {
     group.await_members(&[0, 1, 2]);
     nodes[2].write("after\n");
     assert_eq!(group.await_same(&[0, 1, 2], 11), lines(0, 0..10) + "after\n");
@@ -41,13 +41,13 @@ fn node_advises_no_new_group(errors: &str) {
 }
 
 /// Removes the node's state in the folder `data-ID`, as if its disk had been replaced.
-fn wipe(group: &Group, id: usize) {
+fn wipe(group: &GroupFile, id: usize) {
     std::fs::remove_dir_all(group.place.path().join(format!("data-{id}"))).expect("its data");
 }
 
 #[test]
 fn restart_with_less_restores_lines_of_one_disk() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let (group, nodes) = logged_ten(carrier);
         kill_all(nodes);
         wipe(&group, 0);
@@ -67,7 +67,7 @@ fn restart_with_less_restores_lines_of_one_disk() {
 
 #[test]
 fn timed_out_node_advises_restart_with_less() {
-    let (group, nodes) = logged_ten(Carrier::SharedMemory);
+    let (group, nodes) = logged_ten(Transport::SharedMemory);
     kill_all(nodes);
     wipe(&group, 0);
     let last = durable_node(&group, 2, &[]);
@@ -92,7 +92,7 @@ fn timed_out_node_advises_restart_with_less() {
 #[test]
 fn advice_names_only_the_mismatched_key() {
     for is_logged in [true, false] {
-        let (group, mut nodes) = ten(Carrier::TcpWithKey, is_logged);
+        let (group, mut nodes) = ten(Transport::TcpWithKey, is_logged);
         let start = |config: &str, more: &[&str]| {
             let data = format!("{}/data-2", group.place.path().display());
             let log = group.log_path(2);
@@ -125,7 +125,7 @@ fn advice_names_only_the_mismatched_key() {
 #[test]
 fn key_can_be_changed_while_nodes_are_stopped() {
     for is_logged in [true, false] {
-        let (group, mut nodes) = ten(Carrier::TcpWithKey, is_logged);
+        let (group, mut nodes) = ten(Transport::TcpWithKey, is_logged);
         nodes.iter().for_each(|node| node.signal(Signal::TERM));
         nodes.iter_mut().for_each(Node::assert_left);
         group.key("key", "3c");
@@ -148,7 +148,7 @@ fn key_can_be_changed_while_nodes_are_stopped() {
 
 #[test]
 fn error_names_changed_group_file_as_cause() {
-    let (group, mut nodes) = logged_ten(Carrier::SharedMemory);
+    let (group, mut nodes) = logged_ten(Transport::SharedMemory);
     nodes.pop().expect("the last").kill();
     group.await_members(&[0, 1]);
     let other = group.variant("heartbeat_ms = 20", "heartbeat_ms = 30");
@@ -165,7 +165,7 @@ fn error_names_changed_group_file_as_cause() {
 
 #[test]
 fn empty_membership_file_is_set_aside_without_loss() {
-    let (group, nodes) = logged_ten(Carrier::SharedMemory);
+    let (group, nodes) = logged_ten(Transport::SharedMemory);
     kill_all(nodes);
     let view = group.place.path().join("data-1/view");
     for entry in std::fs::read_dir(&view).expect("a folder").flatten() {
@@ -190,7 +190,7 @@ fn empty_membership_file_is_set_aside_without_loss() {
 
 #[test]
 fn node_without_majority_advises_full_restart() {
-    let (group, mut nodes) = logged_ten(Carrier::SharedMemory);
+    let (group, mut nodes) = logged_ten(Transport::SharedMemory);
     nodes.drain(1..).for_each(Node::kill);
     let (code, errors) = nodes[0].ended();
     assert!(code == Some(9) && errors.contains("the others that ended again"), "{errors}");
@@ -201,7 +201,7 @@ fn node_without_majority_advises_full_restart() {
 
 #[test]
 fn re_formed_unlogged_group_keeps_old_files() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     let start = |more: &[&str]| -> Vec<Node> { (0..3).map(|id| group.node(id, more)).collect() };
     let mut nodes = start(&[]);
     nodes[0].write(&lines(0, 0..10));

@@ -3,21 +3,22 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{Ended, LONG, Place, Process, wait_for};
+use crate::support::{LONG, ProgramEnd, RunningProgram, TestFolder, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
 #[track_caller]
-fn cast(place: &Place, group: &str, id: u32, nodes: u32, more: &[&str]) -> Process {
+fn cast(place: &TestFolder, group: &str, id: u32, nodes: u32, more: &[&str]) -> RunningProgram {
     let (id, nodes) = (id.to_string(), nodes.to_string());
     place.start(&[&["cast", "--group", group, "--id", &id, "--nodes", &nodes], more].concat())
 }
 
 /// Runs one member per input. Returns their results, in the order of their ids.
 #[track_caller]
-fn cast_all(place: &Place, more: &[&str], inputs: &[Vec<u8>]) -> Vec<Ended> {
+fn cast_all(place: &TestFolder, more: &[&str], inputs: &[Vec<u8>]) -> Vec<ProgramEnd> {
     let nodes = u32::try_from(inputs.len()).expect("few");
-    let members: Vec<Process> = (0..nodes).map(|id| cast(place, "all", id, nodes, more)).collect();
+    let members: Vec<RunningProgram> =
+        (0..nodes).map(|id| cast(place, "all", id, nodes, more)).collect();
     // Each input is written in a separate thread, because a member reads no more than the others
     // deliver.
     let feeders: Vec<_> = members
@@ -36,8 +37,8 @@ fn cast_all(place: &Place, more: &[&str], inputs: &[Vec<u8>]) -> Vec<Ended> {
 
 /// Starts members that have all joined, with their inputs open.
 #[track_caller]
-fn running(place: &Place, group: &str, nodes: u32) -> Vec<Process> {
-    let mut members: Vec<Process> =
+fn running(place: &TestFolder, group: &str, nodes: u32) -> Vec<RunningProgram> {
+    let mut members: Vec<RunningProgram> =
         (0..nodes).map(|id| cast(place, group, id, nodes, &[])).collect();
     members[0].write(b"hello\n");
     members.iter().for_each(|member| member.await_output(b"hello\n"));
@@ -50,11 +51,13 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 
 #[test]
 fn three_members_print_the_same_merged_output() {
-    let place = Place::new();
+    let place = TestFolder::new();
     // The window wraps many times, and inputs of very different lengths mix.
     let inputs = [numbered(0, 20_000), numbered(1, 3), numbered(2, 5_000)];
-    let outputs: Vec<Vec<u8>> =
-        cast_all(&place, &["--window", "16"], &inputs).into_iter().map(Ended::succeeded).collect();
+    let outputs: Vec<Vec<u8>> = cast_all(&place, &["--window", "16"], &inputs)
+        .into_iter()
+        .map(ProgramEnd::succeeded)
+        .collect();
     assert!(outputs[1] == outputs[0] && outputs[2] == outputs[0], "the outputs differ");
     for (id, input) in inputs.iter().enumerate() {
         let mark = format!("{id} ").into_bytes();
@@ -69,7 +72,7 @@ fn three_members_print_the_same_merged_output() {
 
 #[test]
 fn record_may_contain_any_bytes() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let input = b"first\n\n\xff\xfe\0\r\n\nlast".to_vec();
     for output in cast_all(&place, &[], &[input.clone(), Vec::new()]) {
         assert_eq!(output.succeeded(), [&input[..], b"\n"].concat());
@@ -104,7 +107,7 @@ fn record_may_contain_any_bytes() {
 
 #[test]
 fn single_record_is_printed_at_once() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let seen = place.path().join("seen");
     let mut command = place.command(&["cast", "--group", "prompt", "--id", "0", "--nodes", "1"]);
     let file = std::fs::File::create(&seen).expect("a file");
@@ -122,12 +125,12 @@ fn single_record_is_printed_at_once() {
 
 #[test]
 fn member_stays_until_every_input_ended() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut members = running(&place, "stay", 3);
     members[0].end_input();
     members[2].end_input();
     std::thread::sleep(Duration::from_millis(500));
-    assert!(members.iter_mut().all(Process::is_running));
+    assert!(members.iter_mut().all(RunningProgram::is_running));
     members[1].write(b"late\n");
     members[1].end_input();
     for mut member in members {
@@ -138,7 +141,7 @@ fn member_stays_until_every_input_ended() {
 
 #[test]
 fn all_survivors_name_killed_member() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut members = running(&place, "killed", 3);
     let killed = Instant::now();
     members[1].signal(Signal::KILL);
@@ -154,7 +157,7 @@ fn all_survivors_name_killed_member() {
 
 #[test]
 fn interrupted_member_leaves_the_group() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut members = running(&place, "left", 3);
         // A repeated signal makes no difference.
@@ -171,7 +174,7 @@ fn interrupted_member_leaves_the_group() {
 
 #[test]
 fn member_interrupted_while_waiting_leaves_no_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut alone = cast(&place, "waiting", 0, 2, &[]);
     wait_for("it", || (place.members() == 1).then_some(()));
     alone.signal(Signal::INT);
@@ -181,10 +184,11 @@ fn member_interrupted_while_waiting_leaves_no_files() {
 
 #[test]
 fn cast_continues_after_too_long_line() {
-    let place = Place::new();
-    let members: Vec<Process> =
+    let place = TestFolder::new();
+    let members: Vec<RunningProgram> =
         (0..2).map(|id| cast(&place, "large", id, 2, &["--message-max", "5"])).collect();
-    let [mut one, mut other] = <[Process; 2]>::try_from(members).unwrap_or_else(|_| panic!("two"));
+    let [mut one, mut other] =
+        <[RunningProgram; 2]>::try_from(members).unwrap_or_else(|_| panic!("two"));
     other.write(b"12345\n");
     one.write(b"first\n123456\nlater\n");
     one.end_input();
@@ -201,7 +205,7 @@ fn cast_continues_after_too_long_line() {
 
 #[test]
 fn cast_reports_invalid_groups() {
-    let place = Place::new();
+    let place = TestFolder::new();
     cast(&place, "late", 0, 3, &["--join-timeout", "0.3"])
         .wait()
         .failed(5, &["members 1, 2 could not be reached"]);
@@ -213,7 +217,7 @@ fn cast_reports_invalid_groups() {
 
     let mut members = running(&place, "twice", 2);
     cast(&place, "twice", 1, 2, &[]).wait().failed(5, &["member 1", "is already running"]);
-    members.iter_mut().for_each(Process::end_input);
+    members.iter_mut().for_each(RunningProgram::end_input);
     for mut member in members {
         member.wait_with_input().succeeded();
     }
@@ -227,7 +231,7 @@ fn cast_reports_invalid_groups() {
 
 #[test]
 fn member_exits_silently_when_its_output_closes() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut command = place.command(&["cast", "--group", "head", "--id", "0", "--nodes", "1"]);
     let mut member = command
         .stdin(Stdio::piped())
@@ -246,7 +250,7 @@ fn member_exits_silently_when_its_output_closes() {
 
 #[test]
 fn cast_reports_full_disk() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut command = place.command(&["cast", "--group", "full", "--id", "0", "--nodes", "1"]);
     let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
     let member = command.stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped()).spawn();
@@ -262,7 +266,7 @@ fn cast_reports_full_disk() {
 
 #[test]
 fn member_with_unread_output_can_be_interrupted() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut command = place.command(&["cast", "--group", "stuck", "--id", "0", "--nodes", "1"]);
     let mut member =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");

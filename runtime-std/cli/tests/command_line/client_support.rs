@@ -14,11 +14,11 @@ use tramontane_runtime::group::{ControlEndpoints, Description};
 use tramontane_runtime::shared_memory::Root;
 
 use crate::support::LONG;
-use crate::support::group::{Carrier, Group, Node};
+use crate::support::group::{GroupFile, Node, Transport};
 
 /// Creates a group of three nodes whose only subgroup accepts clients and has these fields.
-pub fn group_of(carrier: Carrier, subgroup: &str) -> Group {
-    let group = Group::of(carrier, 3);
+pub fn group_of(carrier: Transport, subgroup: &str) -> GroupFile {
+    let group = GroupFile::of(carrier, 3);
     let text =
         format!("{}[[subgroups]]\nname = \"lines\"\nclients = true\n{subgroup}", group.text());
     group.write(&text);
@@ -26,25 +26,25 @@ pub fn group_of(carrier: Carrier, subgroup: &str) -> Group {
 }
 
 /// Starts all nodes of the group, and waits until they are members.
-pub fn start(group: &Group) -> Vec<Node> {
+pub fn start(group: &GroupFile) -> Vec<Node> {
     let nodes = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
     nodes
 }
 
-fn endpoints(group: &Group) -> ControlEndpoints {
+fn endpoints(group: &GroupFile) -> ControlEndpoints {
     let description = Description::read(group.config.as_ref()).expect("a group file");
     let root = Root::under(group.place.path());
     ControlEndpoints::of(&description, &root).expect("addresses")
 }
 
 /// Returns the addresses of the group's nodes.
-pub fn addresses(group: &Group) -> Vec<Address> {
+pub fn addresses(group: &GroupFile) -> Vec<Address> {
     endpoints(group).addresses().cloned().collect()
 }
 
 /// Returns the group's members for clients in this process, beginning with node `first`.
-pub fn members_from(group: &Group, first: usize) -> Members {
+pub fn members_from(group: &GroupFile, first: usize) -> Members {
     let mut addresses = addresses(group);
     addresses.rotate_left(first);
     let members = Members::at(addresses);
@@ -54,7 +54,7 @@ pub fn members_from(group: &Group, first: usize) -> Members {
     }
 }
 
-pub fn key(group: &Group) -> Option<SharedKey> {
+pub fn key(group: &GroupFile) -> Option<SharedKey> {
     endpoints(group).key().cloned()
 }
 
@@ -62,12 +62,12 @@ pub fn key(group: &Group) -> Option<SharedKey> {
 pub struct RawClient(QueuedSession);
 
 impl RawClient {
-    pub fn at(group: &Group, node: usize) -> Self {
+    pub fn at(group: &GroupFile, node: usize) -> Self {
         Self::let_in(group, node).expect("let in")
     }
 
     /// Connects to a node, which may refuse the client.
-    pub fn let_in(group: &Group, node: usize) -> Result<Self, OpenSessionError> {
+    pub fn let_in(group: &GroupFile, node: usize) -> Result<Self, OpenSessionError> {
         let identity = Identity { node: Identity::NO_MEMBER, incarnation: 1, digest: 0 };
         let (never, key) = (AtomicBool::new(false), key(group));
         let address = &addresses(group)[node];

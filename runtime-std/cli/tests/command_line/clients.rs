@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::client_support::{RawClient, addresses, group_of, life, members_from, start};
-use crate::support::group::{Carrier, Node};
-use crate::support::{Ended, wait_for};
+use crate::support::group::{Node, Transport};
+use crate::support::{ProgramEnd, wait_for};
 use tramontane_client::{Event, Level, Publisher, PublisherOptions, Subscriber, query};
 
 /// Returns the texts of a subscriber's messages. Their positions must continue from `first`.
 #[track_caller]
-fn texts(ended: &Ended, first: u64) -> Vec<String> {
+fn texts(ended: &ProgramEnd, first: u64) -> Vec<String> {
     let output = String::from_utf8_lossy(&ended.output);
     let lines = output.lines().map(|line| serde_json::from_str(line).expect("JSON"));
     let events: Vec<Value> = lines.collect();
@@ -31,12 +31,12 @@ fn await_subscribed(subscriber: &Node) {
 /// Members and clients publish at the same time, over both kinds of socket.
 #[test]
 fn member_and_client_lines_share_one_order() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = group_of(carrier, "");
         let mut nodes = start(&group);
         let to: Vec<String> = addresses(&group).iter().map(ToString::to_string).collect();
         let mut by_address = vec!["--to".to_owned(), to.join(",")];
-        if carrier == Carrier::TcpWithKey {
+        if carrier == Transport::TcpWithKey {
             by_address.extend([
                 "--key-file".to_owned(),
                 group.place.path().join("key").display().to_string(),
@@ -65,7 +65,7 @@ fn member_and_client_lines_share_one_order() {
 #[test]
 fn member_kill_neither_loses_nor_duplicates_lines() {
     const LINES: usize = 10_000;
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = group_of(carrier, "");
         let mut nodes = start(&group);
         let count = LINES.to_string();
@@ -118,7 +118,7 @@ fn member_kill_neither_loses_nor_duplicates_lines() {
 /// A client connects to a node that joined later, and resends lines that it has sent before.
 #[test]
 fn later_node_drops_resent_client_lines() {
-    let group = group_of(Carrier::SharedMemory, "");
+    let group = group_of(Transport::SharedMemory, "");
     let mut nodes = start(&group);
     let mut client = RawClient::at(&group, 0);
     client.attach(life(7, 1), true);
@@ -141,7 +141,7 @@ fn later_node_drops_resent_client_lines() {
 /// member that still has its lines, and resends them to another.
 #[test]
 fn lines_sent_at_two_members_are_delivered_once() {
-    let group = group_of(Carrier::SharedMemory, "");
+    let group = group_of(Transport::SharedMemory, "");
     let _nodes = start(&group);
     let lines: Vec<String> = (0..1_000).map(|number| format!("twice-{number}")).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -164,7 +164,7 @@ fn lines_sent_at_two_members_are_delivered_once() {
 #[test]
 fn two_hundred_clients_publish_concurrently() {
     const CLIENTS: usize = 200;
-    let group = group_of(Carrier::SharedMemory, "");
+    let group = group_of(Transport::SharedMemory, "");
     let _nodes = start(&group);
     let mut reader = Subscriber::open(members_from(&group, 1), Some(0)).expect("it is let in");
     std::thread::scope(|scope| {
@@ -224,7 +224,7 @@ fn futures_wait<F: Future>(future: F) -> F::Output {
 /// A node that joined has no earlier messages, so a subscriber there is told of a gap.
 #[test]
 fn subscriber_learns_of_unavailable_positions() {
-    let group = group_of(Carrier::SharedMemory, "");
+    let group = group_of(Transport::SharedMemory, "");
     let mut nodes = start(&group);
     nodes[0].write(&crate::support::group::lines(0, 0..20));
     group.await_same(&[0, 1, 2], 20);

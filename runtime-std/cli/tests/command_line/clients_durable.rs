@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::client_support::members_from;
 use crate::node_durable::{await_durable, durable_node, logged_group};
-use crate::support::group::{Carrier, Group, Node};
+use crate::support::group::{GroupFile, Node, Transport};
 use tramontane_client::{Event, Level, Publisher, PublisherOptions, Subscriber, query};
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn start(group: &Group) -> Vec<Node> {
+fn start(group: &GroupFile) -> Vec<Node> {
     group.write(&group.text().replace("logged = true", "logged = true\nclients = true"));
     let nodes = (0..3).map(|id| durable_node(group, id, &[])).collect();
     group.await_members(&[0, 1, 2]);
@@ -19,7 +19,7 @@ fn start(group: &Group) -> Vec<Node> {
 #[test]
 fn publisher_waits_for_durability_despite_killed_member() {
     const LINES: usize = 2_000;
-    let group = logged_group(Carrier::SharedMemory, 3);
+    let group = logged_group(Transport::SharedMemory, 3);
     let mut nodes = start(&group);
     let publish = ["publish", "--config", &group.config, "--level", "all", "one", "two"];
     assert_eq!(group.place.run(&publish).succeeded(), b"2 lines durable everywhere\n");
@@ -69,7 +69,7 @@ fn publisher_waits_for_durability_despite_killed_member() {
 #[test]
 fn subscriber_reads_older_messages_from_log() {
     const LINES: u64 = 2_400;
-    let group = logged_group(Carrier::SharedMemory, 3);
+    let group = logged_group(Transport::SharedMemory, 3);
     let mut nodes = start(&group);
     let publisher = Publisher::open(members_from(&group, 0), PublisherOptions::default());
     let publisher = publisher.expect("it is let in");

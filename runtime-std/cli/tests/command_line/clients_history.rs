@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::client_support::{group_of, start};
 use crate::node_durable::{await_durable, durable_node, logged_group};
-use crate::support::group::{Carrier, Group, Node, lines as group_lines};
+use crate::support::group::{GroupFile, Node, Transport, lines as group_lines};
 use crate::support::wait_for;
 
 /// Exit status of a subscriber that has seen another history.
@@ -27,7 +27,7 @@ fn held_sync() -> PathBuf {
 }
 
 /// Starts a node whose syncs wait while the file `hold` exists.
-fn held_node(group: &Group, id: usize, library: &Path, hold: &Path) -> Node {
+fn held_node(group: &GroupFile, id: usize, library: &Path, hold: &Path) -> Node {
     let (id_text, log) = (id.to_string(), group.log_path(id));
     let data = group.place.path().join(format!("data-{id}"));
     let mut command = group.place.command(&["node", "--config", &group.config, "--id", &id_text]);
@@ -36,7 +36,7 @@ fn held_node(group: &Group, id: usize, library: &Path, hold: &Path) -> Node {
     Node::start(command)
 }
 
-fn subscribe(group: &Group, more: &[&str]) -> Node {
+fn subscribe(group: &GroupFile, more: &[&str]) -> Node {
     let base = ["subscribe", "--config", &group.config, "--json", "--from", "0"];
     let subscriber = Node::start(group.place.command(&[&base[..], more].concat()));
     wait_for("a subscriber", || subscriber.output().contains("\"subscribed\"").then_some(()));
@@ -72,7 +72,7 @@ fn first_changed(printed: &[String], order: &str) -> usize {
 /// durable are lost, and other lines take their positions.
 #[test]
 fn subscriber_learns_first_position_changed_by_restart() {
-    let group = logged_group(Carrier::SharedMemory, 3);
+    let group = logged_group(Transport::SharedMemory, 3);
     group.write(&group.text().replace("logged = true", "logged = true\nclients = true"));
     let (library, hold) = (held_sync(), group.place.path().join("hold"));
     let node = |id| held_node(&group, id, &library, &hold);
@@ -110,7 +110,7 @@ fn subscriber_learns_first_position_changed_by_restart() {
 #[test]
 fn subscriber_detects_a_re_formed_group() {
     for lines in ["", "new-0\nnew-1\n"] {
-        let group = group_of(Carrier::SharedMemory, "");
+        let group = group_of(Transport::SharedMemory, "");
         let mut nodes = start(&group);
         let mut subscriber = subscribe(&group, &["--time-limit", "5"]);
         let old: String = (0..50).map(|number| format!("old-{number}\n")).collect();

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::client_support::{RawClient, addresses, group_of, life, members_from, start};
-use crate::support::group::{Carrier, Group, Node};
+use crate::support::group::{GroupFile, Node, Transport};
 use crate::support::wait_for;
 use tramontane_client::{
-    Address, ClientId, ClientRefusal, Event, Members, OpenError, Publisher, PublisherOptions,
+    Address, ClientId, ClientRefusal, ConnectError, Event, Members, Publisher, PublisherOptions,
     SharedKey, Subscriber, query,
 };
 use tramontane_control::{OpenSessionError, Refusal};
@@ -22,7 +22,7 @@ use tramontane_control::{OpenSessionError, Refusal};
 #[test]
 fn stopped_client_is_disconnected_and_others_continue() {
     const LINES: u64 = 2_400;
-    let group = group_of(Carrier::SharedMemory, "");
+    let group = group_of(Transport::SharedMemory, "");
     let _nodes = start(&group);
     let subscribe = ["subscribe", "--config", &group.config, "--json", "--name", "sleeper"];
     let sleeper = Node::start(group.place.command(&subscribe));
@@ -62,7 +62,7 @@ fn stopped_client_is_disconnected_and_others_continue() {
 
 #[test]
 fn mismatched_key_and_malformed_client_data_are_refused() {
-    let group = group_of(Carrier::TcpWithKey, "");
+    let group = group_of(Transport::TcpWithKey, "");
     let _nodes = start(&group);
     group.key("other", "3e");
     let to: Vec<String> = addresses(&group).iter().map(ToString::to_string).collect();
@@ -104,7 +104,7 @@ fn mismatched_key_and_malformed_client_data_are_refused() {
 
 #[test]
 fn error_explains_how_to_permit_clients() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     let _nodes = start(&group);
     let command = ["publish", "--config", &group.config, "line"];
     group.place.run(&command).failed(2, &["accepts no clients", "clients = true"]);
@@ -118,7 +118,7 @@ fn error_explains_how_to_permit_clients() {
 
 #[test]
 fn error_names_the_unavailable_subgroup_feature() {
-    let group = group_of(Carrier::SharedMemory, "members = [0, 1, 2]\nsenders = [1]\n");
+    let group = group_of(Transport::SharedMemory, "members = [0, 1, 2]\nsenders = [1]\n");
     let _nodes = start(&group);
     let base = ["subscribe", "--config", &group.config];
     let other = [&base[..], &["--subgroup", "other"]].concat();
@@ -127,7 +127,7 @@ fn error_names_the_unavailable_subgroup_feature() {
     group.place.run(&durable).failed(2, &["has no log", "level delivered"]);
     let members = members_from(&group, 0).group("another");
     let error = query(members).expect_err("another group");
-    assert!(matches!(error, OpenError::Refused(ClientRefusal::OtherGroup)), "{error}");
+    assert!(matches!(error, ConnectError::Refused(ClientRefusal::OtherGroup)), "{error}");
     // Only node 1 sends. A client finds it.
     let publish = ["publish", "--config", &group.config, "line"];
     assert_eq!(group.place.run(&publish).succeeded(), b"1 line delivered\n");
@@ -138,14 +138,14 @@ fn error_names_the_unavailable_subgroup_feature() {
 
 #[test]
 fn used_client_id_is_refused_at_every_member() {
-    let group = group_of(Carrier::SharedMemory, "");
+    let group = group_of(Transport::SharedMemory, "");
     let _nodes = start(&group);
     let options = PublisherOptions { id: Some(ClientId(42)), ..PublisherOptions::default() };
     let first = Publisher::open(members_from(&group, 0), options).expect("it is free");
     first.publish(b"first").expect("room");
     for node in 0..3 {
         let error = Publisher::open(members_from(&group, node), options).expect_err("it is taken");
-        assert!(matches!(error, OpenError::Refused(ClientRefusal::IdTaken)), "{error}");
+        assert!(matches!(error, ConnectError::Refused(ClientRefusal::IdTaken)), "{error}");
     }
     first.close(Duration::from_secs(60)).expect("it is delivered");
     let free =
@@ -159,7 +159,7 @@ fn used_client_id_is_refused_at_every_member() {
 /// each once.
 #[test]
 fn client_returning_after_its_lease_is_refused() {
-    let group = group_of(Carrier::SharedMemory, "client_lease_ms = 1000\n");
+    let group = group_of(Transport::SharedMemory, "client_lease_ms = 1000\n");
     group.write(&group.text().replace("failure_timeout_ms = 3000", "failure_timeout_ms = 500"));
     let mut nodes = start(&group);
     for (id, node) in [(1, 0), (2, 2)] {
@@ -198,7 +198,7 @@ fn client_returning_after_its_lease_is_refused() {
 #[ignore = "takes 2,000 clients, and must run alone"]
 fn one_source_cannot_use_up_client_places() {
     const PLACES: u64 = 4_096;
-    let group = group_of(Carrier::TcpWithKey, "");
+    let group = group_of(Transport::TcpWithKey, "");
     if TcpListener::bind("[::1]:0").is_err() {
         eprintln!("inconclusive: this machine has no IPv6");
         return;
@@ -246,7 +246,7 @@ fn one_source_cannot_use_up_client_places() {
 /// have been delivered. A client whose members never appear reports the reason.
 #[test]
 fn unreachable_publisher_exits_when_its_lease_expires() {
-    let group = group_of(Carrier::SharedMemory, "client_lease_ms = 6000\n");
+    let group = group_of(Transport::SharedMemory, "client_lease_ms = 6000\n");
     let nodes = start(&group);
     let publisher = Publisher::open(members_from(&group, 0), PublisherOptions::default());
     let publisher = publisher.expect("it is let in");
@@ -258,14 +258,14 @@ fn unreachable_publisher_exits_when_its_lease_expires() {
     let wrong = SharedKey::from_bytes([1; 32]);
     let members = members_from(&group, 0).key(wrong).time_limit(Duration::from_millis(100));
     let error = Publisher::open(members, PublisherOptions::default()).expect_err("nobody");
-    assert!(matches!(error, OpenError::NoMember { .. }), "{error}");
+    assert!(matches!(error, ConnectError::NoMember { .. }), "{error}");
 }
 
 /// More clients connect than a member has descriptors for, and some of them send nothing. Members
 /// and operators are still admitted.
 #[test]
 fn clients_cannot_use_up_a_members_descriptors() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = group_of(carrier, "");
         let mut command = Command::new("sh");
         command.env("TRAMONTANE_SHM_DIR", group.place.path());

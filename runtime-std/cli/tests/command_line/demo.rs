@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::support::Place;
+use crate::support::TestFolder;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -23,7 +23,7 @@ fn records(input: &[u8]) -> Vec<&[u8]> {
 }
 
 #[track_caller]
-fn demo(place: &Place, arguments: &[&str]) -> Value {
+fn demo(place: &TestFolder, arguments: &[&str]) -> Value {
     let output = place.run(&[&["demo", "--json"], arguments].concat()).succeeded();
     place.assert_empty();
     let text = String::from_utf8(output).expect("text");
@@ -64,7 +64,7 @@ fn digest_of<'r>(sender: u32, records: impl IntoIterator<Item = &'r [u8]>) -> St
 
 #[test]
 fn every_group_delivers_every_record_once() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let input = lines();
     let path = place.file("input", &input);
     let path = path.to_str().expect("a path");
@@ -86,7 +86,7 @@ fn every_group_delivers_every_record_once() {
 
 #[test]
 fn single_sender_digest_covers_records_in_order() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let input = lines();
     let path = place.file("input", &input);
     let path = path.to_str().expect("a path");
@@ -109,7 +109,7 @@ fn single_sender_digest_covers_records_in_order() {
 
 #[test]
 fn demo_json_has_documented_shape() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.file("input", b"a\nb\n");
     let result = demo(&place, &["--nodes", "2", "--input", path.to_str().expect("a path")]);
     let keys =
@@ -133,7 +133,7 @@ fn demo_json_has_documented_shape() {
 
 #[test]
 fn default_demo_prints_a_table_of_aircraft() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let text = String::from_utf8(place.run(&["demo"]).succeeded()).expect("text");
     for words in [
         "member",
@@ -154,7 +154,7 @@ fn default_demo_prints_a_table_of_aircraft() {
 
 #[test]
 fn demo_input_may_be_a_pipe() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let input = lines();
     let mut process =
         place.start(&["demo", "--json", "--nodes", "2", "--senders", "1", "--input", "/dev/stdin"]);
@@ -166,7 +166,7 @@ fn demo_input_may_be_a_pipe() {
 
 #[test]
 fn demo_delivers_large_records_with_small_windows() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let input: Vec<u8> = (0..300_000_u32).flat_map(|number| number.to_le_bytes()).collect();
     let path = place.file("input", &input);
     let path = path.to_str().expect("a path");
@@ -189,7 +189,7 @@ fn demo_delivers_large_records_with_small_windows() {
 
 #[test]
 fn concurrent_demos_do_not_interfere() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.file("input", &lines());
     let path = path.to_str().expect("a path");
     let start = |senders| {
@@ -217,12 +217,12 @@ fn concurrent_demos_do_not_interfere() {
 
 #[test]
 fn demo_logs_only_on_request() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.file("input", b"a\n");
     let path = path.to_str().expect("a path");
     let mut command = place.command(&["demo", "--nodes", "2", "--input", path]);
     command.env("TRAMONTANE_LOG", "debug");
-    let ended = crate::support::Process::start(command).wait();
+    let ended = crate::support::RunningProgram::start(command).wait();
     assert!(
         ended.status.success() && ended.errors.contains("all members are there"),
         "{}",
@@ -230,12 +230,12 @@ fn demo_logs_only_on_request() {
     );
     let mut wrong = place.command(&["demo"]);
     wrong.env("TRAMONTANE_LOG", "a=b=c");
-    crate::support::Process::start(wrong).wait().failed(2, &["TRAMONTANE_LOG"]);
+    crate::support::RunningProgram::start(wrong).wait().failed(2, &["TRAMONTANE_LOG"]);
 }
 
 #[test]
 fn help_has_examples_and_exit_statuses() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for arguments in
         [&["--help"][..], &["demo", "--help"], &["cast", "--help"], &["layout", "--help"]]
     {
@@ -247,6 +247,6 @@ fn help_has_examples_and_exit_statuses() {
 
 #[test]
 fn demo_member_cannot_be_started_by_hand() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.run(&["demo-member", "{}"]).failed(2, &["tramontane demo"]);
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Place, Process, children_of, is_alive, send, wait_for};
+use crate::support::{RunningProgram, TestFolder, children_of, is_alive, send, wait_for};
 use rustix::process::Signal;
 
 /// Arguments of a run that does not end by itself.
@@ -14,7 +14,7 @@ const ENDLESS: [&str; 7] = ["demo", "--nodes", "3", "--repeat", "10000000", "--w
 
 /// Starts such a run, and returns its members' processes once all are running.
 #[track_caller]
-fn endless(place: &Place) -> (Process, Vec<u32>) {
+fn endless(place: &TestFolder) -> (RunningProgram, Vec<u32>) {
     let process = place.start(&ENDLESS);
     let members = wait_for("three members", || {
         let members = children_of(process.pid());
@@ -32,7 +32,7 @@ fn all_end(members: &[u32]) {
 
 #[test]
 fn invalid_demo_arguments_fail_with_one_line() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let wrong: [(&[&str], &str); 15] = [
         (&["--nodes", "0"], "--nodes"),
         (&["--nodes", "1025"], "--nodes"),
@@ -59,7 +59,7 @@ fn invalid_demo_arguments_fail_with_one_line() {
 
 #[test]
 fn bad_input_is_reported_in_one_line() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = |name, content| place.file(name, content).to_str().expect("a path").to_owned();
     let (empty, long) = (file("empty", b""), file("long", &[b'x'; 10_241]));
     let missing = place.path().join("missing").to_str().expect("a path").to_owned();
@@ -80,7 +80,7 @@ fn bad_input_is_reported_in_one_line() {
 
 #[test]
 fn input_larger_than_memory_is_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place
         .run(&["demo", "--window", "1048576", "--message-max", "268435456"])
         .failed(4, &["not enough shared memory", "TiB"]);
@@ -88,12 +88,12 @@ fn input_larger_than_memory_is_refused() {
     let nowhere = place.path().join("nowhere");
     let mut command = place.command(&["demo"]);
     command.env("TRAMONTANE_SHM_DIR", &nowhere);
-    Process::start(command).wait().failed(4, &["nowhere"]);
+    RunningProgram::start(command).wait().failed(4, &["nowhere"]);
 }
 
 #[test]
 fn demo_reports_full_standard_output() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.file("input", b"a\n");
     let mut command = place.command(&["demo", "--input", path.to_str().expect("a path")]);
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
@@ -107,7 +107,7 @@ fn demo_reports_full_standard_output() {
 struct Small(PathBuf);
 
 impl Small {
-    fn mount(place: &Place) -> Option<Self> {
+    fn mount(place: &TestFolder) -> Option<Self> {
         let path = place.path().join("small");
         std::fs::create_dir(&path).expect("a folder");
         let mount = Command::new("mount")
@@ -126,7 +126,7 @@ impl Drop for Small {
 
 #[test]
 fn demo_reports_full_file_system() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let Some(small) = Small::mount(&place) else {
         eprintln!("not run: this user may not mount a file system");
         return;
@@ -134,13 +134,13 @@ fn demo_reports_full_file_system() {
     // Each member has a file of one page in this file system.
     let mut command = place.command(&["demo"]);
     command.env("TRAMONTANE_SHM_DIR", &small.0);
-    Process::start(command).wait().failed(4, &["not enough shared memory in", "small"]);
+    RunningProgram::start(command).wait().failed(4, &["not enough shared memory in", "small"]);
     assert_eq!(std::fs::read_dir(&small.0).expect("a folder").count(), 0, "left behind");
 }
 
 #[test]
 fn demo_names_killed_member() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (mut demo, members) = endless(&place);
     send(members[1], Signal::KILL);
     let killed = Instant::now();
@@ -153,7 +153,7 @@ fn demo_names_killed_member() {
 
 #[test]
 fn demo_names_stalled_member() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (mut demo, members) = endless(&place);
     send(members[2], Signal::STOP);
     let named = format!("(process {})", members[2]);
@@ -164,7 +164,7 @@ fn demo_names_stalled_member() {
 
 #[test]
 fn interrupted_demo_removes_its_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let (mut demo, members) = endless(&place);
         demo.signal(signal);
@@ -180,7 +180,7 @@ fn interrupted_demo_removes_its_files() {
 
 #[test]
 fn interrupt_from_terminal_ends_demo_and_members() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (mut demo, members) = endless(&place);
     for pid in members.iter().chain([&demo.pid()]) {
         send(*pid, Signal::INT);
@@ -193,7 +193,7 @@ fn interrupt_from_terminal_ends_demo_and_members() {
 
 #[test]
 fn killed_demo_leaves_no_member_process() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (demo, members) = endless(&place);
     // Even a stopped process must end.
     send(members[0], Signal::STOP);
@@ -208,7 +208,7 @@ fn killed_demo_leaves_no_member_process() {
 
 #[test]
 fn next_demo_removes_files_of_crashed_demo() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (demo, members) = endless(&place);
     // The members are killed at the same time, so that no member can clean up after another.
     for pid in members.iter().chain([&demo.pid()]) {

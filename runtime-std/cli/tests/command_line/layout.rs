@@ -1,6 +1,6 @@
 //! `tramontane layout` prints what the core computes.
 
-use crate::support::Place;
+use crate::support::TestFolder;
 use serde_json::Value;
 use tramontane_core::ids::Rank;
 use tramontane_runtime::group::{Description, View};
@@ -24,14 +24,14 @@ unordered = true
 "#;
 
 #[track_caller]
-fn layout(place: &Place, arguments: &[&str]) -> Value {
+fn layout(place: &TestFolder, arguments: &[&str]) -> Value {
     let output = place.run(&[&["layout", "--json"], arguments].concat()).succeeded();
     serde_json::from_slice(&output).expect("JSON")
 }
 
 #[test]
 fn layout_numbers_match_the_core() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let map =
         layout(&place, &["--nodes", "4", "--senders", "2", "--window", "9", "--message-max", "77"]);
     let group = Description::builder("g").nodes(4).senders(2).window(9).message_max(77);
@@ -54,7 +54,7 @@ fn layout_numbers_match_the_core() {
 
 #[test]
 fn layout_command_reads_the_group_file() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let toml = place.file("group.toml", TOML.as_bytes());
     let map = layout(&place, &["--config", toml.to_str().expect("a path")]);
     assert_eq!((&map["rows"][2]["id"], &map["subgroups"]), (&Value::from(11), &Value::from(2)));
@@ -68,7 +68,7 @@ fn layout_command_reads_the_group_file() {
 
 #[test]
 fn invalid_layout_options_fail_with_one_line() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.run(&["layout", "--nodes", "0"]).failed(2, &["--nodes"]);
     place.run(&["layout", "--nodes", "2", "--senders", "3"]).failed(2, &["3 senders"]);
     place.run(&["layout", "--window", "0"]).failed(2, &["--window"]);
@@ -96,7 +96,7 @@ fn invalid_layout_options_fail_with_one_line() {
 
 #[test]
 fn layout_of_group_file_includes_all_nodes() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let example = place.run(&["node", "--example-config"]).succeeded();
     let path = place.file("group.toml", &example);
     let map = layout(&place, &["--config", path.to_str().expect("a path")]);

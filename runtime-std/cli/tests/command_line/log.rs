@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::Place;
+use crate::support::TestFolder;
 use serde_json::Value;
 use tramontane_core::ids::{self, NodeId, ViewId};
 use tramontane_log::{Batch, Identity, Log, Options, Record, Sequence, SystemFolder};
@@ -16,7 +16,7 @@ fn open(folder: &Path) -> Log<SystemFolder> {
 }
 
 /// Creates a log with `records` records, ten per batch.
-fn filled(place: &Place, records: u64) -> PathBuf {
+fn filled(place: &TestFolder, records: u64) -> PathBuf {
     let folder = place.path().join("log");
     let mut log = open(&folder);
     let mut batch = Batch::new();
@@ -35,13 +35,13 @@ fn filled(place: &Place, records: u64) -> PathBuf {
     folder
 }
 
-fn run(place: &Place, folder: &Path, more: &[&str]) -> crate::support::Ended {
+fn run(place: &TestFolder, folder: &Path, more: &[&str]) -> crate::support::ProgramEnd {
     place.run(&[&["log", folder.to_str().expect("a path")], more].concat())
 }
 
 #[test]
 fn log_messages_are_printed_in_order() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = filled(&place, 100);
     let lines = run(&place, &folder, &[]).succeeded();
     let lines: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
@@ -61,7 +61,7 @@ fn log_messages_are_printed_in_order() {
 
 #[test]
 fn log_check_prints_a_summary() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = filled(&place, 105);
     let mut log = open(&folder);
     log.set_values(&[("view", Some(b"1"))]).expect("it is written");
@@ -83,7 +83,7 @@ fn log_check_prints_a_summary() {
 
 #[test]
 fn damaged_record_is_named_but_not_printed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = filled(&place, 100);
     let segment = folder.join("segment-00000001");
     let mut bytes = std::fs::read(&segment).expect("a segment");
@@ -104,7 +104,7 @@ fn damaged_record_is_named_but_not_printed() {
 
 #[test]
 fn unusable_log_is_reported_in_one_line() {
-    let place = Place::new();
+    let place = TestFolder::new();
     run(&place, Path::new("/nowhere"), &[]).failed(3, &["/nowhere"]);
     run(&place, place.path(), &["--check"]).failed(3, &["does not contain a log"]);
     let folder = filled(&place, 3);

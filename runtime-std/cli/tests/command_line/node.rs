@@ -3,14 +3,16 @@
 
 use std::time::Duration;
 
-use crate::support::group::{Carrier, Group, lines, lines_of};
+use crate::support::group::{GroupFile, Transport, lines, lines_of};
 use rustix::process::Signal;
 use serde_json::Value;
 
 #[test]
 fn logs_are_identical_for_any_start_order() {
-    for (carrier, order) in [(Carrier::SharedMemory, [2, 0, 1]), (Carrier::TcpWithKey, [1, 2, 0])] {
-        let group = Group::of(carrier, 3);
+    for (carrier, order) in
+        [(Transport::SharedMemory, [2, 0, 1]), (Transport::TcpWithKey, [1, 2, 0])]
+    {
+        let group = GroupFile::of(carrier, 3);
         let mut nodes: Vec<_> = order
             .iter()
             .map(|id| {
@@ -36,8 +38,8 @@ fn logs_are_identical_for_any_start_order() {
 
 #[test]
 fn killed_node_returns_and_receives_missed_lines() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 3);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
         for (id, node) in nodes.iter_mut().enumerate() {
             node.write(&lines(id, 0..100));
@@ -66,8 +68,8 @@ fn killed_node_returns_and_receives_missed_lines() {
 /// joins later.
 #[test]
 fn megabyte_lines_keep_the_common_order() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 3);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 3);
         let large = "\n[[subgroups]]\nname = \"log\"\nmessage_max = 64\nlarge_max = 3000000\n";
         group.write(&(group.text() + large));
         let long = |id: usize| format!("{id}-{}\n", "long ".repeat(500_000));
@@ -92,7 +94,7 @@ fn megabyte_lines_keep_the_common_order() {
 
 #[test]
 fn node_leaves_on_sigterm_and_at_input_end() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     let mut nodes: Vec<_> = [&[][..], &[], &["--leave-at-end"]]
         .iter()
         .enumerate()
@@ -121,7 +123,7 @@ fn node_leaves_on_sigterm_and_at_input_end() {
 
 #[test]
 fn second_signal_ends_node_that_cannot_leave() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].await_errors("view 1: 0 1");
     // The node stays alive, but is silent for too long.
@@ -141,7 +143,7 @@ fn second_signal_ends_node_that_cannot_leave() {
 
 #[test]
 fn deliveries_and_views_print_as_text_and_json() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     let start = |id: &str, more: &[&str]| {
         let base = ["node", "--config", &group.config, "--id", id];
         crate::support::group::Node::start(group.place.command(&[&base[..], more].concat()))
@@ -165,7 +167,7 @@ fn deliveries_and_views_print_as_text_and_json() {
 
 #[test]
 fn new_group_keeps_previous_logs() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].write("first\n");
     group.await_same(&[0, 1], 1);
@@ -182,7 +184,8 @@ fn new_group_keeps_previous_logs() {
 
 #[test]
 fn same_name_under_two_roots_forms_separate_groups() {
-    let (one, other) = (Group::of(Carrier::SharedMemory, 1), Group::of(Carrier::SharedMemory, 1));
+    let (one, other) =
+        (GroupFile::of(Transport::SharedMemory, 1), GroupFile::of(Transport::SharedMemory, 1));
     let (mut first, mut second) = (one.node(0, &[]), other.node(0, &[]));
     first.write("one\n");
     second.write("other\n");

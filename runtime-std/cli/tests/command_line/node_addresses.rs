@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::{free_addresses, wait_for};
 
 /// Creates a group over TCP with a key and a subgroup for clients. Its nodes have these hosts.
-fn group_at(hosts: &[&str]) -> (Group, Vec<String>) {
-    let group = Group::of(Carrier::TcpWithKey, hosts.len());
+fn group_at(hosts: &[&str]) -> (GroupFile, Vec<String>) {
+    let group = GroupFile::of(Transport::TcpWithKey, hosts.len());
     let mut text = group.text();
     let of_line =
         |line: &str| Some(line.strip_prefix("address = \"")?.strip_suffix('"')?.to_owned());

@@ -13,7 +13,7 @@ use crate::node_durable::{durable_node, logged};
 use crate::node_lost_disks::{
     COPIES, await_note, copy_folder, killed_group, log_folder, state_folder,
 };
-use crate::support::group::{Carrier, Group, Node, kill_all, lines};
+use crate::support::group::{GroupFile, Node, Transport, kill_all, lines};
 
 /// Number of lines when the backup is taken, and in the end.
 const BEFORE: usize = 30;
@@ -42,11 +42,11 @@ use Damage::{
 const DAMAGES: [Damage; 8] =
     [LogGone, StateGone, AllGone, CutShort, EndZeroed, EndOverwritten, BitsFlipped, RolledBack];
 
-fn data(group: &Group, id: usize) -> PathBuf {
+fn data(group: &GroupFile, id: usize) -> PathBuf {
     group.place.path().join(format!("data-{id}"))
 }
 
-fn backup(group: &Group, id: usize) -> PathBuf {
+fn backup(group: &GroupFile, id: usize) -> PathBuf {
     group.place.path().join(format!("backup-{id}"))
 }
 
@@ -65,7 +65,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn damage(group: &Group, id: usize, damage: Damage, random: &mut Random) {
+fn damage(group: &GroupFile, id: usize, damage: Damage, random: &mut Random) {
     let files = files(&data(group, id));
     let file = &files[random.index(files.len())];
     let mut bytes = std::fs::read(file).expect("a file");
@@ -96,7 +96,7 @@ fn damage(group: &Group, id: usize, damage: Damage, random: &mut Random) {
 }
 
 /// Follows the advice of a node that has exited.
-fn follow(group: &Group, id: usize, errors: &str) {
+fn follow(group: &GroupFile, id: usize, errors: &str) {
     let aside = |path: PathBuf| {
         if path.exists() {
             std::fs::rename(&path, path.with_extension("aside")).expect("another name");
@@ -113,7 +113,7 @@ fn follow(group: &Group, id: usize, errors: &str) {
 }
 
 /// Returns whether all nodes are members and have the same number of lines.
-fn is_up(group: &Group) -> bool {
+fn is_up(group: &GroupFile) -> bool {
     let status = group.status();
     (0..3).all(|id| {
         let members = &status["nodes"][id]["status"]["members"];
@@ -124,7 +124,7 @@ fn is_up(group: &Group) -> bool {
 /// Starts all nodes, and follows the advice of those that exit and of those that would wait
 /// forever. Returns the nodes, all their messages, and whether any node advised a restart with
 /// fewer messages.
-fn bring_back(group: &Group) -> (Vec<Node>, String, bool) {
+fn bring_back(group: &GroupFile) -> (Vec<Node>, String, bool) {
     let (mut said, mut with_less) = (String::new(), false);
     let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(group, id, &[])).collect();
     let mut since = Instant::now();
@@ -159,7 +159,7 @@ fn bring_back(group: &Group) -> (Vec<Node>, String, bool) {
 }
 
 /// Returns the number of records that can be read from a log.
-fn logged_so_far(group: &Group, id: usize) -> usize {
+fn logged_so_far(group: &GroupFile, id: usize) -> usize {
     let folder = log_folder(group, id);
     let printed = group.place.run(&["log", folder.to_str().expect("a path")]);
     printed.output.iter().filter(|byte| **byte == b'\n').count()
@@ -167,7 +167,7 @@ fn logged_so_far(group: &Group, id: usize) -> usize {
 
 fn case(seed: u64) {
     let mut random = Random::stream(seed, "disks");
-    let carrier = Carrier::ALL[random.index(2)];
+    let carrier = Transport::ALL[random.index(2)];
     let (group, _) = killed_group(carrier, BEFORE);
     (0..3).for_each(|id| copy_folder(&data(&group, id), &backup(&group, id)));
     let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(&group, id, &[])).collect();

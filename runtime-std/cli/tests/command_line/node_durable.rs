@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 
 /// Creates a group whose only subgroup is logged.
-pub fn logged_group(carrier: Carrier, nodes: usize) -> Group {
-    let group = Group::of(carrier, nodes);
+pub fn logged_group(carrier: Transport, nodes: usize) -> GroupFile {
+    let group = GroupFile::of(carrier, nodes);
     let subgroup = "[[subgroups]]\nname = \"lines\"\nlogged = true\n";
     group.write(&(group.text() + subgroup));
     group
 }
 
 /// Starts a node with a log of its lines and a folder for its durable log.
-pub fn durable_node(group: &Group, id: usize, more: &[&str]) -> Node {
+pub fn durable_node(group: &GroupFile, id: usize, more: &[&str]) -> Node {
     let data = group.place.path().join(format!("data-{id}"));
     group.node(id, &[&["--data", data.to_str().expect("a path"), "--json"], more].concat())
 }
@@ -41,7 +41,7 @@ pub fn await_durable(node: &Node, all: u64) {
 }
 
 /// Returns the messages of a durable log, as `tramontane log` prints them.
-pub fn logged(group: &Group, id: usize) -> String {
+pub fn logged(group: &GroupFile, id: usize) -> String {
     let folder = group.place.path().join(format!("data-{id}/lines"));
     let folder = folder.to_str().expect("a path");
     let printed = group.place.run(&["log", folder, "--json"]).succeeded();
@@ -55,7 +55,7 @@ pub fn logged(group: &Group, id: usize) -> String {
 
 #[test]
 fn reported_durable_counts_only_grow() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = logged_group(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
         for part in 0..5 {
@@ -93,7 +93,7 @@ fn reported_durable_counts_only_grow() {
 /// A node that is killed while lines flow returns, and both of its logs have all lines.
 #[test]
 fn killed_node_returns_with_all_lines_in_order() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = logged_group(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
         nodes[0].write(&lines(0, 0..50));

@@ -4,19 +4,19 @@ use std::io::Write as _;
 use std::process::Command;
 
 use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 
 /// Starts a node that must fail. Checks the status, and that standard error is one line with these
 /// parts.
-fn refused(group: &Group, id: usize, more: &[&str], status: i32, parts: &[&str]) {
+fn refused(group: &GroupFile, id: usize, more: &[&str], status: i32, parts: &[&str]) {
     let id = id.to_string();
     group.run("node", &[&["--id", &id], more].concat()).failed(status, parts);
 }
 
 #[test]
 fn data_option_requires_a_logged_subgroup() {
-    let group = logged_group(Carrier::SharedMemory, 1);
+    let group = logged_group(Transport::SharedMemory, 1);
     // Without --log, the folder is next to the group file.
     let mut alone =
         Node::start(group.place.command(&["node", "--config", &group.config, "--id", "0"]));
@@ -25,7 +25,7 @@ fn data_option_requires_a_logged_subgroup() {
     assert!(group.place.path().join("group.data-0/lines").is_dir());
     alone.signal(rustix::process::Signal::TERM);
     alone.assert_left();
-    let plain = Group::of(Carrier::SharedMemory, 1);
+    let plain = GroupFile::of(Transport::SharedMemory, 1);
     refused(&plain, 0, &["--data-keep-mb", "1"], 2, &["no durable log", "logged = true"]);
     let data = plain.place.path().join("data");
     let data = data.to_str().expect("a path");
@@ -60,7 +60,7 @@ fn data_option_requires_a_logged_subgroup() {
 
 #[test]
 fn log_of_another_node_is_refused_unchanged() {
-    let group = logged_group(Carrier::SharedMemory, 2);
+    let group = logged_group(Transport::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
     nodes.iter().for_each(|node| await_durable(node, 10));
@@ -98,7 +98,7 @@ fn log_of_another_node_is_refused_unchanged() {
 struct Disk(std::path::PathBuf);
 
 impl Disk {
-    fn mount(group: &Group, size: &str) -> Option<Self> {
+    fn mount(group: &GroupFile, size: &str) -> Option<Self> {
         let path = group.place.path().join("disk");
         std::fs::create_dir(&path).expect("a folder");
         let size = format!("size={size}");
@@ -129,14 +129,14 @@ impl Drop for Disk {
 }
 
 /// Returns the durable lines of a node whose log is in `folder`.
-fn logged_in(group: &Group, folder: &str) -> usize {
+fn logged_in(group: &GroupFile, folder: &str) -> usize {
     let printed = group.place.run(&["log", &format!("{folder}/lines")]).succeeded();
     String::from_utf8(printed).expect("text").lines().count()
 }
 
 #[test]
 fn node_exits_on_full_disk_and_keeps_lines() {
-    let group = logged_group(Carrier::SharedMemory, 3);
+    let group = logged_group(Transport::SharedMemory, 3);
     // The disk has room for one segment of 64 MiB, but not quite for two.
     let Some(disk) = Disk::mount(&group, "100m") else { return };
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
@@ -164,7 +164,7 @@ fn node_exits_on_full_disk_and_keeps_lines() {
 
 #[test]
 fn node_exits_on_failed_sync_and_keeps_lines() {
-    let group = logged_group(Carrier::SharedMemory, 3);
+    let group = logged_group(Transport::SharedMemory, 3);
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     let data = group.place.path().join("data-2");
     let data = data.to_str().expect("a path");
@@ -212,7 +212,7 @@ fn await_durable_somewhere(node: &Node, majority: u64) {
 
 #[test]
 fn read_only_data_folder_is_refused_unchanged() {
-    let group = logged_group(Carrier::SharedMemory, 1);
+    let group = logged_group(Transport::SharedMemory, 1);
     let Some(disk) = Disk::mount(&group, "100m") else { return };
     let folder = disk.folder();
     let arguments = ["node", "--config", &group.config, "--id", "0", "--json", "--data", &folder];
@@ -228,7 +228,7 @@ fn read_only_data_folder_is_refused_unchanged() {
 
 #[test]
 fn file_size_limit_ends_node_with_status_4() {
-    let group = logged_group(Carrier::SharedMemory, 1);
+    let group = logged_group(Transport::SharedMemory, 1);
     for blocks in ["4", "64", "2048"] {
         let limited = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");
         let mut command = Command::new("sh");
@@ -248,7 +248,7 @@ fn file_size_limit_ends_node_with_status_4() {
 /// start and later.
 #[test]
 fn memory_limit_ends_node_with_status_4() {
-    let group = logged_group(Carrier::SharedMemory, 1);
+    let group = logged_group(Transport::SharedMemory, 1);
     let limited = |kilobytes: u64, arguments: &[&str]| {
         let mut command = Command::new("sh");
         let limited = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");

@@ -7,11 +7,11 @@ use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_log::{Batch, Identity, Log, Options, Record, SystemFolder};
 
 use crate::node_durable::{await_durable, durable_node, logged, logged_group};
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 
 /// Starts three nodes with ten lines, and kills the last node. The other two then have ten more
 /// lines.
-fn group_that_went_on(carrier: Carrier, carries_on: &str) -> (Group, Vec<Node>) {
+fn group_that_went_on(carrier: Transport, carries_on: &str) -> (GroupFile, Vec<Node>) {
     let group = logged_group(carrier, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
@@ -22,7 +22,7 @@ fn group_that_went_on(carrier: Carrier, carries_on: &str) -> (Group, Vec<Node>) 
     (group, nodes)
 }
 
-fn log_folder(group: &Group, id: usize) -> PathBuf {
+fn log_folder(group: &GroupFile, id: usize) -> PathBuf {
     group.place.path().join(format!("data-{id}/lines"))
 }
 
@@ -33,7 +33,7 @@ fn open(folder: &Path) -> Log<SystemFolder> {
 }
 
 /// Asserts that the node is back with all lines, and can supply a node that has nothing.
-fn assert_back(group: &Group, mut nodes: Vec<Node>, two: Node, count: usize) {
+fn assert_back(group: &GroupFile, mut nodes: Vec<Node>, two: Node, count: usize) {
     group.await_members(&[0, 1, 2]);
     nodes.push(two);
     nodes.iter().for_each(|node| await_durable(node, u64::try_from(count).expect("small")));
@@ -46,7 +46,7 @@ fn assert_back(group: &Group, mut nodes: Vec<Node>, two: Node, count: usize) {
 
 #[test]
 fn replaced_log_tail_is_set_aside_and_named() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let (group, nodes) = group_that_went_on(carrier, &lines(1, 0..10));
         nodes.iter().for_each(|node| await_durable(node, 20));
         // This simulates a node that was among the few that had more of the first view.
@@ -83,7 +83,7 @@ fn replaced_log_tail_is_set_aside_and_named() {
 
 #[test]
 fn damaged_records_are_repaired_from_a_member() {
-    let (group, nodes) = group_that_went_on(Carrier::SharedMemory, &lines(1, 0..10));
+    let (group, nodes) = group_that_went_on(Transport::SharedMemory, &lines(1, 0..10));
     nodes.iter().for_each(|node| await_durable(node, 20));
     let folder = log_folder(&group, 2);
     let segment = std::fs::read_dir(&folder)
@@ -112,7 +112,7 @@ fn damaged_records_are_repaired_from_a_member() {
 #[test]
 fn late_node_fetches_missed_log_during_traffic() {
     let line = format!("{}\n", "y".repeat(8_000));
-    let (group, mut nodes) = group_that_went_on(Carrier::TcpWithKey, &line.repeat(2_000));
+    let (group, mut nodes) = group_that_went_on(Transport::TcpWithKey, &line.repeat(2_000));
     nodes.iter().for_each(|node| await_durable(node, 2_010));
     let two = durable_node(&group, 2, &[]);
     for number in 0..20 {
@@ -125,7 +125,7 @@ fn late_node_fetches_missed_log_during_traffic() {
 /// disk.
 #[test]
 fn node_with_empty_folder_joins_as_new() {
-    let (group, nodes) = group_that_went_on(Carrier::SharedMemory, &lines(1, 0..10));
+    let (group, nodes) = group_that_went_on(Transport::SharedMemory, &lines(1, 0..10));
     nodes.iter().for_each(|node| await_durable(node, 20));
     std::fs::remove_dir_all(log_folder(&group, 2)).expect("it is there");
     let two = durable_node(&group, 2, &[]);
@@ -142,7 +142,7 @@ fn bytes_of(folder: &Path) -> u64 {
 /// the remaining records, again and again.
 #[test]
 fn node_with_bounded_log_returns() {
-    let group = logged_group(Carrier::SharedMemory, 3);
+    let group = logged_group(Transport::SharedMemory, 3);
     let start = |id: usize| {
         let data = group.place.path().join(format!("data-{id}"));
         let (data, id) = (data.to_str().expect("a path"), id.to_string());

@@ -3,19 +3,19 @@
 
 use std::time::Duration;
 
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
 /// A group of three nodes, of which the first two form the group.
-fn two_of_three(carrier: Carrier) -> Group {
-    let group = Group::of(carrier, 3);
+fn two_of_three(carrier: Transport) -> GroupFile {
+    let group = GroupFile::of(carrier, 3);
     group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1]\n"));
     group
 }
 
 /// Starts a node that keeps no log.
-fn without_log(group: &Group, id: usize, more: &[&str]) -> Node {
+fn without_log(group: &GroupFile, id: usize, more: &[&str]) -> Node {
     let id = id.to_string();
     Node::start(
         group
@@ -26,7 +26,7 @@ fn without_log(group: &Group, id: usize, more: &[&str]) -> Node {
 
 /// Nodes 0 and 1 form the group, node 2 joins, and the first two nodes leave. Node 2 is then alone
 /// in view 4.
-fn until_the_last_is_alone(group: &Group, start: impl Fn(&Group, usize) -> Node) -> Node {
+fn until_the_last_is_alone(group: &GroupFile, start: impl Fn(&GroupFile, usize) -> Node) -> Node {
     let mut nodes: Vec<_> = (0..2).map(|id| start(group, id)).collect();
     group.await_members(&[0, 1]);
     let last = start(group, 2);
@@ -43,7 +43,7 @@ fn until_the_last_is_alone(group: &Group, start: impl Fn(&Group, usize) -> Node)
 
 #[test]
 fn node_that_left_rejoins_instead_of_forming() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = two_of_three(carrier);
         let mut last = until_the_last_is_alone(&group, |group, id| group.node(id, &[]));
         last.write(&lines(2, 0..10));
@@ -71,7 +71,7 @@ fn node_that_left_rejoins_instead_of_forming() {
 /// On shared memory, a live member's lock is enough, although no node has stored anything.
 #[test]
 fn live_member_prevents_re_forming_the_group() {
-    let group = two_of_three(Carrier::SharedMemory);
+    let group = two_of_three(Transport::SharedMemory);
     let last = until_the_last_is_alone(&group, |group, id| without_log(group, id, &[]));
     last.signal(Signal::STOP);
     let mut anew: Vec<_> =
@@ -91,8 +91,8 @@ fn live_member_prevents_re_forming_the_group() {
 /// without help.
 #[test]
 fn ended_group_re_forms_with_new_group_option() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 3);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 3);
         let start = |more: [&[&str]; 3]| -> Vec<Node> {
             more.iter().enumerate().map(|(id, more)| group.node(id, more)).collect()
         };
@@ -138,7 +138,7 @@ fn ended_group_re_forms_with_new_group_option() {
 
 #[test]
 fn network_node_without_state_forms_no_group() {
-    let group = Group::of(Carrier::TcpWithKey, 2);
+    let group = GroupFile::of(Transport::TcpWithKey, 2);
     let start =
         |more: &[&str]| -> Vec<Node> { (0..2).map(|id| without_log(&group, id, more)).collect() };
     for mut node in start(&[]) {
@@ -172,7 +172,7 @@ fn network_node_without_state_forms_no_group() {
 
 #[test]
 fn foreign_or_damaged_state_is_reported() {
-    let group = Group::of(Carrier::SharedMemory, 1);
+    let group = GroupFile::of(Transport::SharedMemory, 1);
     let mut node = group.node(0, &[]);
     node.await_errors("view 1: 0");
     let state = group.place.path().join("log-0.state");
@@ -191,8 +191,8 @@ fn foreign_or_damaged_state_is_reported() {
 
 #[test]
 fn waiting_node_names_missing_nodes() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 3);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 3);
         let node = group.node(0, &[]);
         node.await_errors("forming; waiting for 1, 2\n");
         let told = group.run("status", &[]);
@@ -214,7 +214,7 @@ fn waiting_node_names_missing_nodes() {
 
 #[test]
 fn joining_node_names_nodes_that_form_group() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = two_of_three(carrier);
         let node = group.node(2, &[]);
         node.await_errors("waiting for a running member; the group is formed by 0, 1\n");
@@ -226,8 +226,8 @@ fn joining_node_names_nodes_that_form_group() {
 /// frequent than it allows, or would be removed by such peers.
 #[test]
 fn mismatched_heartbeat_is_reported_early() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 4);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 4);
         group.write(
             &group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"),
         );
@@ -267,7 +267,7 @@ fn mismatched_heartbeat_is_reported_early() {
 /// Any process can listen at a port of this machine before the member does, but without the key.
 #[test]
 fn foreign_listener_at_peer_port_is_tolerated() {
-    let group = Group::of(Carrier::TcpWithKey, 2);
+    let group = GroupFile::of(Transport::TcpWithKey, 2);
     let text = group.text();
     let address =
         text.split('"').find(|part| part.starts_with("127.0.0.1:")).expect("node 0 has one");

@@ -7,13 +7,13 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use crate::node_durable::logged_group;
-use crate::support::group::{Carrier, Group, lines};
+use crate::support::group::{GroupFile, Transport, lines};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
 #[test]
 fn node_continues_after_too_long_line() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     group.write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nmessage_max = 8\n"));
     let mut nodes = [group.node(0, &[]), group.node(1, &["--leave-at-end"])];
     nodes[0].write("first\n123456789\nthird\n");
@@ -38,7 +38,7 @@ fn node_continues_after_too_long_line() {
 
 #[test]
 fn node_without_sender_refuses_lines_and_continues() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     group.write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nsenders = [0]\n"));
     let mut nodes = [group.node(0, &[]), group.node(1, &[])];
     nodes[1].write("unwanted\n");
@@ -49,7 +49,7 @@ fn node_without_sender_refuses_lines_and_continues() {
 
 #[test]
 fn node_reports_unsent_input_lines() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     group.write(&group.text().replace("= 3000", "= 600000"));
     group
         .write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nwindow = 10\nmessage_max = 8\n"));
@@ -79,7 +79,7 @@ fn node_reports_unsent_input_lines() {
 
 #[test]
 fn leave_command_returns_after_resources_are_free() {
-    let group = Group::of(Carrier::TcpWithKey, 2);
+    let group = GroupFile::of(Transport::TcpWithKey, 2);
     let text = group.text();
     let address = text
         .lines()
@@ -102,7 +102,7 @@ fn leave_command_returns_after_resources_are_free() {
 }
 
 /// Starts a node whose output is a pipe that nobody reads.
-fn unread(group: &Group, id: &str) -> Child {
+fn unread(group: &GroupFile, id: &str) -> Child {
     let mut command = group.place.command(&["node", "--config", &group.config, "--id", id]);
     command
         .stdin(Stdio::piped())
@@ -122,7 +122,7 @@ fn ended(mut child: Child) -> (Option<i32>, String) {
 
 #[test]
 fn node_with_unread_output_can_leave() {
-    let group = logged_group(Carrier::SharedMemory, 3);
+    let group = logged_group(Transport::SharedMemory, 3);
     // The timeout is so long that a node waiting to be removed would not exit in time.
     group.write(&group.text().replace("= 3000", "= 40000"));
     let child = unread(&group, "2");
@@ -147,7 +147,7 @@ fn node_with_unread_output_can_leave() {
 
 #[test]
 fn node_with_unread_output_ends_on_sigterm() {
-    let group = logged_group(Carrier::SharedMemory, 2);
+    let group = logged_group(Transport::SharedMemory, 2);
     let child = unread(&group, "1");
     let mut node = group.node(0, &[]);
     node.await_errors("view 1: 0 1");

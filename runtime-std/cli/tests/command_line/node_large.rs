@@ -5,7 +5,7 @@ use std::process::ChildStdin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::group::{Carrier, Group};
+use crate::support::group::{GroupFile, Transport};
 use rustix::process::Signal;
 
 /// Writes lines of several megabytes until `is_over` is set or the input is closed.
@@ -18,7 +18,7 @@ fn write_on(mut input: ChildStdin, is_over: &AtomicBool) {
 /// memory or the others.
 #[test]
 fn node_stopped_amid_large_lines_is_removed() {
-    let group = Group::of(Carrier::TcpWithKey, 3);
+    let group = GroupFile::of(Transport::TcpWithKey, 3);
     let large = "\n[[subgroups]]\nname = \"log\"\nmessage_max = 64\nlarge_max = 3000000\n";
     group.write(&(group.text() + large));
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();

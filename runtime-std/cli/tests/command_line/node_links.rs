@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 
 /// The user group that identifies a node's packets.
@@ -36,7 +36,7 @@ impl Drop for BrokenLink {
     }
 }
 
-fn marked_node(group: &Group, id: usize) -> Node {
+fn marked_node(group: &GroupFile, id: usize) -> Node {
     let (id_text, log) = (id.to_string(), group.log_path(id));
     let log = log.to_str().expect("a path");
     let base = ["node", "--config", &group.config, "--id", &id_text, "--log", log];
@@ -46,7 +46,7 @@ fn marked_node(group: &Group, id: usize) -> Node {
 }
 
 /// Returns the addresses of a group's nodes.
-fn addresses(group: &Group) -> Vec<String> {
+fn addresses(group: &GroupFile) -> Vec<String> {
     let text = group.text();
     let of = text.lines().filter_map(|line| line.strip_prefix("address = "));
     of.map(|address| address.trim_matches('"').to_owned()).collect()
@@ -54,7 +54,7 @@ fn addresses(group: &Group) -> Vec<String> {
 
 #[test]
 fn node_waits_until_all_members_reach_it() {
-    let group = Group::of(Carrier::TcpWithKey, 3);
+    let group = GroupFile::of(Transport::TcpWithKey, 3);
     let text = group.text().replace("= 3000", "= 1000");
     group.write(&format!("initial = [0, 1]\n{text}"));
     let Some(link) = BrokenLink::to(&[&addresses(&group)[1]]) else {
@@ -87,7 +87,7 @@ fn node_waits_until_all_members_reach_it() {
 /// Both nodes reach the members when they begin to join, and neither reaches the other.
 #[test]
 fn simultaneous_joiners_without_link_are_not_both_admitted() {
-    let group = Group::of(Carrier::TcpWithKey, 4);
+    let group = GroupFile::of(Transport::TcpWithKey, 4);
     let text = group.text().replace("= 3000", "= 1000");
     group.write(&format!("initial = [0, 1]\n{text}"));
     let addresses = addresses(&group);

@@ -3,12 +3,12 @@
 use std::process::Command;
 
 use crate::node_durable::logged_group;
-use crate::support::group::{Carrier, Group, Node, kill_all, lines};
+use crate::support::group::{GroupFile, Node, Transport, kill_all, lines};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
 /// Rotates the log of a node, as logrotate does.
-fn rotate(group: &Group, node: &Node, id: usize) -> String {
+fn rotate(group: &GroupFile, node: &Node, id: usize) -> String {
     let rotated = group.place.path().join(format!("rotated-{id}"));
     std::fs::rename(group.log_path(id), &rotated).expect("a log");
     node.signal(Signal::HUP);
@@ -18,7 +18,7 @@ fn rotate(group: &Group, node: &Node, id: usize) -> String {
 
 #[test]
 fn joiner_receives_lines_since_last_sighup() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
     group.await_same(&[0, 1, 2], 10);
@@ -41,7 +41,7 @@ fn joiner_receives_lines_since_last_sighup() {
 
 #[test]
 fn durable_log_is_complete_after_rotation_and_restart() {
-    let group = logged_group(Carrier::SharedMemory, 2);
+    let group = logged_group(Transport::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].await_errors("the durable log is in ");
     assert!(nodes[0].errors().contains("log-0.data"), "{}", nodes[0].errors());
@@ -65,7 +65,7 @@ fn durable_log_is_complete_after_rotation_and_restart() {
 /// `script` is the terminal. When it closes, the programs on it must shut down in order.
 #[test]
 fn node_leaves_when_its_terminal_closes() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     let mut stays = group.node(0, &[]);
     let node = group.place.command(&["node", "--config", &group.config, "--id", "1", "--log"]);
     let arguments: Vec<_> = node.get_args().map(|part| part.to_str().expect("text")).collect();
@@ -86,8 +86,8 @@ fn node_leaves_when_its_terminal_closes() {
 
 #[test]
 fn nodes_with_mismatched_log_options_are_refused() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 3);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 3);
         let state = |id: usize| format!("{}/state-{id}", group.place.path().display());
         let without = |id: usize| {
             let (id_text, state) = (id.to_string(), state(id));

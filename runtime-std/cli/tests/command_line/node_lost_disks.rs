@@ -4,20 +4,20 @@
 use std::path::{Path, PathBuf};
 
 use crate::node_durable::{await_durable, durable_node, logged, logged_group};
-use crate::support::group::{Carrier, Group, Node, kill_all, lines};
+use crate::support::group::{GroupFile, Node, Transport, kill_all, lines};
 use crate::support::wait_for;
 
 pub const COPIES: [&str; 2] = ["membership.json", "membership-2.json"];
 
-pub fn log_folder(group: &Group, id: usize) -> PathBuf {
+pub fn log_folder(group: &GroupFile, id: usize) -> PathBuf {
     group.place.path().join(format!("data-{id}/lines"))
 }
 
-pub fn state_folder(group: &Group, id: usize) -> PathBuf {
+pub fn state_folder(group: &GroupFile, id: usize) -> PathBuf {
     group.place.path().join(format!("data-{id}/view"))
 }
 
-pub fn segments(group: &Group, id: usize) -> Vec<PathBuf> {
+pub fn segments(group: &GroupFile, id: usize) -> Vec<PathBuf> {
     let files = std::fs::read_dir(log_folder(group, id)).expect("a log");
     let paths = files.map(|file| file.expect("a file").path());
     let is_segment =
@@ -27,7 +27,7 @@ pub fn segments(group: &Group, id: usize) -> Vec<PathBuf> {
 
 /// Starts a group of three, writes `count` lines until each node has noted that they are durable
 /// everywhere, and kills it. Returns the lines.
-pub fn killed_group(carrier: Carrier, count: usize) -> (Group, String) {
+pub fn killed_group(carrier: Transport, count: usize) -> (GroupFile, String) {
     let group = logged_group(carrier, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
     group.await_members(&[0, 1, 2]);
@@ -45,7 +45,7 @@ pub fn killed_group(carrier: Carrier, count: usize) -> (Group, String) {
 }
 
 /// Waits until a node has noted that `count` lines are durable, here and everywhere.
-pub fn await_note(group: &Group, id: usize, count: usize) {
+pub fn await_note(group: &GroupFile, id: usize, count: usize) {
     let text = format!("\"end\":{count},\"majority\":{count},\"everywhere\":{count}}}");
     wait_for("the note of a log's end", || {
         let copies = COPIES.iter().map(|name| std::fs::read(state_folder(group, id).join(name)));
@@ -55,13 +55,13 @@ pub fn await_note(group: &Group, id: usize, count: usize) {
     });
 }
 
-fn start(group: &Group, ids: &[usize]) -> Vec<Node> {
+fn start(group: &GroupFile, ids: &[usize]) -> Vec<Node> {
     ids.iter().map(|id| durable_node(group, *id, &[])).collect()
 }
 
 /// Asserts that all three nodes are members and have these lines on disk.
 #[track_caller]
-fn assert_whole(group: &Group, nodes: Vec<Node>, all: &str, what: &str) {
+fn assert_whole(group: &GroupFile, nodes: Vec<Node>, all: &str, what: &str) {
     group.await_members(&[0, 1, 2]);
     let count = all.lines().count();
     assert_eq!(group.await_same(&[0, 1, 2], count), all, "{what}");
@@ -72,7 +72,7 @@ fn assert_whole(group: &Group, nodes: Vec<Node>, all: &str, what: &str) {
 }
 
 /// A way of losing a node's log, with a name.
-type Loss = (&'static str, fn(&Group, usize));
+type Loss = (&'static str, fn(&GroupFile, usize));
 
 /// Ways of losing a log while the node's state remains.
 const LOSSES: [Loss; 5] = [
@@ -104,7 +104,7 @@ const LOSSES: [Loss; 5] = [
 #[test]
 fn lost_log_is_restored_from_other_members() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
-        let (group, all) = killed_group(Carrier::ALL[at % 2], 60);
+        let (group, all) = killed_group(Transport::ALL[at % 2], 60);
         lose(&group, at % 3);
         let nodes = start(&group, &[0, 1, 2]);
         assert_whole(&group, nodes, &all, what);
@@ -116,7 +116,7 @@ fn lost_log_is_restored_from_other_members() {
 #[test]
 fn group_waits_for_logs_lost_at_majority() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
-        let (group, all) = killed_group(Carrier::ALL[at % 2], 60);
+        let (group, all) = killed_group(Transport::ALL[at % 2], 60);
         lose(&group, 0);
         lose(&group, 1);
         let mut nodes = start(&group, &[0, 1]);
@@ -145,7 +145,7 @@ fn flip(file: &Path, bit: usize) {
 
 #[test]
 fn single_damaged_state_copy_is_repaired() {
-    let (group, all) = killed_group(Carrier::SharedMemory, 60);
+    let (group, all) = killed_group(Transport::SharedMemory, 60);
     flip(&state_folder(&group, 0).join(COPIES[0]), 8 * 70);
     std::fs::write(state_folder(&group, 1).join(COPIES[1]), "").expect("a file");
     for copy in COPIES {
@@ -172,7 +172,7 @@ fn single_damaged_state_copy_is_repaired() {
 /// chosen.
 #[test]
 fn log_of_removed_node_is_not_chosen() {
-    let group = logged_group(Carrier::TcpWithKey, 3);
+    let group = logged_group(Transport::TcpWithKey, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
     nodes[0].write(&lines(0, 0..10));
@@ -207,7 +207,7 @@ fn write_checked(path: &Path, text: &str) {
 
 /// Damages the last batch of a log: either one bit of its trailer and one of its last line, or its
 /// whole end.
-fn damage_last_batch(group: &Group, id: usize, all: &str, is_random: bool) {
+fn damage_last_batch(group: &GroupFile, id: usize, all: &str, is_random: bool) {
     let file = segments(group, id).pop().expect("a segment");
     let mut bytes = std::fs::read(&file).expect("a file");
     let last = bytes.iter().rposition(|byte| *byte != 0).expect("records");
@@ -227,7 +227,7 @@ fn damage_last_batch(group: &Group, id: usize, all: &str, is_random: bool) {
 #[test]
 fn damaged_last_batch_is_not_treated_as_torn() {
     for is_random in [false, true] {
-        let (group, all) = killed_group(Carrier::SharedMemory, 60);
+        let (group, all) = killed_group(Transport::SharedMemory, 60);
         damage_last_batch(&group, 1, &all, is_random);
         let folder = log_folder(&group, 1);
         let checked = group.place.run(&["log", folder.to_str().expect("a path"), "--check"]);
@@ -269,7 +269,7 @@ pub fn copy_folder(from: &Path, to: &Path) {
 
 #[test]
 fn restored_older_backup_does_not_count() {
-    let (group, _) = killed_group(Carrier::TcpWithKey, 30);
+    let (group, _) = killed_group(Transport::TcpWithKey, 30);
     let data = group.place.path().join("data-0");
     let backup = group.place.path().join("backup");
     let mut nodes = start(&group, &[0, 1, 2]);
@@ -294,7 +294,7 @@ fn restored_older_backup_does_not_count() {
 /// A node has only its logs. The logs are neither set aside nor overwritten by a new group.
 #[test]
 fn group_without_state_restarts_from_chosen_log() {
-    let (group, all) = killed_group(Carrier::SharedMemory, 60);
+    let (group, all) = killed_group(Transport::SharedMemory, 60);
     for id in 0..3 {
         std::fs::remove_dir_all(state_folder(&group, id)).expect("a folder");
     }

@@ -5,14 +5,14 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::{free_addresses, wait_for};
 use serde_json::Value;
 
 #[test]
 fn status_reports_all_nodes() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 3);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 3);
         group.run("status", &[]).failed_after_output(5, &["no node is running"]);
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
         nodes[0].write(&lines(0, 0..7));
@@ -48,7 +48,7 @@ fn status_reports_all_nodes() {
             .run("status", &["--id", "2"])
             .failed_after_output(5, &["node 2", "no process is listening"]);
         let other = group.variant("name = \"log\"", "name = \"glo\"");
-        if carrier == Carrier::TcpWithKey {
+        if carrier == Transport::TcpWithKey {
             let ended = group.place.run(&["status", "--config", &other]);
             ended.failed_after_output(5, &["a different configuration"]);
         }
@@ -57,7 +57,7 @@ fn status_reports_all_nodes() {
 
 #[test]
 fn watch_reports_changes_until_interrupted() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1]);
     let arguments = ["status", "--config", &group.config, "--watch", "--json"];
@@ -83,7 +83,7 @@ fn watch_reports_changes_until_interrupted() {
 
 #[test]
 fn status_fails_for_stopped_member() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     group.write(&group.text().replace("= 3000", "= 60000"));
     let nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
@@ -94,8 +94,8 @@ fn status_fails_for_stopped_member() {
 
 #[test]
 fn leave_command_ends_node() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 3);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
         group.await_members(&[0, 1, 2]);
         let said = group.run("leave", &["--id", "1", "--time-limit", "30"]).succeeded();
@@ -110,7 +110,7 @@ fn leave_command_ends_node() {
 
 #[test]
 fn metrics_have_prometheus_format() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     let [address, other] = free_addresses(2).try_into().expect("two");
     let mut nodes =
         [group.node(0, &["--metrics", &address]), group.node(1, &["--metrics", &other])];
@@ -179,7 +179,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn full_disk_ends_node_and_others_continue() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     let Some(disk) = SmallDisk::mount(group.place.path().join("disk")) else {
         eprintln!("inconclusive: this user may not mount a file system");
         return;

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use tramontane_fixtures::random::Random;
 
 use crate::node_durable::{durable_lines, durable_node, logged_group};
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 
 const NODES: usize = 3;
@@ -26,7 +26,7 @@ const PAUSES_MS: [u64; 6] = [0, 0, 20, 100, 300, 1000];
 
 struct Lives {
     random: Random,
-    group: Group,
+    group: GroupFile,
     is_logged: bool,
     nodes: [Option<Node>; NODES],
     /// Number of lines written so far.
@@ -38,9 +38,9 @@ struct Lives {
 impl Lives {
     fn new(seed: u64, is_logged: bool) -> Self {
         let mut random = Random::stream(seed, "lives");
-        let carrier = Carrier::ALL[random.index(Carrier::ALL.len())];
+        let carrier = Transport::ALL[random.index(Transport::ALL.len())];
         let group =
-            if is_logged { logged_group(carrier, NODES) } else { Group::of(carrier, NODES) };
+            if is_logged { logged_group(carrier, NODES) } else { GroupFile::of(carrier, NODES) };
         if random.chance(30) {
             // The other nodes admit the last one.
             group.write(&format!("initial = [0, 1]\n{}", group.text()));

@@ -4,8 +4,8 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 
-use crate::support::group::{Carrier, Group, Node, lines};
-use crate::support::{Process, wait_for};
+use crate::support::group::{GroupFile, Node, Transport, lines};
+use crate::support::{RunningProgram, wait_for};
 use rustix::process::Signal;
 
 fn short(id: &str) -> Vec<&str> {
@@ -14,7 +14,7 @@ fn short(id: &str) -> Vec<&str> {
 
 #[test]
 fn invalid_group_file_error_names_remedy() {
-    let group = Group::without_file();
+    let group = GroupFile::without_file();
     let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
     for (text, words) in [
         ("", &["line 1", "name", "--example-config"][..]),
@@ -65,7 +65,7 @@ fn invalid_group_file_error_names_remedy() {
 
 #[test]
 fn error_names_node_with_mismatched_configuration() {
-    let group = Group::of(Carrier::TcpWithKey, 3);
+    let group = GroupFile::of(Transport::TcpWithKey, 3);
     group.key("other", "3c");
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
@@ -85,8 +85,8 @@ fn error_names_node_with_mismatched_configuration() {
 
 #[test]
 fn nodes_with_different_files_name_each_other() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 2);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 2);
         let other = group.variant("[[nodes]]\nid = 0", "majority = false\n[[nodes]]\nid = 0");
         let mut first = group.node(0, &["--time-limit", "20"]);
         let ended =
@@ -100,7 +100,7 @@ fn nodes_with_different_files_name_each_other() {
 
 #[test]
 fn waiting_nodes_name_the_missing_node() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     group.run("node", &short("0")).failed(5, &["1", "2"]);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
@@ -113,7 +113,7 @@ fn waiting_nodes_name_the_missing_node() {
 
 #[test]
 fn minority_can_return_while_majority_runs() {
-    let group = Group::of(Carrier::TcpWithKey, 5);
+    let group = GroupFile::of(Transport::TcpWithKey, 5);
     let mut nodes: Vec<_> = (0..5).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..50));
     group.await_same(&[0, 1, 2, 3, 4], 50);
@@ -130,7 +130,7 @@ fn minority_can_return_while_majority_runs() {
 /// Each of two folders has an example file, so the groups have the same name.
 #[test]
 fn error_names_group_started_from_another_folder() {
-    let (group, other) = (Group::of(Carrier::SharedMemory, 2), Group::without_file());
+    let (group, other) = (GroupFile::of(Transport::SharedMemory, 2), GroupFile::without_file());
     let (here, there) = (group.place.path(), other.place.path());
     let mut first = group.place.command(&["node", "--config", "group.toml", "--id", "0"]);
     first.args(["--log", "log-0"]).current_dir(here);
@@ -139,7 +139,7 @@ fn error_names_group_started_from_another_folder() {
     let second = |id: &str| {
         let mut command = group.place.command(&["node", "--config", "group.toml", "--id", id]);
         command.args(["--log", "log"]).current_dir(there);
-        Process::start(command).wait()
+        RunningProgram::start(command).wait()
     };
     wait_for("the first", || (group.place.members() > 0).then_some(()));
     let folder = here.to_str().expect("a path");
@@ -149,8 +149,8 @@ fn error_names_group_started_from_another_folder() {
 
 #[test]
 fn second_process_with_a_node_id_fails() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 2);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 2);
         let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
         group.await_members(&[0, 1]);
         group.run("node", &short("1")).failed(5, &["already running"]);
@@ -164,7 +164,7 @@ fn second_process_with_a_node_id_fails() {
 
 #[test]
 fn node_ignores_malformed_data_at_its_port() {
-    let group = Group::of(Carrier::TcpWithKey, 2);
+    let group = GroupFile::of(Transport::TcpWithKey, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1]);
     let text = group.text();
@@ -190,7 +190,7 @@ fn node_ignores_malformed_data_at_its_port() {
 
 #[test]
 fn log_must_be_a_regular_file() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     let in_place = |name: &str| group.place.path().join(name).to_str().expect("a path").to_owned();
     rustix::fs::mkfifoat(
         rustix::fs::CWD,
@@ -233,7 +233,7 @@ fn log_must_be_a_regular_file() {
 
 #[test]
 fn waiting_node_reports_folders_of_other_users() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = GroupFile::of(Transport::SharedMemory, 2);
     let node = group.node(0, &[]);
     let other = group.place.path().join("tramontane-4000000000");
     std::fs::create_dir(&other).expect("a folder");

@@ -4,18 +4,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::overlay::{Overlay, leaders_are_killed_and_come_back};
 use crate::support::wait_for;
 
 /// Returns the group's folder.
-fn folder(group: &Group) -> PathBuf {
+fn folder(group: &GroupFile) -> PathBuf {
     group.place.left().pop().expect("a root").join("log")
 }
 
 #[test]
 fn removing_group_folder_loses_no_member() {
-    let group = Group::of(Carrier::SharedMemory, 5);
+    let group = GroupFile::of(Transport::SharedMemory, 5);
     let mut nodes: Vec<Node> = (0..5).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2, 3, 4]);
     assert!(group.place.clean());
@@ -49,7 +49,7 @@ fn removing_group_folder_loses_no_member() {
 
 #[test]
 fn removed_group_files_are_recreated() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     let nodes = [group.node(0, &[]), group.node(1, &[])];
     group.run("status", &[]);
     let late = group.variant("name", "initial = [0, 1]\nname");
@@ -72,7 +72,7 @@ fn removed_group_files_are_recreated() {
 
 #[test]
 fn node_reports_folder_it_cannot_recreate() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     let mut nodes: Vec<Node> = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
     let folder = folder(&group);

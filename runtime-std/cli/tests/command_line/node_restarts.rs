@@ -1,7 +1,7 @@
 //! `tramontane node`s that restart in turn without a pause: `leave`, followed by the same command
 //! as before.
 
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 
 /// Number of nodes in the group.
@@ -15,7 +15,7 @@ fn rounds() -> usize {
 
 /// Waits until a node is a member and is not alone: another node is a member too, or is receiving
 /// its state. If the last member of a group leaves before another has joined, the group ends.
-fn await_company(group: &Group, id: usize) {
+fn await_company(group: &GroupFile, id: usize) {
     wait_for("company", || {
         let status = &group.status()["nodes"][id]["status"];
         let count = |list: &str| status[list].as_array().map_or(0, Vec::len);
@@ -25,8 +25,8 @@ fn await_company(group: &Group, id: usize) {
 
 #[test]
 fn rolling_restart_loses_no_line() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, NODES);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, NODES);
         let mut nodes: Vec<Node> = (0..NODES).map(|id| group.node(id, &[])).collect();
         group.await_members(&[0, 1, 2]);
         for round in 0..rounds() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
@@ -12,7 +12,7 @@ const ROUNDS: u64 = 16;
 /// starts before the call times out.
 #[test]
 fn quick_restart_during_join_removes_no_other_node() {
-    let group = Group::of(Carrier::TcpWithKey, 4);
+    let group = GroupFile::of(Transport::TcpWithKey, 4);
     group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"));
     let mut nodes: Vec<Option<Node>> = (0..3).map(|id| Some(group.node(id, &[]))).collect();
     group.await_members(&[0, 1, 2]);

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use crate::support::group::{Carrier, Group, lines};
+use crate::support::group::{GroupFile, Transport, lines};
 use crate::support::{LONG, free_addresses, wait_for};
 use tramontane_control::{
     Address, HostAddress, Identity, OpenSessionError, OpenedSession, Purpose, Refusal, SharedKey,
@@ -18,7 +18,7 @@ use tramontane_runtime::group::Description;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn description(group: &Group) -> Description {
+fn description(group: &GroupFile) -> Description {
     Description::read(Path::new(&group.config)).expect("a group file")
 }
 
@@ -62,7 +62,7 @@ fn resident_kib(pid: u32) -> u64 {
 fn connections_with_unlisted_ids_use_no_memory() {
     const VISITS: u32 = 3000;
     const GROWTH_MAX_KIB: u64 = 24 << 10;
-    let group = Group::of(Carrier::TcpWithKey, 3);
+    let group = GroupFile::of(Transport::TcpWithKey, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
     let description = description(&group);
@@ -87,7 +87,7 @@ fn connections_with_unlisted_ids_use_no_memory() {
 fn repeated_peer_connections_use_bounded_memory() {
     const VISITS: u32 = 500;
     const GROWTH_MAX_KIB: u64 = 24 << 10;
-    let group = Group::of(Carrier::TcpWithKey, 3);
+    let group = GroupFile::of(Transport::TcpWithKey, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
     nodes.pop().expect("the last").kill();
@@ -107,7 +107,7 @@ fn repeated_peer_connections_use_bounded_memory() {
 /// Traffic that is encrypted on the wire must not be in a file that other users can read.
 #[test]
 fn logs_of_group_with_key_are_private() {
-    let group = Group::of(Carrier::TcpWithKey, 3);
+    let group = GroupFile::of(Transport::TcpWithKey, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
     group.await_same(&[0, 1, 2], 10);
@@ -142,7 +142,7 @@ fn scrape(metrics: SocketAddr) -> std::io::Result<String> {
 #[test]
 fn silent_connections_do_not_block_clients() {
     const SILENT: usize = 150;
-    let group = Group::of(Carrier::TcpWithKey, 3);
+    let group = GroupFile::of(Transport::TcpWithKey, 3);
     let metrics = free_addresses(1).remove(0);
     let mut nodes = vec![group.node(0, &["--metrics", &metrics])];
     nodes.extend((1..3).map(|id| group.node(id, &[])));

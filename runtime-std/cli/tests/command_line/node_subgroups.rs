@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::group::{Carrier, Group, Node, kill_all, lines, lines_of};
+use crate::support::group::{GroupFile, Node, Transport, kill_all, lines, lines_of};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
@@ -10,13 +10,13 @@ use rustix::process::Signal;
 const SUBGROUPS: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1, 4]\n\
                          [[subgroups]]\nname = \"right\"\nmembers = [2, 3, 4]\nsenders = [2, 3]\n";
 
-fn log_of(group: &Group, id: usize, subgroup: &str) -> PathBuf {
+fn log_of(group: &GroupFile, id: usize, subgroup: &str) -> PathBuf {
     group.place.path().join(format!("log-{id}.{subgroup}"))
 }
 
 /// Waits until these nodes have `count` lines of a subgroup, with the same bytes.
 #[track_caller]
-fn await_same(group: &Group, ids: [usize; 3], subgroup: &str, count: usize) -> String {
+fn await_same(group: &GroupFile, ids: [usize; 3], subgroup: &str, count: usize) -> String {
     let logs = ids.map(|id| {
         wait_for(&format!("the lines of {subgroup} at {id}"), || {
             let log = std::fs::read_to_string(log_of(group, id, subgroup)).ok()?;
@@ -30,8 +30,8 @@ fn await_same(group: &Group, ids: [usize; 3], subgroup: &str, count: usize) -> S
 
 #[test]
 fn returning_node_restores_its_subgroup_logs() {
-    for carrier in Carrier::ALL {
-        let group = Group::of(carrier, 5);
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 5);
         group.write(&(group.text() + SUBGROUPS));
         let mut nodes: Vec<Node> = (0..5).map(|id| group.node(id, &[])).collect();
         for (id, node) in nodes.iter_mut().enumerate() {
@@ -64,7 +64,7 @@ fn returning_node_restores_its_subgroup_logs() {
 
 #[test]
 fn non_sender_exits_with_status_2() {
-    let group = Group::of(Carrier::SharedMemory, 5);
+    let group = GroupFile::of(Transport::SharedMemory, 5);
     group.write(&(group.text() + SUBGROUPS));
     for (id, subgroup, words) in [
         ("4", "right", ["right", "send"]),
@@ -82,8 +82,8 @@ fn non_sender_exits_with_status_2() {
 fn logged_subgroup_keeps_messages_while_members_are_absent() {
     const LOGGED: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1]\nlogged = true\n\
                           [[subgroups]]\nname = \"right\"\nmembers = [2, 3, 4]\nlogged = true\n";
-    for (carrier, signal) in Carrier::ALL.into_iter().zip([Signal::TERM, Signal::KILL]) {
-        let group = Group::of(carrier, 5);
+    for (carrier, signal) in Transport::ALL.into_iter().zip([Signal::TERM, Signal::KILL]) {
+        let group = GroupFile::of(carrier, 5);
         group.write(&(group.text() + LOGGED));
         let start = |id: usize| {
             let data = group.place.path().join(format!("data-{id}"));

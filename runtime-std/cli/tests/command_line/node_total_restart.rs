@@ -1,11 +1,11 @@
 //! All nodes of a logged group die or leave at once, and are restarted (DUR-6, DUR-12).
 
 use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 
 /// Starts the nodes with these ids in the given order.
-fn start(group: &Group, order: &[usize]) -> Vec<(usize, Node)> {
+fn start(group: &GroupFile, order: &[usize]) -> Vec<(usize, Node)> {
     order.iter().map(|id| (*id, durable_node(group, *id, &[]))).collect()
 }
 
@@ -23,7 +23,7 @@ fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
 /// Asks all nodes to leave at the same time, as a shutdown of the machine does, and returns the
 /// number of durable lines.
 #[track_caller]
-fn stop_all(group: &Group, mut nodes: Vec<(usize, Node)>) -> usize {
+fn stop_all(group: &GroupFile, mut nodes: Vec<(usize, Node)>) -> usize {
     nodes.iter().for_each(|(_, node)| node.signal(rustix::process::Signal::TERM));
     nodes.iter_mut().for_each(|(_, node)| node.assert_left());
     nodes.iter().map(|(id, _)| logged(group, *id).lines().count()).max().unwrap_or(0)
@@ -32,7 +32,7 @@ fn stop_all(group: &Group, mut nodes: Vec<(usize, Node)>) -> usize {
 /// Returns the lines in the nodes' logs, which must all be the same and have at least `least`
 /// lines.
 #[track_caller]
-fn same_lines(group: &Group, nodes: &[(usize, Node)], least: usize) -> String {
+fn same_lines(group: &GroupFile, nodes: &[(usize, Node)], least: usize) -> String {
     wait_for("all have the same lines", || {
         let logs: Vec<String> = nodes.iter().map(|(id, _)| group.log(*id)).collect();
         let is_same = logs.iter().all(|log| *log == logs[0]);
@@ -61,7 +61,7 @@ fn ids(nodes: &[(usize, Node)]) -> Vec<u64> {
 
 #[test]
 fn nodes_killed_under_load_restart_in_any_order() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = logged_group(carrier, 3);
         let mut nodes = start(&group, &[0, 1, 2]);
         group.await_members(&[0, 1, 2]);
@@ -87,7 +87,7 @@ fn nodes_killed_under_load_restart_in_any_order() {
 /// Simulates `docker compose down` and the shutdown of a machine.
 #[test]
 fn nodes_that_leave_together_can_restart() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = logged_group(carrier, 4);
         group.write(&format!("initial = [0, 1, 2]\n{}", group.text()));
         let mut nodes = start(&group, &[0, 1, 2]);
@@ -124,7 +124,7 @@ fn nodes_that_leave_together_can_restart() {
 #[test]
 fn stored_empty_view_does_not_prevent_restart() {
     for (is_decided, order) in [(false, [2, 0, 1]), (true, [0, 1, 2]), (true, [1, 2, 0])] {
-        let group = logged_group(Carrier::SharedMemory, 3);
+        let group = logged_group(Transport::SharedMemory, 3);
         let mut nodes = start(&group, &[0, 1, 2]);
         group.await_members(&[0, 1, 2]);
         nodes[0].1.write(&lines(0, 0..50));
@@ -167,7 +167,7 @@ fn stored_empty_view_does_not_prevent_restart() {
 /// forever.
 #[test]
 fn node_exits_if_disk_fails_during_restart() {
-    for carrier in Carrier::ALL {
+    for carrier in Transport::ALL {
         let group = logged_group(carrier, 3);
         let mut nodes = start(&group, &[0, 1, 2]);
         group.await_members(&[0, 1, 2]);
@@ -212,7 +212,7 @@ fn node_exits_if_disk_fails_during_restart() {
 
 #[test]
 fn group_restarts_before_its_fifth_node_returns() {
-    let group = logged_group(Carrier::TcpWithKey, 5);
+    let group = logged_group(Transport::TcpWithKey, 5);
     let mut nodes = start(&group, &[0, 1, 2, 3, 4]);
     group.await_members(&[0, 1, 2, 3, 4]);
     write_under_load(&mut nodes, 0);
@@ -231,7 +231,7 @@ fn group_restarts_before_its_fifth_node_returns() {
 
 #[test]
 fn restart_with_less_continues_without_missing_nodes() {
-    let group = logged_group(Carrier::SharedMemory, 3);
+    let group = logged_group(Transport::SharedMemory, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
     write_under_load(&mut nodes, 0);
@@ -255,7 +255,7 @@ fn restart_with_less_continues_without_missing_nodes() {
 
 #[test]
 fn nodes_killed_during_restart_can_restart() {
-    let group = logged_group(Carrier::TcpWithKey, 3);
+    let group = logged_group(Transport::TcpWithKey, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
     write_under_load(&mut nodes, 0);
@@ -289,11 +289,11 @@ enum Formed {
 fn group_survives_power_loss_while_forming() {
     use Formed::{Decided, Noted, Nothing};
     for (carrier, found, pause_ms) in [
-        (Carrier::SharedMemory, [Decided, Noted, Noted], 0),
-        (Carrier::SharedMemory, [Decided, Noted, Noted], 700),
-        (Carrier::TcpWithKey, [Noted, Decided, Decided], 700),
-        (Carrier::TcpWithKey, [Noted, Noted, Noted], 0),
-        (Carrier::SharedMemory, [Nothing, Noted, Nothing], 0),
+        (Transport::SharedMemory, [Decided, Noted, Noted], 0),
+        (Transport::SharedMemory, [Decided, Noted, Noted], 700),
+        (Transport::TcpWithKey, [Noted, Decided, Decided], 700),
+        (Transport::TcpWithKey, [Noted, Noted, Noted], 0),
+        (Transport::SharedMemory, [Nothing, Noted, Nothing], 0),
     ] {
         let group = logged_group(carrier, 3);
         let nodes = start(&group, &[0, 1, 2]);

@@ -4,11 +4,11 @@
 use std::fs::File;
 
 use crate::support::free_addresses;
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{GroupFile, Node, Transport, lines};
 
 #[test]
 fn operator_needs_only_group_file_without_key() {
-    let group = Group::without_file();
+    let group = GroupFile::without_file();
     let mut text =
         "name = \"log\"\nfabric = \"tcp\"\nheartbeat_ms = 20\nfailure_timeout_ms = 3000\n"
             .to_owned();
@@ -24,7 +24,7 @@ fn operator_needs_only_group_file_without_key() {
 
 #[test]
 fn damage_to_group_folder_kills_no_member() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = GroupFile::of(Transport::SharedMemory, 3);
     let mut nodes: Vec<Node> = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
     nodes[0].write(&lines(0, 0..10));

@@ -13,7 +13,7 @@
 //! | `with input` | a line is typed into each terminal, all must show the same lines, and then the input ends |
 //! | `elsewhere: FILE` | that file runs it, because a test lacks something that it needs |
 //!
-//! Paths and addresses of other machines are replaced with local ones: see [`World::here`].
+//! Paths and addresses of other machines are replaced with local ones: see [`ReaderFolder::here`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::group::Node;
-use crate::support::{Place, free_addresses, wait_for};
+use crate::support::{TestFolder, free_addresses, wait_for};
 use rustix::process::Signal;
 
 /// A block of commands.
@@ -59,13 +59,13 @@ fn blocks(text: &str) -> Result<Vec<Block>, String> {
 
 /// An action for the lines of a block.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum BlockAction {
     InTurn(usize),
     SideBySide { with_input: bool, goes_on: bool },
 }
 
 /// Parses a block's comment. Returns `None` if the block runs elsewhere.
-fn steps(block: &Block) -> Result<Option<Vec<Step>>, String> {
+fn steps(block: &Block) -> Result<Option<Vec<BlockAction>>, String> {
     let wrong = |what: &str| Err(format!("line {}: '{}': {what}", block.line, block.how));
     if let Some(place) = block.how.strip_prefix("elsewhere: ") {
         let file = root().join(place.split(' ').next().unwrap_or_default());
@@ -79,16 +79,18 @@ fn steps(block: &Block) -> Result<Option<Vec<Step>>, String> {
     let mut steps = Vec::new();
     for words in words.split(", then ") {
         let step = match words.split_once(' ') {
-            _ if words == "in turn" => Step::InTurn(left),
-            _ if words == "side by side" => Step::SideBySide { with_input, goes_on: false },
-            _ if words == "side by side and on" => Step::SideBySide { with_input, goes_on: true },
+            _ if words == "in turn" => BlockAction::InTurn(left),
+            _ if words == "side by side" => BlockAction::SideBySide { with_input, goes_on: false },
+            _ if words == "side by side and on" => {
+                BlockAction::SideBySide { with_input, goes_on: true }
+            }
             Some((count, "in turn")) => match count.parse() {
-                Ok(count) if count <= left => Step::InTurn(count),
+                Ok(count) if count <= left => BlockAction::InTurn(count),
                 _ => return wrong("so many lines there are not"),
             },
             _ => return wrong("not understood"),
         };
-        left = if let Step::InTurn(count) = step { left - count } else { 0 };
+        left = if let BlockAction::InTurn(count) = step { left - count } else { 0 };
         steps.push(step);
     }
     if left > 0 { wrong("some lines are left") } else { Ok(Some(steps)) }
@@ -99,17 +101,17 @@ fn root() -> PathBuf {
 }
 
 /// A reader's folder, with everything that the README assumes to exist.
-struct World {
-    place: Place,
+struct ReaderFolder {
+    place: TestFolder,
     folder: PathBuf,
     addresses: Vec<(String, String)>,
     /// Processes that keep running during the next blocks, each with its command line.
     running: Vec<(String, Node)>,
 }
 
-impl World {
+impl ReaderFolder {
     fn new() -> Self {
-        let place = Place::new();
+        let place = TestFolder::new();
         let folder = place.path().join("reader");
         for part in [
             "bin",
@@ -171,12 +173,14 @@ impl World {
         command
     }
 
-    fn run(&mut self, block: &Block, steps: &[Step]) {
+    fn run(&mut self, block: &Block, steps: &[BlockAction]) {
         let mut lines: VecDeque<&String> = block.commands.iter().collect();
         for step in steps {
             match step {
-                Step::InTurn(count) => lines.drain(..*count).for_each(|line| self.in_turn(line)),
-                Step::SideBySide { with_input, goes_on } => {
+                BlockAction::InTurn(count) => {
+                    lines.drain(..*count).for_each(|line| self.in_turn(line))
+                }
+                BlockAction::SideBySide { with_input, goes_on } => {
                     let lines: Vec<&String> = lines.drain(..).collect();
                     self.side_by_side(&lines, *with_input, *goes_on);
                 }
@@ -277,7 +281,7 @@ fn commands_in_readme_and_guide_succeed() {
     let mut commands = 0;
     for (page, text) in pages() {
         println!("{}", page.display());
-        let mut world = World::new();
+        let mut world = ReaderFolder::new();
         for block in blocks(&text).expect("all say how they run") {
             match steps(&block).expect("it can be understood") {
                 Some(steps) => {
@@ -309,10 +313,10 @@ fn quick_start_messages_survive_killing_all_nodes() {
     let blocks = blocks(&text).expect("all say how they run");
     let is_group = |block: &&Block| block.commands.iter().any(|line| line.contains("--log log-2"));
     let block = blocks.iter().find(is_group).expect("a log that three nodes share");
-    let mut world = World::new();
+    let mut world = ReaderFolder::new();
     world.in_turn(&block.commands[0]);
     let nodes: Vec<&String> = block.commands[1..].iter().collect();
-    let log = |world: &World, id: usize| {
+    let log = |world: &ReaderFolder, id: usize| {
         std::fs::read_to_string(world.folder.join(format!("log-{id}"))).unwrap_or_default()
     };
     let mut typed = 0;
@@ -349,11 +353,11 @@ fn code_blocks_without_valid_marker_are_rejected() {
             blocks(&format!("<!-- test: {how} -->\n```sh\none\ntwo\n```\n")).expect("a comment");
         steps(&found[0])
     };
-    assert_eq!(of("in turn"), Ok(Some(vec![Step::InTurn(2)])));
-    let side_by_side = Step::SideBySide { with_input: true, goes_on: false };
+    assert_eq!(of("in turn"), Ok(Some(vec![BlockAction::InTurn(2)])));
+    let side_by_side = BlockAction::SideBySide { with_input: true, goes_on: false };
     assert_eq!(
         of("1 in turn, then side by side, with input"),
-        Ok(Some(vec![Step::InTurn(1), side_by_side]))
+        Ok(Some(vec![BlockAction::InTurn(1), side_by_side]))
     );
     assert_eq!(of("elsewhere: .ci/run"), Ok(None));
     for wrong in ["1 in turn", "3 in turn", "somehow", "elsewhere: nowhere"] {

@@ -4,19 +4,19 @@
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::support::{Ended, Place, Process, free_addresses, wait_for};
+use crate::support::{ProgramEnd, RunningProgram, TestFolder, free_addresses, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
 #[track_caller]
-fn cast(place: &Place, addresses: &str, id: usize, more: &[&str]) -> Process {
+fn cast(place: &TestFolder, addresses: &str, id: usize, more: &[&str]) -> RunningProgram {
     let id = id.to_string();
     place.start(
         &[&["cast", "--fabric", "tcp", "--addresses", addresses, "--id", &id], more].concat(),
     )
 }
 
-fn key(place: &Place, byte: &str) -> String {
+fn key(place: &TestFolder, byte: &str) -> String {
     let path = place.file("key", byte.repeat(32).as_bytes());
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("its owner's");
     path.to_str().expect("a path").to_owned()
@@ -28,7 +28,7 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 
 #[test]
 fn tcp_demo_delivers_identically_at_all_members() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.run(&["demo", "--fabric", "tcp", "--nodes", "3", "--json"]).succeeded();
     let report: Value = serde_json::from_slice(&output).expect("JSON");
     assert_eq!(report["agree"], true, "{report}");
@@ -37,7 +37,7 @@ fn tcp_demo_delivers_identically_at_all_members() {
 
 #[test]
 fn merged_output_does_not_depend_on_the_key() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let key = key(&place, "7f");
     for more in [&[][..], &["--key-file", &key], &["--window", "4"]] {
         let addresses = free_addresses(3).join(",");
@@ -50,9 +50,9 @@ fn merged_output_does_not_depend_on_the_key() {
                 })
             })
             .collect();
-        let ended: Vec<Ended> =
+        let ended: Vec<ProgramEnd> =
             feeders.into_iter().map(|feeder| feeder.join().expect("no panic")).collect();
-        let outputs: Vec<Vec<u8>> = ended.into_iter().map(Ended::succeeded).collect();
+        let outputs: Vec<Vec<u8>> = ended.into_iter().map(ProgramEnd::succeeded).collect();
         assert!(outputs[1] == outputs[0] && outputs[2] == outputs[0], "the outputs differ");
         assert_eq!(outputs[0].split(|byte| *byte == b'\n').count(), 3_503);
     }
@@ -60,9 +60,10 @@ fn merged_output_does_not_depend_on_the_key() {
 
 #[test]
 fn survivors_name_killed_tcp_member() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let addresses = free_addresses(3).join(",");
-    let mut members: Vec<Process> = (0..3).map(|id| cast(&place, &addresses, id, &[])).collect();
+    let mut members: Vec<RunningProgram> =
+        (0..3).map(|id| cast(&place, &addresses, id, &[])).collect();
     let seen = place.path().join("seen");
     let mut watched =
         place.command(&["cast", "--fabric", "tcp", "--addresses", &addresses, "--id", "0"]);
@@ -83,7 +84,7 @@ fn survivors_name_killed_tcp_member() {
 
 #[test]
 fn members_report_mismatched_tcp_options() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = |more: &[&str]| place.run(&[&["cast", "--fabric", "tcp"], more].concat());
     run(&["--id", "0"]).failed(2, &["--addresses is missing"]);
     run(&["--id", "0", "--addresses", "10.9.0.1:7000,10.9.0.2:7000"]).failed(2, &["key"]);

@@ -2,20 +2,24 @@
 
 use std::process::Command;
 
-use crate::support::{Ended, Place, Process};
+use crate::support::{ProgramEnd, RunningProgram, TestFolder};
 
 const TWO: &str = "127.0.0.1:7000,127.0.0.1:7001";
 
 /// Runs a command for which the loader finds a given libibverbs first.
-fn run_with_library(place: &Place, folder: &std::path::Path, arguments: &[&str]) -> Ended {
+fn run_with_library(
+    place: &TestFolder,
+    folder: &std::path::Path,
+    arguments: &[&str],
+) -> ProgramEnd {
     let mut command = place.command(arguments);
     command.env("LD_LIBRARY_PATH", folder);
-    Process::start(command).wait()
+    RunningProgram::start(command).wait()
 }
 
 #[test]
 fn rdma_commands_name_missing_libibverbs() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("libibverbs.so.1"), "no library").expect("it is written");
     let file = folder.path().join("group.toml");
@@ -53,7 +57,7 @@ fn rdma_commands_name_missing_libibverbs() {
 /// A library of the same name from another project.
 #[test]
 fn error_names_function_missing_from_libibverbs() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = tempfile::tempdir().expect("a folder");
     let library = folder.path().join("libibverbs.so.1");
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
@@ -67,7 +71,7 @@ fn error_names_function_missing_from_libibverbs() {
 /// The library is loaded only when RDMA is requested.
 #[test]
 fn unusable_libibverbs_does_not_affect_other_fabrics() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("libibverbs.so.1"), "no library").expect("it is written");
     for fabric in ["shared-memory", "tcp"] {
@@ -84,7 +88,7 @@ fn missing_device_is_reported_with_remedy() {
     if known > 0 {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let ended = place.run(&["verbs", "devices"]);
     // The command fails in the same way whether or not libibverbs is installed.
     let is_missing = ended.errors.contains("libibverbs.so.1 is not installed");
@@ -94,7 +98,7 @@ fn missing_device_is_reported_with_remedy() {
 
 #[test]
 fn members_on_a_network_require_addresses() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let cast = |more: &[&str]| place.run(&[&["cast", "--id", "0"], more].concat());
     cast(&["--fabric", "verbs"]).failed(2, &["--addresses is missing"]);
     cast(&["--fabric", "verbs", "--addresses", TWO, "--nodes", "3"])
@@ -109,7 +113,7 @@ fn members_on_a_network_require_addresses() {
 
 #[test]
 fn options_of_another_fabric_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let cast = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];
     for option in
         [["--addresses", TWO], ["--key-file", "k"], ["--device", "rxe0"], ["--loss-timeout", "1"]]
@@ -126,7 +130,7 @@ fn options_of_another_fabric_are_refused() {
 
 #[test]
 fn group_file_may_set_device_options() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = |fabric: &str, rdma: &str| {
         let node = "[[nodes]]\nid = 0\naddress = \"127.0.0.1:7000\"\n";
         let text = format!("name = \"g\"\nfabric = \"{fabric}\"\n{node}[rdma]\n{rdma}\n");
@@ -142,7 +146,7 @@ fn group_file_may_set_device_options() {
 
 #[test]
 fn invalid_device_options_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (option, value) in [
         ("--gid", "ten"),
         ("--gid", "300"),
@@ -163,7 +167,7 @@ fn invalid_device_options_are_refused() {
 
 #[test]
 fn help_has_examples_and_the_exit_statuses() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let verbs = [&["verbs", "devices", "--help"][..], &["verbs", "check", "--help"]];
     for command in verbs.into_iter().chain([&["cast", "--help"][..], &["demo", "--help"]]) {
         let text = String::from_utf8(place.run(command).succeeded()).expect("text");
@@ -177,7 +181,7 @@ fn help_has_examples_and_the_exit_statuses() {
 #[test]
 fn rdma_with_key_requires_allow_clear() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
+    let place = TestFolder::new();
     let key = place.file("key", "ab".repeat(32).as_bytes());
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("a mode");
     let key = key.display().to_string();

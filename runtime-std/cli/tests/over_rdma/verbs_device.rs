@@ -6,18 +6,20 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::{Ended, Place, Process, children_of, free_addresses, is_alive, wait_for};
+use crate::support::{
+    ProgramEnd, RunningProgram, TestFolder, children_of, free_addresses, is_alive, wait_for,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
 #[track_caller]
-fn cast(place: &Place, addresses: &str, id: usize, more: &[&str]) -> Process {
+fn cast(place: &TestFolder, addresses: &str, id: usize, more: &[&str]) -> RunningProgram {
     let id = id.to_string();
     let base = ["cast", "--fabric", "verbs", "--addresses", addresses, "--id", &id];
     place.start(&[&base[..], more].concat())
 }
 
-fn key(place: &Place, name: &str, digit: &str, mode: u32) -> String {
+fn key(place: &TestFolder, name: &str, digit: &str, mode: u32) -> String {
     let path: PathBuf = place.file(name, digit.repeat(64).as_bytes());
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
     path.to_str().expect("UTF-8").to_owned()
@@ -30,7 +32,7 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 /// Starts members that have all joined, with their inputs open. Each has delivered a record by
 /// then.
 #[track_caller]
-fn running(place: &Place, count: usize) -> Vec<Process> {
+fn running(place: &TestFolder, count: usize) -> Vec<RunningProgram> {
     let addresses = free_addresses(count).join(",");
     let outputs: Vec<PathBuf> =
         (0..count).map(|id| place.path().join(format!("output-{id}"))).collect();
@@ -43,9 +45,9 @@ fn running(place: &Place, count: usize) -> Vec<Process> {
             .args(["-c", "exec \"$0\" \"$@\" >$OUTPUT", env!("CARGO_BIN_EXE_tramontane")])
             .args(base);
         command.env("OUTPUT", &outputs[id]);
-        Process::start(command)
+        RunningProgram::start(command)
     };
-    let mut members: Vec<Process> = (0..count).map(start).collect();
+    let mut members: Vec<RunningProgram> = (0..count).map(start).collect();
     members[0].write(b"hello\n");
     for output in &outputs {
         wait_for("the first record", || {
@@ -57,11 +59,11 @@ fn running(place: &Place, count: usize) -> Vec<Process> {
 
 #[test]
 fn rdma_members_print_the_same_merged_output() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let addresses = free_addresses(3).join(",");
     let key = key(&place, "key", "a", 0o600);
     let inputs = [numbered(0, 500), numbered(1, 3), numbered(2, 200)];
-    let members: Vec<Process> = (0..3)
+    let members: Vec<RunningProgram> = (0..3)
         .map(|id| {
             cast(&place, &addresses, id, &["--key-file", &key, "--allow-clear", "--window", "16"])
         })
@@ -74,14 +76,14 @@ fn rdma_members_print_the_same_merged_output() {
     });
     let feeders: Vec<_> = feeders.collect();
     let ended = feeders.into_iter().map(|feeder| feeder.join().expect("no panic"));
-    let outputs: Vec<Vec<u8>> = ended.map(Ended::succeeded).collect();
+    let outputs: Vec<Vec<u8>> = ended.map(ProgramEnd::succeeded).collect();
     assert!(outputs[1] == outputs[0] && outputs[2] == outputs[0], "the outputs differ");
     assert_eq!(outputs[0].len(), inputs.iter().map(Vec::len).sum::<usize>());
 }
 
 #[test]
 fn unusable_key_file_is_refused_over_rdma() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (one, other) = (key(&place, "one", "a", 0o600), key(&place, "other", "b", 0o600));
     let addresses_of_two = free_addresses(2).join(",");
     let mut first = cast(
@@ -115,7 +117,7 @@ fn unusable_key_file_is_refused_over_rdma() {
 
 #[test]
 fn error_names_missing_rdma_member() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let addresses = free_addresses(3).join(",");
     let mut first = cast(&place, &addresses, 0, &["--join-timeout", "2"]);
     let mut second = cast(&place, &addresses, 1, &["--join-timeout", "2"]);
@@ -125,7 +127,7 @@ fn error_names_missing_rdma_member() {
 
 #[test]
 fn error_names_unusable_rdma_address() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().map(|address| (taken, address)).expect("an address");
     let own = format!("{},{}", taken.1, free_addresses(1).join(","));
@@ -145,7 +147,7 @@ fn error_names_unusable_rdma_address() {
 
 #[test]
 fn members_with_mismatched_options_cannot_connect() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let addresses = free_addresses(2).join(",");
     let mut first = cast(&place, &addresses, 0, &["--window", "8"]);
     let mut second = cast(&place, &addresses, 1, &["--window", "9"]);
@@ -155,7 +157,7 @@ fn members_with_mismatched_options_cannot_connect() {
 
 #[test]
 fn error_names_unsupported_device_option() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (option, words) in [
         (["--device", "mlx5_7"], "mlx5_7"),
         (["--port", "9"], "no port 9"),
@@ -173,11 +175,11 @@ fn error_names_unsupported_device_option() {
 /// One address is IPv4 and the other IPv6: both exist, but no path connects them.
 #[test]
 fn error_names_unreachable_rdma_address() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let addresses = free_addresses(2).join(",");
     let at = |id, gid| cast(&place, &addresses, id, &["--gid", gid, "--loss-timeout", "1"]);
     let mut members = [at(0, "1"), at(1, "0")];
-    let ended = members.each_mut().map(Process::wait_with_input);
+    let ended = members.each_mut().map(RunningProgram::wait_with_input);
     // The member that notices later may only see that the other has gone.
     let first = ended.iter().find(|ended| ended.status.code() == Some(5));
     let first = first.unwrap_or_else(|| panic!("{ended:?}"));
@@ -189,7 +191,7 @@ fn error_names_unreachable_rdma_address() {
 
 #[test]
 fn interrupt_ends_waiting_and_running_member() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let waiting = cast(&place, &free_addresses(2).join(","), 0, &[]);
     std::thread::sleep(Duration::from_millis(1500));
     waiting.signal(Signal::INT);
@@ -205,7 +207,7 @@ fn interrupt_ends_waiting_and_running_member() {
 
 #[test]
 fn survivors_name_killed_rdma_member() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut members = running(&place, 3);
     members[1].signal(Signal::KILL);
     for id in [0, 2] {
@@ -215,7 +217,7 @@ fn survivors_name_killed_rdma_member() {
 
 #[test]
 fn rdma_demo_cleans_up_after_member_loss() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut demo =
         place.start(&["demo", "--fabric", "verbs", "--nodes", "3", "--repeat", "1000000"]);
     let members =
@@ -229,7 +231,7 @@ fn rdma_demo_cleans_up_after_member_loss() {
 
 #[test]
 fn device_list_reports_the_chosen_device() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let text = String::from_utf8(place.run(&["verbs", "devices"]).succeeded()).expect("text");
     for words in [
         "software RoCE",
@@ -253,7 +255,7 @@ fn device_list_reports_the_chosen_device() {
 #[test]
 #[ignore = "takes a machine without a device"]
 fn missing_rdma_device_is_reported_with_remedy() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let advice = ["no RDMA device", "rdma link add"];
     place.run(&["demo", "--fabric", "verbs"]).failed(8, &advice);
     cast(&place, &free_addresses(2).join(","), 0, &[]).wait().failed(8, &advice);

@@ -12,7 +12,7 @@ use tramontane_control::{Client, ControlServer, MESSAGE_MAX, Purpose, Session, S
 const BRIEF: Duration = Duration::from_millis(150);
 
 /// Two ends, with the server and the folder that they need.
-struct Pair {
+struct StreamPair {
     here: Session,
     there: Session,
     _server: (ControlServer, Receiver<Client>),
@@ -20,7 +20,7 @@ struct Pair {
 }
 
 /// Runs a test over TCP and Unix sockets, with and without a key.
-fn everywhere(test: impl Fn(Pair)) {
+fn everywhere(test: impl Fn(StreamPair)) {
     for key in [None, key(1)] {
         for is_unix in [false, true] {
             let folder = tempfile::tempdir().expect("a folder");
@@ -30,7 +30,7 @@ fn everywhere(test: impl Fn(Pair)) {
                 .expect("let in")
                 .session;
             let there = clients.recv_timeout(LONG).expect("handed over").session;
-            test(Pair { here, there, _server: (server, clients), _folder: folder });
+            test(StreamPair { here, there, _server: (server, clients), _folder: folder });
         }
     }
 }
@@ -46,12 +46,12 @@ fn content(bytes: usize) -> Vec<u8> {
 }
 
 /// A source that returns few bytes at a time and, if so configured, fails at its end.
-struct Source {
+struct SlowSource {
     rest: Cursor<Vec<u8>>,
     fails: bool,
 }
 
-impl Read for Source {
+impl Read for SlowSource {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let most = into.len().min(4099);
         match self.rest.read(&mut into[..most])? {
@@ -61,13 +61,13 @@ impl Read for Source {
     }
 }
 
-fn source(bytes: usize, fails: bool) -> Source {
-    Source { rest: Cursor::new(content(bytes)), fails }
+fn source(bytes: usize, fails: bool) -> SlowSource {
+    SlowSource { rest: Cursor::new(content(bytes)), fails }
 }
 
 #[test]
 fn long_stream_arrives_whole_and_the_session_continues() {
-    everywhere(|Pair { mut here, mut there, .. }| {
+    everywhere(|StreamPair { mut here, mut there, .. }| {
         for bytes in
             [0, 1, MESSAGE_MAX - 2, MESSAGE_MAX - 1, MESSAGE_MAX, 2 * MESSAGE_MAX - 2, 3_000_013]
         {
@@ -88,7 +88,7 @@ fn long_stream_arrives_whole_and_the_session_continues() {
 
 #[test]
 fn oversized_stream_is_refused_and_its_sender_stops() {
-    everywhere(|Pair { mut here, mut there, .. }| {
+    everywhere(|StreamPair { mut here, mut there, .. }| {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
             let mut into = Vec::new();
@@ -104,7 +104,7 @@ fn oversized_stream_is_refused_and_its_sender_stops() {
 
 #[test]
 fn peer_dying_during_a_stream_is_detected() {
-    everywhere(|Pair { mut here, mut there, .. }| {
+    everywhere(|StreamPair { mut here, mut there, .. }| {
         let part = [&[0], &content(MESSAGE_MAX)[1..]].concat();
         here.send(&part, LONG).expect("taken");
         drop(here);
@@ -113,7 +113,7 @@ fn peer_dying_during_a_stream_is_detected() {
         assert!(matches!(error, SessionError::Closed), "{error}");
         assert_eq!(into, part[1..]);
     });
-    everywhere(|Pair { mut here, there, .. }| {
+    everywhere(|StreamPair { mut here, there, .. }| {
         drop(there);
         let error = here.send_stream(&mut std::io::repeat(7), LONG).expect_err("it is gone");
         assert!(matches!(error, SessionError::Closed), "{error}");
@@ -122,13 +122,13 @@ fn peer_dying_during_a_stream_is_detected() {
 
 #[test]
 fn wait_for_stalled_peer_is_bounded() {
-    everywhere(|Pair { mut here, mut there, .. }| {
+    everywhere(|StreamPair { mut here, mut there, .. }| {
         let error =
             there.receive_stream(&mut Vec::new(), u64::MAX, BRIEF).expect_err("nothing comes");
         assert!(matches!(error, SessionError::TimeUp), "{error}");
         assert!(matches!(here.receive(LONG), Err(SessionError::Closed)));
     });
-    everywhere(|Pair { mut here, there, .. }| {
+    everywhere(|StreamPair { mut here, there, .. }| {
         let error = here.send_stream(&mut std::io::repeat(7), BRIEF).expect_err("nobody takes it");
         assert!(matches!(error, SessionError::TimeUp), "{error}");
         drop(there);
@@ -137,7 +137,7 @@ fn wait_for_stalled_peer_is_bounded() {
 
 #[test]
 fn failing_source_is_reported_and_the_session_continues() {
-    everywhere(|Pair { mut here, mut there, .. }| {
+    everywhere(|StreamPair { mut here, mut there, .. }| {
         for bytes in [0, 10, 200_000] {
             let error = here.send_stream(&mut source(bytes, true), LONG).expect_err("it fails");
             assert!(matches!(error, SessionError::Local(_)), "{error}");
@@ -152,7 +152,7 @@ fn failing_source_is_reported_and_the_session_continues() {
 
 #[test]
 fn failure_to_write_stream_ends_session() {
-    everywhere(|Pair { mut here, mut there, .. }| {
+    everywhere(|StreamPair { mut here, mut there, .. }| {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
             let mut small = [0_u8; 100_000];
@@ -168,13 +168,13 @@ fn failure_to_write_stream_ends_session() {
 #[test]
 fn message_that_violates_stream_protocol_is_refused() {
     for message in [&[][..], &[0, 1, 2], &[3], &[9; 100]] {
-        everywhere(|Pair { mut here, mut there, .. }| {
+        everywhere(|StreamPair { mut here, mut there, .. }| {
             here.send(message, LONG).expect("taken");
             let error = there.receive_stream(&mut Vec::new(), u64::MAX, LONG).expect_err("not one");
             assert!(matches!(error, SessionError::Malformed), "{error}");
         });
     }
-    everywhere(|Pair { mut here, .. }| {
+    everywhere(|StreamPair { mut here, .. }| {
         let error = here.send(&vec![0; MESSAGE_MAX + 1], Duration::ZERO).expect_err("too long");
         assert!(matches!(error, SessionError::TooLong { .. }), "{error}");
         assert!(here.is_open());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{LONG, Part, SHORT, error, group, join_all, joined, key};
+use crate::support::{LONG, MemberSettings, SHORT, error, group, join_all, joined, key};
 use tramontane_control::{Address, Listener, MESSAGE_MAX, Mesh, MeshError, MeshOptions};
 use tramontane_core::ids::NodeId;
 
@@ -114,7 +114,7 @@ fn member_that_died_while_starting_can_restart() {
         let (late, waiting) = ((dying + 1) % 3, (dying + 2) % 3);
         let (parts, listeners) = group(3, None);
         let join = |member: usize, time_limit| {
-            let part = Part { time_limit, ..parts[member].clone() };
+            let part = MemberSettings { time_limit, ..parts[member].clone() };
             let listener = listeners[member].try_clone().expect("a handle");
             std::thread::spawn(move || part.join(Some(listener)))
         };

@@ -8,14 +8,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Place, free_addresses};
+use crate::support::{TestFolder, free_addresses};
 
 /// Size in bytes: several large messages, and part of one.
 pub const LARGE: usize = 40 << 20;
 
 /// Creates the sources: large and empty files, a nested directory, an empty directory, a link, and
 /// a file with a special mode.
-pub fn sources(place: &Place) -> Vec<PathBuf> {
+pub fn sources(place: &TestFolder) -> Vec<PathBuf> {
     let source = place.path().join("source");
     fs::create_dir_all(source.join("tree/inner/empty")).expect("directories");
     let large: Vec<u8> =
@@ -32,7 +32,7 @@ pub fn sources(place: &Place) -> Vec<PathBuf> {
 }
 
 /// Creates empty directories to copy to.
-pub fn targets<const N: usize>(place: &Place) -> [PathBuf; N] {
+pub fn targets<const N: usize>(place: &TestFolder) -> [PathBuf; N] {
     let directories: [PathBuf; N] =
         std::array::from_fn(|number| place.path().join(format!("to-{number}")));
     directories.iter().for_each(|directory| fs::create_dir(directory).expect("a directory"));
@@ -70,14 +70,14 @@ pub fn content(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
 }
 
 /// Writes a group file for `nodes` nodes on this host, over shared memory.
-pub fn hosts_in_memory(place: &Place, nodes: usize) -> String {
+pub fn hosts_in_memory(place: &TestFolder, nodes: usize) -> String {
     let nodes: String = (0..nodes).map(|id| format!("[[nodes]]\nid = {id}\n")).collect();
     let group = format!("name = \"hosts\"\nfabric = \"shm\"\n{nodes}");
     place.file("group.toml", group.as_bytes()).display().to_string()
 }
 
 /// Writes a group file for `nodes` nodes on this host, over TCP.
-pub fn hosts(place: &Place, nodes: usize) -> String {
+pub fn hosts(place: &TestFolder, nodes: usize) -> String {
     let mut group = String::from("name = \"hosts\"\nfabric = \"tcp\"\n");
     for (id, address) in free_addresses(nodes).into_iter().enumerate() {
         group += &format!("[[nodes]]\nid = {id}\naddress = \"{address}\"\n");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::copies::{LARGE, content, hosts, joined, sources, targets};
-use crate::support::{Place, children_of};
+use crate::support::{TestFolder, children_of};
 use serde_json::Value;
 
 /// The buffers of three members take 192 MiB.
@@ -19,7 +19,7 @@ const MEMORY_MAX: u64 = 200 << 20;
 #[test]
 fn files_and_directories_arrive_unchanged() {
     for fabric in ["shm", "tcp"] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let sources = sources(&place);
         let to: [PathBuf; 3] = targets(&place);
         let mut arguments = vec!["--json".into(), "--fabric".into(), fabric.into()];
@@ -46,7 +46,7 @@ fn files_and_directories_arrive_unchanged() {
 #[ignore = "copies two gigabytes in all, and takes 20 s; CI runs it"]
 fn copy_of_large_file_takes_bounded_memory() {
     for fabric in ["shm", "tcp"] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let path = place.path().join("large");
         let file = File::create(&path).expect("a file");
         for number in 0..LARGER_THAN_ALL_BUFFERS >> 20 {
@@ -88,7 +88,7 @@ fn peak_memory(pid: u32) -> Option<u64> {
 #[test]
 fn empty_file_is_copied_by_any_algorithm() {
     for algorithm in ["pipeline", "sequential", "interleaved", "chain", "tree"] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let file = place.file("empty", b"").display().to_string();
         let to: [PathBuf; 2] = targets(&place);
         let output =
@@ -101,7 +101,7 @@ fn empty_file_is_copied_by_any_algorithm() {
 
 #[test]
 fn setuid_setgid_and_sticky_bits_are_removed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let tree = place.path().join("tree");
     fs::create_dir(&tree).expect("a directory");
     let [to]: [PathBuf; 1] = targets(&place);
@@ -125,7 +125,7 @@ fn setuid_setgid_and_sticky_bits_are_removed() {
 
 #[test]
 fn nodes_of_a_group_file_copy_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let sources = sources(&place);
     let to: [PathBuf; 3] = targets(&place);
     let config = hosts(&place, 3);
@@ -162,7 +162,7 @@ fn nodes_of_a_group_file_copy_files() {
 #[test]
 #[ignore = "41 processes; CI runs it"]
 fn many_local_receivers_get_the_same_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let sources = sources(&place);
     let to: [PathBuf; 40] = targets(&place);
     let mut arguments = vec!["--json".into(), "--to".into(), joined(&to)];

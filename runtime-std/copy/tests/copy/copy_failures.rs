@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::copies::{content, hosts, joined, sources, targets};
-use crate::support::{Place, Process, children_of, send, wait_for};
+use crate::support::{RunningProgram, TestFolder, children_of, send, wait_for};
 use rustix::process::Signal;
 
 /// More bytes than the buffers of a sender and a receiver hold.
@@ -22,7 +22,7 @@ fn unpacked(to: &Path, name: &str) -> Option<u64> {
 
 #[test]
 fn refused_copy_leaves_targets_unchanged() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.file("file", b"content").display().to_string();
     let to: [PathBuf; 2] = targets(&place);
     let (all, first) = (joined(&to), to[0].display().to_string());
@@ -55,7 +55,7 @@ fn refused_copy_leaves_targets_unchanged() {
 #[test]
 fn killed_receiver_ends_copy_for_all() {
     for fabric in ["shm", "tcp"] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let sources = sources(&place);
         let to: [PathBuf; 3] = targets(&place);
         // Blocks of 4 KB make the copy take a while.
@@ -87,7 +87,7 @@ fn killed_receiver_ends_copy_for_all() {
 
 #[test]
 fn interrupted_copy_leaves_no_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
     let large = sources[0].display().to_string();
@@ -109,7 +109,7 @@ fn interrupted_copy_leaves_no_files() {
 #[test]
 fn changed_source_file_fails_copy_everywhere() {
     for becomes in [MORE_THAN_BUFFERS - 1, MORE_THAN_BUFFERS + 1] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let file = place.file("large", &vec![7; MORE_THAN_BUFFERS]);
         let to: [PathBuf; 2] = targets(&place);
         let config = hosts(&place, 3);
@@ -117,7 +117,7 @@ fn changed_source_file_fails_copy_everywhere() {
             place.start(&[&["--config", &config, "--id", id], rest].concat())
         };
         let receiver = |id: &str, to: &Path| node(id, &["--to", &to.display().to_string()]);
-        let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
+        let receivers: [RunningProgram; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
         let root = node("0", &[&file.display().to_string()]);
         wait_for("something to be unpacked", || unpacked(&to[0], "large"));
         // While one receiver takes nothing, the sender cannot finish reading.
@@ -138,7 +138,7 @@ fn changed_source_file_fails_copy_everywhere() {
 
 #[test]
 fn destination_inside_source_is_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let source = place.path().join("source");
     fs::create_dir_all(source.join("inner")).expect("directories");
     fs::write(source.join("file"), b"content").expect("a file");
@@ -154,7 +154,7 @@ fn destination_inside_source_is_refused() {
     }
     let mut command = place.command(&[".", "--to", "./inner"]);
     command.current_dir(&source);
-    Process::start(command).wait().failed(2, &["./inner is inside .", "outside it"]);
+    RunningProgram::start(command).wait().failed(2, &["./inner is inside .", "outside it"]);
     assert!(content(&source) == before, "nothing came");
 
     // This directory is next to the source, and its name begins with that of the source.
@@ -166,7 +166,7 @@ fn destination_inside_source_is_refused() {
 
 #[test]
 fn source_with_unpacked_files_is_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let source = place.path().join("source");
     fs::create_dir_all(source.join("inner")).expect("directories");
     let config = hosts(&place, 2);
@@ -182,7 +182,7 @@ fn source_with_unpacked_files_is_refused() {
 
 #[test]
 fn special_files_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let source = place.path().join("source");
     fs::create_dir(&source).expect("a directory");
     let socket = std::os::unix::net::UnixListener::bind(source.join("socket")).expect("a socket");
@@ -194,7 +194,7 @@ fn special_files_are_refused() {
 
 #[test]
 fn failed_move_is_reported_and_leaves_no_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
     let config = hosts(&place, 3);
@@ -202,7 +202,7 @@ fn failed_move_is_reported_and_leaves_no_files() {
         place.start(&[&["--config", &config, "--id", id, "--block", "4096"], rest].concat())
     };
     let receiver = |id: &str, to: &Path| node(id, &["--to", &to.display().to_string()]);
-    let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
+    let receivers: [RunningProgram; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
     let files: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
     let root = node("0", &files.iter().map(String::as_str).collect::<Vec<_>>());
     // The receiver has checked the names before it unpacks.
@@ -225,7 +225,7 @@ fn failed_move_is_reported_and_leaves_no_files() {
 
 #[test]
 fn local_copy_reports_failed_move() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
     let large = sources[0].display().to_string();
@@ -241,7 +241,7 @@ fn local_copy_reports_failed_move() {
 #[test]
 fn waiting_copy_ends_on_signal() {
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let file = place.file("file", b"content").display().to_string();
         let to: [PathBuf; 8] = targets(&place);
         let mut copy = place.start(&[&file, "--to", &joined(&to), "--join-timeout", "3600"]);
@@ -267,7 +267,7 @@ fn hosts_report_mismatched_options() {
     for (own, words) in
         terms.iter().zip([["65536 bytes by 'pipeline'", "--block"], ["by 'chain'", "--algorithm"]])
     {
-        let place = Place::new();
+        let place = TestFolder::new();
         let file = place.file("file", b"content").display().to_string();
         let to: [PathBuf; 2] = targets(&place);
         let config = hosts(&place, 3);
@@ -288,13 +288,13 @@ fn hosts_report_mismatched_options() {
 
 #[test]
 fn hosts_with_conflicting_from_options_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.file("file", b"content").display().to_string();
     let to = targets::<2>(&place).map(|to| to.display().to_string());
     let config = hosts(&place, 2);
     let node =
         |id: &str, rest: &[&str]| place.start(&[&["--config", &config, "--id", id], rest].concat());
-    let both = |nodes: [Process; 2]| {
+    let both = |nodes: [RunningProgram; 2]| {
         for node in nodes {
             node.wait().failed(5, &["does not copy from node", "the same --from"]);
         }
@@ -308,7 +308,7 @@ fn hosts_with_conflicting_from_options_are_refused() {
 
 #[test]
 fn copy_reports_address_in_use_by_node() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.file("file", b"content").display().to_string();
     let config = hosts(&place, 2);
     let group = fs::read_to_string(&config).expect("it is there");
@@ -325,7 +325,7 @@ fn copy_reports_address_in_use_by_node() {
 /// The key encrypts only TCP traffic, so RDMA with a key must be permitted explicitly at each end.
 #[test]
 fn unencrypted_copy_with_key_must_be_permitted() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.file("file", b"content").display().to_string();
     let [to] = targets::<1>(&place).map(|to| to.display().to_string());
     let key = place.file("key", "7f".repeat(32).as_bytes());
@@ -354,5 +354,5 @@ fn unencrypted_copy_with_key_must_be_permitted() {
 #[test]
 fn copy_refuses_options_of_rdma_without_rdma() {
     let words = ["--port", "--fabric verbs"];
-    Place::new().run(&["file", "--to", ".", "--port", "1"]).failed(2, &words);
+    TestFolder::new().run(&["file", "--to", ".", "--port", "1"]).failed(2, &words);
 }

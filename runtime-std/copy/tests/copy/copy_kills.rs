@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::copies::{hosts, hosts_in_memory, targets};
-use crate::support::{Ended, Place, Process};
+use crate::support::{ProgramEnd, RunningProgram, TestFolder};
 use rustix::process::Signal;
 
 /// Number of copies with a killed member, for each kind of victim and each fabric.
@@ -18,14 +18,14 @@ const SENDER: usize = 0;
 
 /// A copy from node 0 to two others.
 struct Copy {
-    members: Vec<Process>,
+    members: Vec<RunningProgram>,
     to: [PathBuf; 2],
-    place: Place,
+    place: TestFolder,
 }
 
 impl Copy {
     fn start(fabric: &str) -> Self {
-        let place = Place::new();
+        let place = TestFolder::new();
         let file = place.file("file", &vec![7; BYTES]).display().to_string();
         let to: [PathBuf; 2] = targets(&place);
         let describe = if fabric == "shm" { hosts_in_memory } else { hosts };
@@ -43,8 +43,8 @@ impl Copy {
     }
 
     /// Returns how all members exited, and whether each receiver has the file.
-    fn end(self) -> (Vec<Ended>, [bool; 2]) {
-        let ended = self.members.into_iter().map(Process::wait).collect();
+    fn end(self) -> (Vec<ProgramEnd>, [bool; 2]) {
+        let ended = self.members.into_iter().map(RunningProgram::wait).collect();
         let has = [0, 1].map(|number| has_file(&self.to[number]));
         drop(self.place);
         (ended, has)

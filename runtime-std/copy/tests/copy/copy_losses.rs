@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::copies::{content, hosts, targets};
-use crate::support::{Place, Process, children_of, send, wait_for};
+use crate::support::{RunningProgram, TestFolder, children_of, send, wait_for};
 use rustix::process::Signal;
 
 /// More bytes than the buffers of a sender and a receiver hold.
@@ -18,9 +18,9 @@ const ALL_BUFFERS: usize = 30 << 20;
 /// A sender and its receivers, nodes of a group file, in the middle of a large file.
 struct Hosts {
     /// Gone last.
-    _place: Place,
-    root: Process,
-    receivers: Vec<Process>,
+    _place: TestFolder,
+    root: RunningProgram,
+    receivers: Vec<RunningProgram>,
     to: Vec<PathBuf>,
 }
 
@@ -30,14 +30,14 @@ impl Hosts {
     }
 
     fn start_of(nodes: usize) -> Self {
-        Self::start_with(nodes, |place, arguments| Process::start(place.command(arguments)))
+        Self::start_with(nodes, |place, arguments| RunningProgram::start(place.command(arguments)))
     }
 
     /// Starts a copy in which `second` starts the process for node 2. A stopped member is lost
     /// after 6 s, half of the stall time. On a busy machine, five members may need 4 s until the
     /// first byte arrives.
-    fn start_with(nodes: usize, second: impl Fn(&Place, &[&str]) -> Process) -> Self {
-        let place = Place::new();
+    fn start_with(nodes: usize, second: impl Fn(&TestFolder, &[&str]) -> RunningProgram) -> Self {
+        let place = TestFolder::new();
         let file = place.file("large", &vec![7; MORE_THAN_BUFFERS]).display().to_string();
         let all: [PathBuf; 4] = targets(&place);
         let to = all[..nodes - 1].to_vec();
@@ -67,8 +67,8 @@ impl Hosts {
     }
 
     /// Returns the sender and two receivers.
-    fn into_three(self) -> (Process, [Process; 2], Vec<PathBuf>, Place) {
-        let receivers = <[Process; 2]>::try_from(self.receivers);
+    fn into_three(self) -> (RunningProgram, [RunningProgram; 2], Vec<PathBuf>, TestFolder) {
+        let receivers = <[RunningProgram; 2]>::try_from(self.receivers);
         (self.root, receivers.unwrap_or_else(|_| panic!("two receivers")), self.to, self._place)
     }
 }
@@ -96,12 +96,12 @@ fn killed_remote_receiver_is_named_by_all() {
 #[test]
 fn failed_write_is_reported_by_all() {
     // The limit simulates a full disk.
-    let limited = |place: &Place, arguments: &[&str]| {
+    let limited = |place: &TestFolder, arguments: &[&str]| {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "ulimit -f 20000; exec \"$0\" \"$@\""]);
         command.arg(crate::PROGRAM).args(arguments);
         command.env("TRAMONTANE_SHM_DIR", place.path()).env_remove("TRAMONTANE_LOG");
-        Process::start(command)
+        RunningProgram::start(command)
     };
     let (root, [first, second], to, _place) = Hosts::start_with(3, limited).into_three();
     second.wait().failed(4, &["cannot write to", "to-1", "File too large"]);
@@ -154,9 +154,9 @@ fn is_there(to: &Path) -> Option<()> {
 
 /// Repeats an attempt until a receiver is stopped in time: on a busy machine, it may already have
 /// everything when the signal arrives. Only in that case may the copy succeed.
-fn until_in_time(attempt: impl Fn(&Place) -> (Option<i32>, PathBuf), stopped: i32) {
+fn until_in_time(attempt: impl Fn(&TestFolder) -> (Option<i32>, PathBuf), stopped: i32) {
     for _ in 0..20 {
-        let place = Place::new();
+        let place = TestFolder::new();
         let (status, to) = attempt(&place);
         if status == Some(stopped) {
             return;
@@ -170,7 +170,7 @@ fn until_in_time(attempt: impl Fn(&Place) -> (Option<i32>, PathBuf), stopped: i3
 #[test]
 fn receiver_interrupted_late_does_not_block_sender() {
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
-        let attempt = |place: &Place| {
+        let attempt = |place: &TestFolder| {
             let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
             let config = hosts(place, 2);
             let [to]: [PathBuf; 1] = targets(place);
@@ -198,7 +198,7 @@ fn receiver_interrupted_late_does_not_block_sender() {
 #[test]
 fn stopped_local_receiver_does_not_block_sender() {
     for fabric in ["shm", "tcp"] {
-        let attempt = |place: &Place| {
+        let attempt = |place: &TestFolder| {
             let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
             let [to]: [PathBuf; 1] = targets(place);
             let mut copy = place.start(&[
@@ -260,7 +260,7 @@ fn members_without_majority_or_sender_keep_no_files() {
     let mut receivers = hosts.receivers.into_iter();
     let first = receivers.next().expect("one");
     first.wait().failed(6, &["was lost"]);
-    let majority: Vec<Process> = receivers.collect();
+    let majority: Vec<RunningProgram> = receivers.collect();
     majority.iter().for_each(|receiver| receiver.signal(Signal::CONT));
     for receiver in majority {
         receiver.wait().failed(6, &["copy again"]);

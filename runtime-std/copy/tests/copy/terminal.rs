@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use crate::support::terminal::{assert_no_bar_is_left, await_shown, interrupted, on_terminal};
-use crate::support::{Place, children_of, send, wait_for};
+use crate::support::{TestFolder, children_of, send, wait_for};
 use rustix::process::Signal;
 
 #[test]
 fn interrupted_copy_clears_its_progress_bar() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = tempfile::tempdir().expect("a folder");
     let (file, to) = (folder.path().join("file"), folder.path().join("to"));
     std::fs::write(&file, vec![7; 768 << 20]).expect("a large file");

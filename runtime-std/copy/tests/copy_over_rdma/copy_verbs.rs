@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::copies::{hosts, joined, targets};
-use crate::support::{Place, children_of, send, wait_for};
+use crate::support::{TestFolder, children_of, send, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// message.
 const BYTES: usize = 5 << 20;
 
-fn source(place: &Place, bytes: usize) -> (PathBuf, Vec<u8>) {
+fn source(place: &TestFolder, bytes: usize) -> (PathBuf, Vec<u8>) {
     let content: Vec<u8> =
         (0..bytes).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
     (place.file("source", &content), content)
@@ -30,7 +30,7 @@ fn object(output: &[u8]) -> Value {
 #[test]
 fn file_arrives_unchanged_over_rdma() {
     for algorithm in ["pipeline", "sequential"] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let (path, content) = source(&place, BYTES);
         let to: [PathBuf; 3] = targets(&place);
         let arguments =
@@ -50,7 +50,7 @@ fn file_arrives_unchanged_over_rdma() {
 
 #[test]
 fn nodes_of_tcp_group_file_copy_over_rdma() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (path, content) = source(&place, BYTES);
     let [to]: [PathBuf; 1] = targets(&place);
     let config = hosts(&place, 2);
@@ -68,7 +68,7 @@ fn nodes_of_tcp_group_file_copy_over_rdma() {
 
 #[test]
 fn killed_rdma_receiver_ends_copy_for_all() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (path, _) = source(&place, 64 << 20);
     let to: [PathBuf; 2] = targets(&place);
     let arguments = ["--fabric", "verbs", "--to", &joined(&to), "--block", "65536", &text(&path)];

@@ -51,7 +51,7 @@ impl fmt::Display for Mismatch {
 
 /// The RTPS topics of a mirror.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct MirroredTopics {
     pub(super) reads: String,
     pub(super) writes: String,
     pub(super) type_name: String,
@@ -61,7 +61,7 @@ pub(super) struct Names {
 /// The participants known on RTPS.
 pub(super) struct Discovery {
     listener: DomainParticipantStatusListener,
-    mirrored: Vec<Names>,
+    mirrored: Vec<MirroredTopics>,
     /// Writers of marks, each given by its topic and its participant's prefix.
     gateways: BTreeSet<(String, [u8; 12])>,
     refused: BTreeSet<[u8; 16]>,
@@ -80,7 +80,7 @@ impl Discovery {
     }
 
     /// Begins to compare the writers and readers of these topics.
-    pub(super) fn mirror(&mut self, names: Names) {
+    pub(super) fn mirror(&mut self, names: MirroredTopics) {
         self.mirrored.push(names);
     }
 
@@ -116,7 +116,7 @@ impl Discovery {
     }
 
     fn compare(&mut self, end: &EndpointDescription, is_writer: bool) {
-        let is_meant = |names: &&Names| {
+        let is_meant = |names: &&MirroredTopics| {
             end.topic_name == if is_writer { names.reads.as_str() } else { names.writes.as_str() }
         };
         let Some(names) = self.mirrored.iter().find(is_meant) else { return };
@@ -135,7 +135,7 @@ impl Discovery {
 }
 
 /// Returns the differences between a remote writer or reader and its counterpart at the gateway.
-fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<String> {
+fn differing(end: &EndpointDescription, names: &MirroredTopics, is_writer: bool) -> Vec<String> {
     let mut why = Vec::new();
     if end.type_name != names.type_name {
         why.push(format!(

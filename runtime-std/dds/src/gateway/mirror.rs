@@ -110,9 +110,9 @@ impl DataReaderListener<Octets> for Ordered {
 }
 
 /// Wakes the thread when RTPS has an event.
-struct Unpark(Thread);
+struct UnparkMirror(Thread);
 
-impl Wake for Unpark {
+impl Wake for UnparkMirror {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -121,7 +121,7 @@ impl Wake for Unpark {
 impl Mirror {
     /// Forwards samples until the gateway or the participant ends.
     pub(super) fn run(mut self) -> Result<(), DdsError> {
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let waker = Waker::from(Arc::new(UnparkMirror(std::thread::current())));
         while !self.ends.load(Ordering::Acquire) {
             self.rtps.wake(&waker);
             // The view is checked first, because everything delivered before it is then in the

@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex, Once};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use self::discovery::{Discovery, Names};
+use self::discovery::{Discovery, MirroredTopics};
 use self::ledger::Ledger;
 use self::mirror::{Mirror, Tally};
 use self::rtps::RtpsTopic;
@@ -157,7 +157,7 @@ impl Gateway {
         })?;
         let level = described.level;
         let sample_max = usize::try_from(described.sample_max).unwrap_or(usize::MAX);
-        let names = Names {
+        let names = MirroredTopics {
             reads: mirrored.reads.clone(),
             writes: mirrored.writes.clone(),
             type_name: described.type_name.clone(),

@@ -16,7 +16,7 @@ use rustdds::{
     WriteOptionsBuilder,
 };
 
-use super::discovery::{Discovery, Names, marks_topic};
+use super::discovery::{Discovery, MirroredTopics, marks_topic};
 use super::ledger::{FromGroup, FromRtps};
 use crate::error::DdsError;
 use crate::sync::lock;
@@ -122,7 +122,7 @@ impl RtpsTopic {
         participant: &DomainParticipant,
         discovery: Arc<Mutex<Discovery>>,
         (domain, topic): (&str, &str),
-        names: Names,
+        names: MirroredTopics,
     ) -> Result<Self, DdsError> {
         let marks = marks_topic(domain, topic, &names.writes);
         let is_same = names.reads == names.writes;

@@ -27,7 +27,7 @@ pub(crate) struct HeldPlace {
 
 /// The reason that a topic is not created or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum TopicRefusal {
     #[error(
         "topic \"{name}\" already exists, but differs in {fields}; use a different name, or the \
          same description"
@@ -101,14 +101,14 @@ impl Directory {
         creator: u32,
         created_in: u64,
         topic: TopicDescription,
-    ) -> Result<Created, Refusal> {
+    ) -> Result<Created, TopicRefusal> {
         if let Some((index, there, generation, ends)) = self.named(&topic.name) {
             if ends {
-                return Err(Refusal::Ends(topic.name));
+                return Err(TopicRefusal::Ends(topic.name));
             }
             let fields = there.differing(&topic);
             if !fields.is_empty() {
-                return Err(Refusal::Differs { name: topic.name, fields: fields.join(", ") });
+                return Err(TopicRefusal::Differs { name: topic.name, fields: fields.join(", ") });
             }
             return Ok(Created { index, generation, is_new: false });
         }
@@ -116,7 +116,7 @@ impl Directory {
             held.is_none() && place.fits(&topic)
         };
         let Some(place) = self.held.iter().zip(&self.places).position(fits) else {
-            return Err(Refusal::NoPlace { name: topic.name, level: topic.level.name() });
+            return Err(TopicRefusal::NoPlace { name: topic.name, level: topic.level.name() });
         };
         self.generations += 1;
         let generation = self.generations;
@@ -128,11 +128,11 @@ impl Directory {
 
     /// Deletes a topic for a participant, and returns its index and generation. From then on, the
     /// topic cannot be written. Its place is free after a view has closed it.
-    pub(crate) fn delete(&mut self, name: &str) -> Result<(usize, u64), Refusal> {
+    pub(crate) fn delete(&mut self, name: &str) -> Result<(usize, u64), TopicRefusal> {
         match self.named(name) {
-            None => Err(Refusal::Unknown(name.to_owned())),
-            Some((_, _, 0, _)) => Err(Refusal::Declared(name.to_owned())),
-            Some((_, _, _, true)) => Err(Refusal::Ends(name.to_owned())),
+            None => Err(TopicRefusal::Unknown(name.to_owned())),
+            Some((_, _, 0, _)) => Err(TopicRefusal::Declared(name.to_owned())),
+            Some((_, _, _, true)) => Err(TopicRefusal::Ends(name.to_owned())),
             Some((index, _, generation, false)) => {
                 let place = index - self.declared.len();
                 if let Some(Some(held)) = self.held.get_mut(place) {

@@ -131,7 +131,7 @@ impl Discovery {
             self.forget(|_| true);
             return Ok(None);
         }
-        let (readers, directory, _): State = decode(bytes, Encoding::NATIVE)?;
+        let (readers, directory, _): SnapshotContent = decode(bytes, Encoding::NATIVE)?;
         self.forget(|_| true);
         readers.into_iter().for_each(|reader| self.add(reader));
         Ok(Some(directory))
@@ -140,7 +140,7 @@ impl Discovery {
     /// Updates an external participant's known readers from a snapshot. Entries that it already
     /// knows and that still hold remain matched.
     pub(super) fn take_over(&mut self, bytes: &[u8]) -> Result<DirectoryState, DdsError> {
-        let (readers, directory, _): State = decode(bytes, Encoding::NATIVE)?;
+        let (readers, directory, _): SnapshotContent = decode(bytes, Encoding::NATIVE)?;
         self.forget(|known| !readers.contains(known));
         for reader in readers {
             if !self.readers.contains(&reader) {
@@ -152,11 +152,11 @@ impl Discovery {
 }
 
 /// The content of a snapshot.
-type State = (Vec<KnownReader>, DirectoryState, DomainFacts);
+type SnapshotContent = (Vec<KnownReader>, DirectoryState, DomainFacts);
 
 /// Returns the domain's facts in a snapshot.
 pub(super) fn facts_of(snapshot: &[u8]) -> Result<DomainFacts, DdsError> {
-    let (_, _, facts): State = decode(snapshot, Encoding::NATIVE)?;
+    let (_, _, facts): SnapshotContent = decode(snapshot, Encoding::NATIVE)?;
     Ok(facts)
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tramontane::{GroupStatus, Running, Sender, SharedStatus, StartOptions, Stopped, start};
 
+use super::application::TopicApplication;
 use super::entities::{
     create_reader, create_reader_from, create_reader_with_listener, create_writer,
 };
@@ -14,8 +15,7 @@ use super::facts::DomainFacts;
 use super::handles::ParticipantId;
 use super::history::LogSource;
 use super::host::Host;
-use super::replica::TopicReplica;
-use super::shared::{ANNOUNCE, Shared};
+use super::shared::{ANNOUNCE, ParticipantState};
 use super::timers;
 use super::voice::Voice;
 use crate::cdr::TypeSupport;
@@ -61,7 +61,7 @@ pub struct DomainParticipant {
     pub(super) running: Option<Running>,
     domain: Domain,
     node: u32,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ParticipantState>,
     timers: Option<JoinHandle<()>>,
     pub(super) discovery: Sender,
 }
@@ -84,9 +84,9 @@ impl DomainParticipant {
         let node = options.node;
         let own = ParticipantId::Node(node);
         let facts = DomainFacts::of(domain);
-        let shared = Arc::new(Shared::new(facts, own));
+        let shared = Arc::new(ParticipantState::new(facts, own));
         let options = StartOptions { terms: options.terms ^ domain.terms(), ..options };
-        let running = start(domain.group().clone(), options, TopicReplica::new(&shared))?;
+        let running = start(domain.group().clone(), options, TopicApplication::new(&shared))?;
         let discovery = running
             .sender_of(tramontane::SubgroupId(0))
             .ok_or_else(|| DdsError::Domain("this node may not send in discovery".into()))?;
@@ -260,7 +260,7 @@ pub(super) fn check_type<T: TypeSupport>(described: &TopicDescription) -> Result
 }
 
 impl Host for DomainParticipant {
-    fn shared(&self) -> &Arc<Shared> {
+    fn shared(&self) -> &Arc<ParticipantState> {
         &self.shared
     }
 

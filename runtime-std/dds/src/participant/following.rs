@@ -15,7 +15,7 @@ use tramontane::{Message, NodeId, Place, SubgroupId, ViewId};
 use tramontane_client::{Event, Received, SubscribeError, Subscriber};
 
 use super::handles::ParticipantId;
-use super::shared::Shared;
+use super::shared::ParticipantState;
 use crate::domain::Domain;
 use crate::error::DdsError;
 use crate::sync::lock;
@@ -40,7 +40,7 @@ pub(super) fn begin(subscriber: &mut Subscriber, wait: Duration) -> Result<Vec<u
 
 /// Follows discovery after its state has been restored.
 pub(super) fn follow_discovery(
-    followed: &Arc<Shared>,
+    followed: &Arc<ParticipantState>,
     mut subscriber: Subscriber,
 ) -> std::io::Result<()> {
     let shared = Arc::clone(followed);
@@ -59,7 +59,7 @@ pub(super) fn follow_discovery(
     })
 }
 
-fn discover(shared: &Shared, event: &Event) {
+fn discover(shared: &ParticipantState, event: &Event) {
     match event {
         Event::Message(received) => shared.hear(&message_of(received, SubgroupId(0))),
         Event::State { state, .. } => {
@@ -84,7 +84,7 @@ struct Followed {
 
 /// Follows the topic with this index and generation after its state has been restored.
 pub(super) fn follow_topic(
-    followed: &Arc<Shared>,
+    followed: &Arc<ParticipantState>,
     (index, generation): (usize, u64),
     mut subscriber: Subscriber,
 ) -> std::io::Result<()> {
@@ -103,7 +103,7 @@ pub(super) fn follow_topic(
 
 impl Followed {
     /// Passes new events to the topic. Returns `false` if no more will come.
-    fn goes_on(self, shared: &Shared, subscriber: &mut Subscriber) -> bool {
+    fn goes_on(self, shared: &ParticipantState, subscriber: &mut Subscriber) -> bool {
         match subscriber.next_within(LOOK) {
             Ok(event) => {
                 let tell = |state: &mut TopicState| {
@@ -182,7 +182,7 @@ impl Followed {
     }
 
     /// Ends the topic: a view has closed its place, or another topic now has the place.
-    fn end(self, shared: &Shared) {
+    fn end(self, shared: &ParticipantState) {
         // Listeners are dropped without holding the lock.
         drop(shared.with_topic(self.index, |state| {
             let is_it = state.generation() == self.generation;

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tramontane::{LogPart, LogReader, LogReaderError, Message};
-use tramontane_client::{Event, OpenError, SubscribeError, Subscriber};
+use tramontane_client::{ConnectError, Event, SubscribeError, Subscriber};
 
 use super::following::message_of;
-use super::shared::Shared;
+use super::shared::ParticipantState;
 use super::upcall::upcall;
 use crate::domain::{Domain, Level};
 use crate::error::DdsError;
@@ -48,14 +48,14 @@ enum SourceEnd {
     /// The member has ended.
     Ended,
     /// No member accepts the participant any longer.
-    Lost(OpenError),
+    Lost(ConnectError),
     /// The log is unreadable.
     Unreadable(String),
 }
 
 /// A reader that is catching up from a log, and the source from which the log is read.
 pub(super) struct History {
-    shared: Arc<Shared>,
+    shared: Arc<ParticipantState>,
     topic: usize,
     source: LogSource,
     /// The topic's state according to the log, with the reader.
@@ -65,7 +65,7 @@ pub(super) struct History {
 impl History {
     /// Creates the history of a topic with this level. The first messages are left out.
     pub(super) fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<ParticipantState>,
         topic: usize,
         (level, before): (Level, u64),
         source: LogSource,

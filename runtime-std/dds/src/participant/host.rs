@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::domain_participant::Topic;
 use super::history::LogSource;
-use super::shared::Shared;
+use super::shared::ParticipantState;
 use super::voice::Voice;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;
@@ -12,7 +12,7 @@ use crate::error::DdsError;
 /// A participant, seen as the owner of writers and readers. A topic is given by its index and
 /// generation.
 pub(super) trait Host {
-    fn shared(&self) -> &Arc<Shared>;
+    fn shared(&self) -> &Arc<ParticipantState>;
 
     /// Returns the description of a topic, as long as it exists.
     fn described<T>(&self, topic: &Topic<T>) -> Result<TopicDescription, DdsError>;

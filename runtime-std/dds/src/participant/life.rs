@@ -2,20 +2,20 @@
 
 use std::thread::JoinHandle;
 
-use tramontane_client::OpenError;
+use tramontane_client::ConnectError;
 
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// The state that a participant shares with its threads.
 #[derive(Debug, Default)]
-pub(super) struct Life {
+pub(super) struct ParticipantLife {
     has_ended: AtomicBool,
     /// The reason that no member accepts the participant any longer.
-    lost: Mutex<Option<OpenError>>,
+    lost: Mutex<Option<ConnectError>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Life {
+impl ParticipantLife {
     /// Starts a thread. The thread must check from time to time whether the participant has ended.
     pub(super) fn spawn(&self, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let thread = std::thread::Builder::new().name("tramontane-dds-f".into()).spawn(body)?;
@@ -47,11 +47,11 @@ impl Life {
     }
 
     /// Returns the reason that no member accepts the participant any longer.
-    pub(super) fn lost(&self) -> Option<OpenError> {
+    pub(super) fn lost(&self) -> Option<ConnectError> {
         lock(&self.lost).clone()
     }
 
-    pub(super) fn lose(&self, why: OpenError) {
+    pub(super) fn lose(&self, why: ConnectError) {
         lock(&self.lost).get_or_insert(why);
     }
 }

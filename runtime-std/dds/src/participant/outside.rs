@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tramontane_client::{
-    ClientId, Level as Reach, Members, OpenError, Publisher, PublisherOptions, Subscriber, query,
+    ClientId, ConnectError, Level as Reach, Members, Publisher, PublisherOptions, Subscriber, query,
 };
 
 use super::discovery::facts_of;
@@ -19,7 +19,7 @@ use super::following::{begin, follow_discovery, follow_topic};
 use super::handles::ParticipantId;
 use super::history::LogSource;
 use super::host::Host;
-use super::shared::Shared;
+use super::shared::ParticipantState;
 use super::timers;
 use super::upcall::check_not_in_listener;
 use super::voice::Voice;
@@ -85,7 +85,7 @@ const STATE_WAIT: Duration = Duration::from_secs(30);
 /// # }
 /// ```
 pub struct OutsideParticipant {
-    shared: Arc<Shared>,
+    shared: Arc<ParticipantState>,
     members: Members,
     id: ClientId,
     /// The publisher in discovery.
@@ -112,7 +112,7 @@ impl OutsideParticipant {
         let members = members.group(&facts.name);
         let publisher = Publisher::open(discovery, PublisherOptions::default())?;
         let id = publisher.id();
-        let shared = Arc::new(Shared::new(facts, ParticipantId::Client(id)));
+        let shared = Arc::new(ParticipantState::new(facts, ParticipantId::Client(id)));
         shared.take_over_discovery(&state)?;
         follow_discovery(&shared, subscriber)?;
         let timers = Some(timers::start(&shared)?);
@@ -206,14 +206,14 @@ impl OutsideParticipant {
             match is_written.then(|| query(self.members_of(topic, described).time_limit(LOOK))) {
                 None => return Err(DdsError::TopicDeleted),
                 Some(Ok(_)) => return Ok(()),
-                Some(Err(OpenError::NoMember { .. })) if Instant::now() < until => {}
+                Some(Err(ConnectError::NoMember { .. })) if Instant::now() < until => {}
                 Some(Err(error)) => return Err(DdsError::Outside(error)),
             }
         }
     }
 
     /// Returns the reason that no member has a topic, which may have been deleted.
-    fn not_there(&self, (index, generation): (usize, u64), error: OpenError) -> DdsError {
+    fn not_there(&self, (index, generation): (usize, u64), error: ConnectError) -> DdsError {
         let is_written = self.shared.known.lock().directory.is_written(index, generation);
         if is_written { DdsError::Outside(error) } else { DdsError::TopicDeleted }
     }
@@ -332,7 +332,7 @@ impl OutsideParticipant {
 }
 
 impl Host for OutsideParticipant {
-    fn shared(&self) -> &Arc<Shared> {
+    fn shared(&self) -> &Arc<ParticipantState> {
         &self.shared
     }
 

@@ -18,7 +18,7 @@ use super::facts::DomainFacts;
 use super::handles::{
     ParticipantId, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,
 };
-use super::life::Life;
+use super::life::ParticipantLife;
 use super::timers::Alarm;
 use super::topics::Topics;
 use super::upcall::{is_in_listener, upcall};
@@ -43,7 +43,7 @@ pub(super) const ANNOUNCE: Duration = Duration::from_secs(5);
 const SAY_AGAIN: Duration = Duration::from_millis(50);
 
 /// The state that the entities of a participant share.
-pub(crate) struct Shared {
+pub(crate) struct ParticipantState {
     pub(super) facts: DomainFacts,
     pub(super) own: ParticipantId,
     /// The topics by index: the declared topics, then the places.
@@ -55,12 +55,12 @@ pub(crate) struct Shared {
     pub(super) keeping: OnceLock<(ReservedSubgroups, Sender)>,
     pub(super) discovery: Mutex<Discovery>,
     pub(super) alarm: Alarm,
-    pub(super) life: Life,
+    pub(super) life: ParticipantLife,
     next_writer: AtomicU32,
     next_reader: AtomicU32,
 }
 
-impl Shared {
+impl ParticipantState {
     pub(super) fn new(facts: DomainFacts, own: ParticipantId) -> Self {
         let declared = facts.topics.iter().map(|topic| TopicState::new(topic.store()));
         let states = declared.chain(facts.places.iter().map(|_| TopicState::new(None)));
@@ -73,7 +73,7 @@ impl Shared {
             own,
             discovery: Mutex::default(),
             alarm: Alarm::default(),
-            life: Life::default(),
+            life: ParticipantLife::default(),
             next_writer: AtomicU32::new(0),
             next_reader: AtomicU32::new(0),
         }
@@ -162,7 +162,7 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl ParticipantState {
     /// Keeps the places of topics created at run time, if that is this participant's task. Returns
     /// `true` if a message could not be sent, so that the call must be repeated.
     fn keep_places(&self) -> bool {
@@ -182,7 +182,7 @@ impl Shared {
 
 /// The link between a reader and its participant. Dropping it deletes the reader.
 pub(crate) struct Attachment {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ParticipantState>,
     pub(super) topic: usize,
     pub(super) generation: u64,
     pub(super) reader: Arc<ReaderCore>,
@@ -217,7 +217,7 @@ impl Drop for Attachment {
 
 /// The link between a writer and its participant.
 pub(crate) struct WriterAttachment {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ParticipantState>,
     pub(super) level: Level,
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::shared::Shared;
+use super::shared::ParticipantState;
 use crate::sync::{Condvar, Mutex, lock, wait_while};
 use crate::time::Now;
 
@@ -37,8 +37,8 @@ impl Alarm {
 }
 
 /// Starts the thread. The thread ends once it is the only holder of the shared state.
-pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
-    let watched: Weak<Shared> = Arc::downgrade(shared);
+pub(super) fn start(shared: &Arc<ParticipantState>) -> std::io::Result<JoinHandle<()>> {
+    let watched: Weak<ParticipantState> = Arc::downgrade(shared);
     std::thread::Builder::new().name("tramontane-dds".into()).spawn(move || {
         while let Some(shared) = watched.upgrade() {
             let now = Now::read();

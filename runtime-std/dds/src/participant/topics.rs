@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use tramontane::ReservedSubgroups;
 
-use super::directory::{Created, Directory, Due, HeldPlace, Refusal};
+use super::directory::{Created, Directory, Due, HeldPlace, TopicRefusal};
 use crate::domain::{Domain, TopicDescription, TopicPlaces};
 use crate::error::DdsError;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
@@ -29,7 +29,7 @@ use crate::wire::Word;
 
 /// A participant's knowledge of topics.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownTopics {
     pub(super) directory: Directory,
     /// For each place, whether it is open in the current view.
     open: Vec<bool>,
@@ -40,20 +40,20 @@ pub(super) struct Known {
     /// Topics whose places the keeper has reported as free.
     freed: BTreeSet<u64>,
     /// The results of this participant's own requests.
-    answers: BTreeMap<u64, Result<Created, Refusal>>,
+    answers: BTreeMap<u64, Result<Created, TopicRefusal>>,
     next_request: u64,
 }
 
 /// The known topics, with a signal for waiting threads.
 #[derive(Debug)]
 pub(super) struct Topics {
-    known: Mutex<Known>,
+    known: Mutex<KnownTopics>,
     changed: Condvar,
 }
 
 impl Topics {
     pub(super) fn new(declared: Vec<TopicDescription>, places: Vec<TopicPlaces>) -> Self {
-        let known = Known {
+        let known = KnownTopics {
             open: places.iter().map(|_| false).collect(),
             directory: Directory::new(declared, places),
             is_keeper: false,
@@ -65,7 +65,7 @@ impl Topics {
         Self { known: Mutex::new(known), changed: Condvar::new() }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, KnownTopics> {
         lock(&self.known)
     }
 
@@ -78,7 +78,7 @@ impl Topics {
     fn wait<T>(
         &self,
         until: Instant,
-        mut is_so: impl FnMut(&mut Known) -> Option<T>,
+        mut is_so: impl FnMut(&mut KnownTopics) -> Option<T>,
         has_ended: impl Fn() -> bool,
     ) -> Option<T> {
         /// Interval between checks whether the participant has ended.
@@ -104,13 +104,13 @@ impl Topics {
         request: u64,
         until: Instant,
         has_ended: impl Fn() -> bool,
-    ) -> Option<Result<Created, Refusal>> {
-        let answer = |known: &mut Known| known.answers.remove(&request);
+    ) -> Option<Result<Created, TopicRefusal>> {
+        let answer = |known: &mut KnownTopics| known.answers.remove(&request);
         let created = match self.wait(until, answer, &has_ended)? {
             Ok(created) => created,
             Err(refusal) => return Some(Err(refusal)),
         };
-        let is_there = |known: &mut Known| known.is_settled(&created).then_some(());
+        let is_there = |known: &mut KnownTopics| known.is_settled(&created).then_some(());
         self.wait(until, is_there, has_ended).map(|()| Ok(created))
     }
 
@@ -125,7 +125,7 @@ impl Topics {
     }
 }
 
-impl Known {
+impl KnownTopics {
     /// Returns the topics that have places, by index.
     pub(super) fn held_topics(&self) -> BTreeMap<usize, HeldPlace> {
         let index_of =
@@ -139,7 +139,7 @@ impl Known {
         self.next_request
     }
 
-    pub(super) fn answer(&mut self, request: u64, answer: Result<Created, Refusal>) {
+    pub(super) fn answer(&mut self, request: u64, answer: Result<Created, TopicRefusal>) {
         self.answers.insert(request, answer);
     }
 
@@ -233,10 +233,10 @@ impl Known {
     }
 }
 
-impl From<Refusal> for DdsError {
-    fn from(refusal: Refusal) -> Self {
+impl From<TopicRefusal> for DdsError {
+    fn from(refusal: TopicRefusal) -> Self {
         match refusal {
-            Refusal::NoPlace { .. } => Self::NoPlace(refusal.to_string()),
+            TopicRefusal::NoPlace { .. } => Self::NoPlace(refusal.to_string()),
             _ => Self::PreconditionNotMet(refusal.to_string()),
         }
     }

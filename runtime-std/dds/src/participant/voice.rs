@@ -20,7 +20,7 @@ pub(crate) enum Voice {
 }
 
 /// The memory in which a message is built.
-pub(crate) enum Place<'v> {
+pub(crate) enum MessageMemory<'v> {
     /// A slot of the group.
     Slot(Slot<'v>),
     /// Memory of this process, from which the message is sent to a member.
@@ -51,14 +51,14 @@ impl Voice {
         line: &'v mut Vec<u64>,
         length: usize,
         wait: Duration,
-    ) -> Result<Place<'v>, DdsError> {
+    ) -> Result<MessageMemory<'v>, DdsError> {
         match self {
             Self::Member(sender) => {
                 let slot = match wait {
                     Duration::ZERO => reserve_now(sender, length),
                     wait => sender.reserve(length, wait),
                 };
-                Ok(Place::Slot(slot?))
+                Ok(MessageMemory::Slot(slot?))
             }
             Self::Client(publisher) => {
                 let limit = publisher.line_max();
@@ -69,7 +69,7 @@ impl Voice {
                 if line.len() < words {
                     line.resize(words, 0);
                 }
-                Ok(Place::Line(VoiceLine { publisher, words: line, length, wait }))
+                Ok(MessageMemory::Line(VoiceLine { publisher, words: line, length, wait }))
             }
         }
     }
@@ -126,7 +126,7 @@ fn not_published(error: PublishError, wait: Duration) -> DdsError {
     }
 }
 
-impl Place<'_> {
+impl MessageMemory<'_> {
     /// Returns the payload to fill in. It initially holds stale bytes.
     #[inline]
     pub(crate) fn payload(&mut self) -> &mut [u8] {

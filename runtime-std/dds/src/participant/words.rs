@@ -7,7 +7,7 @@ use tramontane::Message;
 
 use super::directory::{Created, HeldPlace};
 use super::handles::ParticipantId;
-use super::shared::Shared;
+use super::shared::ParticipantState;
 use super::upcall::upcall;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;
@@ -22,7 +22,7 @@ const REST_WAIT: Duration = Duration::from_secs(2);
 /// Interval between checks for the remaining messages.
 const LOOK: Duration = Duration::from_millis(1);
 
-impl Shared {
+impl ParticipantState {
     /// Handles a participant's message.
     pub(super) fn hear(&self, message: &Message<'_>) {
         let participant = ParticipantId::of(message);

@@ -22,7 +22,7 @@ use crate::status::{
 };
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait_while};
 use crate::time::{INFINITE, Now};
-use crate::topic::Incoming;
+use crate::topic::IncomingValue;
 use crate::waitset::Bells;
 use crate::wire::Kind;
 
@@ -113,7 +113,7 @@ impl ReaderCore {
 
     /// Delivers an arrival: lends it to the listener first, and keeps it if the listener does not
     /// take it.
-    pub(crate) fn deliver(&self, arrival: &Arrival, incoming: &mut Incoming<'_>, now: Now) {
+    pub(crate) fn deliver(&self, arrival: &Arrival, incoming: &mut IncomingValue<'_>, now: Now) {
         let admission = lock(&self.cache).admit(arrival, now);
         let info = match admission {
             Admission::Admitted(info) => info,

@@ -24,6 +24,6 @@ mod writers;
 
 #[cfg(all(test, tramontane_interleave))]
 pub(crate) use payload::Payloads;
-pub(crate) use payload::{Incoming, Payload};
+pub(crate) use payload::{IncomingValue, Payload};
 pub(crate) use state::TopicState;
 pub(crate) use store::{Keep, TopicStore};

@@ -39,13 +39,13 @@ impl Payloads {
 }
 
 /// The value of a message. It is copied once, if it is kept at all.
-pub(crate) struct Incoming<'m> {
+pub(crate) struct IncomingValue<'m> {
     pub(crate) bytes: &'m [u8],
     copy: Option<Arc<Payload>>,
     payloads: &'m mut Payloads,
 }
 
-impl<'m> Incoming<'m> {
+impl<'m> IncomingValue<'m> {
     pub(crate) fn new(bytes: &'m [u8], payloads: &'m mut Payloads) -> Self {
         Self { bytes, copy: None, payloads }
     }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn kept_payload_is_copied_only_once() {
         let mut payloads = Payloads::default();
-        let mut incoming = Incoming::new(&[5; 3], &mut payloads);
+        let mut incoming = IncomingValue::new(&[5; 3], &mut payloads);
         let (one, other) = (incoming.keep(), incoming.keep());
         assert!(Arc::ptr_eq(&one, &other));
     }

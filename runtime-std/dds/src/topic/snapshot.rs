@@ -18,12 +18,12 @@ use crate::wire::{Kind, Origin};
 pub(super) struct Snapshot {
     pub(super) generation: u64,
     pub(super) ordinal: u64,
-    writers: Vec<Writer>,
+    writers: Vec<SnapshotWriter>,
     instances: Vec<Instance>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Writer {
+struct SnapshotWriter {
     handle: PublicationHandle,
     qos: WriterQos,
     sequence: u64,
@@ -66,8 +66,9 @@ impl Snapshot {
         keep: Option<Keep>,
         now: Now,
     ) -> (Vec<KnownWriter>, Option<TopicStore>) {
-        let writer =
-            |Writer { handle, qos, sequence }| KnownWriter::new(handle, qos, sequence, now.elapsed);
+        let writer = |SnapshotWriter { handle, qos, sequence }| {
+            KnownWriter::new(handle, qos, sequence, now.elapsed)
+        };
         let instances = self.instances;
         let store = keep.map(|keep| {
             let mut store = TopicStore::new(keep);
@@ -85,7 +86,7 @@ impl Snapshot {
 impl TopicState {
     /// Returns the current state.
     pub(crate) fn snapshot(&self) -> Result<Vec<u8>, DdsError> {
-        let writer = |known: &KnownWriter| Writer {
+        let writer = |known: &KnownWriter| SnapshotWriter {
             handle: known.handle,
             qos: known.qos.clone(),
             sequence: known.sequence,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tramontane::Message;
 
-use super::payload::{Incoming, Payloads};
+use super::payload::{IncomingValue, Payloads};
 use super::store::{StoredSample, TopicStore};
 use super::tail::Tail;
 use super::writers::{KnownWriter, KnownWriters};
@@ -208,7 +208,7 @@ impl TopicState {
         };
         let Self { store, readers, payloads, .. } = self;
         let mut replaced = None;
-        let mut incoming = Incoming::new(body, payloads);
+        let mut incoming = IncomingValue::new(body, payloads);
         for reader in readers.iter().filter(|reader| reader.is_matched(writer)) {
             reader.core.deliver(&arrival, &mut incoming, now);
         }
@@ -320,7 +320,7 @@ impl TopicState {
             }
             arrival.info.is_historical = true;
             arrival.info.reception_timestamp = now.wall;
-            let mut incoming = Incoming::kept(&stored.payload, payloads);
+            let mut incoming = IncomingValue::kept(&stored.payload, payloads);
             reader.core.deliver(&arrival, &mut incoming, now);
         }
         for (handle, instance) in store.instances() {
@@ -336,7 +336,7 @@ impl TopicState {
         let mut arrival = sample.arrival;
         arrival.info.is_historical = true;
         arrival.info.reception_timestamp = now.wall;
-        let mut incoming = Incoming::kept(&sample.payload, payloads);
+        let mut incoming = IncomingValue::kept(&sample.payload, payloads);
         for reader in readers.iter().filter(|reader| is_gone || reader.is_matched(writer)) {
             reader.core.deliver(&arrival, &mut incoming, now);
         }

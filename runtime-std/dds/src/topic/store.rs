@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::payload::{Incoming, Payload};
+use super::payload::{IncomingValue, Payload};
 use crate::cdr::InstanceHandle;
 use crate::participant::PublicationHandle;
 use crate::reader::{Arrival, InstanceStates};
@@ -54,7 +54,7 @@ impl TopicStore {
     pub(crate) fn apply(
         &mut self,
         arrival: &Arrival,
-        incoming: &mut Incoming<'_>,
+        incoming: &mut IncomingValue<'_>,
     ) -> Option<Arc<Payload>> {
         let handle = arrival.info.instance_handle;
         let writer = arrival.info.publication_handle;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::core::WriterCore;
 use crate::cdr::{Encoding, InstanceHandle};
 use crate::error::DdsError;
-use crate::participant::{Committed, Place, Voice, is_in_listener};
+use crate::participant::{Committed, MessageMemory, Voice, is_in_listener};
 use crate::qos::ReliabilityKind;
 use crate::time::{Now, Timestamp};
 use crate::wire::{Header, Kind, Origin};
@@ -25,12 +25,12 @@ pub(crate) struct Outlet {
     voice: Voice,
     /// The memory in which an external participant's messages are built.
     line: Vec<u64>,
-    progress: Progress,
+    progress: WriterProgress,
 }
 
 /// The writer's progress so far.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct WriterProgress {
     pub(super) core: Arc<WriterCore>,
     sequence: u64,
     /// Instances that the writer has written or registered, and has not unregistered since.
@@ -58,16 +58,21 @@ impl Subject {
 
 /// A slot for a message, with the data to record when the slot is committed.
 pub(crate) struct OpenSlot<'w> {
-    pub(super) slot: Place<'w>,
-    pub(super) progress: &'w mut Progress,
+    pub(super) slot: MessageMemory<'w>,
+    pub(super) progress: &'w mut WriterProgress,
     /// Whether the writer drops a sample instead of waiting for room.
     drops: bool,
 }
 
 impl Outlet {
     pub(crate) fn new(voice: Voice, core: Arc<WriterCore>) -> Self {
-        let progress =
-            Progress { core, sequence: 0, registered: BTreeSet::new(), dropped: 0, last: None };
+        let progress = WriterProgress {
+            core,
+            sequence: 0,
+            registered: BTreeSet::new(),
+            dropped: 0,
+            last: None,
+        };
         Self { voice, line: Vec::new(), progress }
     }
 
@@ -75,7 +80,7 @@ impl Outlet {
         &self.progress.core
     }
 
-    pub(super) fn progress(&mut self) -> &mut Progress {
+    pub(super) fn progress(&mut self) -> &mut WriterProgress {
         &mut self.progress
     }
 
@@ -195,7 +200,7 @@ impl OpenSlot<'_> {
     }
 }
 
-impl Progress {
+impl WriterProgress {
     /// Records that a sample has found no room.
     fn drop_one(&mut self) {
         self.sequence += 1;

@@ -6,7 +6,7 @@ use tramontane_dds::{
     OutsideParticipant, ReaderQos, TopicDescription, WriterQos,
 };
 
-use crate::support::{PATIENCE, Place, Track, take_values, track, until, until_read_by};
+use crate::support::{PATIENCE, TestDomain, Track, take_values, track, until, until_read_by};
 
 const TOPIC: &str = "Tracks";
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
@@ -75,7 +75,7 @@ fn differing<T: PartialEq + Clone>(one: &[T], other: &[T]) -> Option<(usize, T, 
 fn reader_can_begin_anywhere_during_writes() {
     const COUNT: u64 = 400;
     for (carrier, clients) in CARRIERS.into_iter().zip([false, true]) {
-        let place = Place::new(2, [topic().clients(clients)]).over(carrier);
+        let place = TestDomain::new(2, [topic().clients(clients)]).over(carrier);
         let members = place.join_all(0..2);
         let outside = clients.then(|| place.connect(1));
         let tracks = members[0].topic::<Track>(TOPIC).expect("a topic");
@@ -124,7 +124,7 @@ fn reader_can_begin_anywhere_during_writes() {
 /// Messages that the log has dropped are counted, and the remaining ones are delivered.
 #[test]
 fn dropped_log_messages_are_reported_to_all_readers() {
-    let mut place = Place::new(1, [topic().clients(true)]);
+    let mut place = TestDomain::new(1, [topic().clients(true)]);
     place.keep_bytes = Some(30_000);
     let member = place.join(0);
     let outside = place.connect(0);
@@ -162,7 +162,7 @@ fn dropped_log_messages_are_reported_to_all_readers() {
 /// writer.
 #[test]
 fn log_reader_reports_mismatched_writer_once() {
-    let place = Place::new(1, [topic().clients(true)]);
+    let place = TestDomain::new(1, [topic().clients(true)]);
     let member = place.join(0);
     let outside = place.connect(0);
     let mut writer = writer(&member);
@@ -196,7 +196,7 @@ fn log_reader_reports_mismatched_writer_once() {
 fn reader_without_a_log_is_refused() {
     let nodes = topic().publishers([0]).subscribers([1]);
     let plain = TopicDescription::new("Plain", "Track").sample_max(256);
-    let place = Place::new(2, [nodes, plain]);
+    let place = TestDomain::new(2, [nodes, plain]);
     let members = place.join_all(0..2);
     let told = |refused: Result<DataReader<Track>, DdsError>| {
         refused.map(drop).expect_err("it is refused").to_string()
@@ -212,7 +212,7 @@ fn reader_without_a_log_is_refused() {
 /// thread ends.
 #[test]
 fn reader_deleted_while_catching_up_is_unmatched() {
-    let place = Place::new(1, [topic()]);
+    let place = TestDomain::new(1, [topic()]);
     let member = place.join(0);
     let mut writer = writer(&member);
     write(&mut writer, 1, 1..=500);

@@ -5,12 +5,12 @@ use tramontane_dds::{
     TopicDescription, ViewStates, WriterQos,
 };
 
-use crate::support::{PATIENCE, Place, Track, take, track, until_read_by};
+use crate::support::{PATIENCE, TestDomain, Track, take, track, until_read_by};
 
 const TOPIC: &str = "Tracks";
 
-fn place(nodes: u32) -> Place {
-    Place::new(nodes, [TopicDescription::new(TOPIC, "Track").sample_max(256)])
+fn place(nodes: u32) -> TestDomain {
+    TestDomain::new(nodes, [TopicDescription::new(TOPIC, "Track").sample_max(256)])
 }
 
 fn writer_qos(disposes: bool) -> WriterQos {

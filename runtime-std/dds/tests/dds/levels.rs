@@ -9,7 +9,7 @@ use tramontane_dds::{
     ParticipantId, PublicationHandle, ReaderQos, ResourceLimits, TopicDescription, WriterQos,
 };
 
-use crate::support::{Notes, PATIENCE, Place, Track, take, track, until, until_read_by};
+use crate::support::{Notes, PATIENCE, TestDomain, Track, take, track, until, until_read_by};
 
 const TOPIC: &str = "Tracks";
 
@@ -50,7 +50,7 @@ fn ordered() -> ReaderQos {
 
 #[test]
 fn readers_see_all_writers_in_one_order() {
-    let place = Place::new(3, [topic(Level::Atomic)]);
+    let place = TestDomain::new(3, [topic(Level::Atomic)]);
     let participants = place.join_all(0..3);
     let readers: Vec<_> = participants.iter().map(|own| noting(own, ordered())).collect();
     let count = 200;
@@ -91,7 +91,7 @@ fn readers_see_all_writers_in_one_order() {
 
 #[test]
 fn unordered_samples_keep_each_writers_order() {
-    let place = Place::new(2, [topic(Level::Unordered)]);
+    let place = TestDomain::new(2, [topic(Level::Unordered)]);
     let participants = place.join_all(0..2);
     let readers: Vec<_> =
         participants.iter().map(|own| noting(own, ReaderQos::default())).collect();
@@ -117,7 +117,7 @@ fn unordered_samples_keep_each_writers_order() {
 
 #[test]
 fn unordered_topic_does_not_match_ordered_request() {
-    let place = Place::new(1, [topic(Level::Unordered)]);
+    let place = TestDomain::new(1, [topic(Level::Unordered)]);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");
     let refused = own.create_datawriter(&tracks, WriterQos::of(Level::Atomic));
@@ -160,7 +160,7 @@ fn late_readers_and_participants_receive_logged_samples() {
 }
 
 fn assert_late_readers_receive_kept_samples(level: Level) {
-    let place = Place::formed_by(3, vec![0, 1], [keeping(level, 3)]);
+    let place = TestDomain::formed_by(3, vec![0, 1], [keeping(level, 3)]);
     let mut participants = place.join_all(0..2);
     let tracks = participants[0].topic::<Track>(TOPIC).expect("a topic");
     let mut writer =
@@ -209,7 +209,7 @@ fn assert_late_readers_receive_kept_samples(level: Level) {
 
 #[test]
 fn survivors_agree_on_a_lost_members_samples() {
-    let place = Place::new(3, [topic(Level::Atomic)]);
+    let place = TestDomain::new(3, [topic(Level::Atomic)]);
     let mut participants = place.join_all(0..3);
     let readers: Vec<_> = participants[..2].iter().map(|own| noting(own, ordered())).collect();
     let lost = participants.pop().expect("three");
@@ -245,7 +245,7 @@ fn survivors_agree_on_a_lost_members_samples() {
 
 #[test]
 fn full_keep_all_reader_delays_then_rejects() {
-    let place = Place::new(1, [topic(Level::Atomic)]);
+    let place = TestDomain::new(1, [topic(Level::Atomic)]);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");
     let mut qos = ReaderQos { history: History::KeepAll, ..ReaderQos::default() };
@@ -274,7 +274,7 @@ fn full_keep_all_reader_delays_then_rejects() {
 #[test]
 fn listener_may_write_but_not_wait() {
     let answers = TopicDescription::new("Answers", "Track").sample_max(256);
-    let place = Place::new(1, [topic(Level::Atomic), answers]);
+    let place = TestDomain::new(1, [topic(Level::Atomic), answers]);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");
     let answered = own.topic::<Track>("Answers").expect("a topic");

@@ -10,7 +10,7 @@ use tramontane_dds::{
 };
 
 use crate::support::{
-    Notes, PATIENCE, Place, Track, take, take_values, track, until, until_read_by,
+    Notes, PATIENCE, TestDomain, Track, take, take_values, track, until, until_read_by,
 };
 
 const TOPIC: &str = "Tracks";
@@ -73,7 +73,7 @@ fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::Range
 fn members_and_external_participants_share_one_order() {
     const COUNT: u64 = 100;
     for carrier in CARRIERS {
-        let place = Place::new(2, [topic(Level::Atomic)]).over(carrier);
+        let place = TestDomain::new(2, [topic(Level::Atomic)]).over(carrier);
         let members = place.join_all(0..2);
         let outside: Vec<_> = (0..2).map(|first| place.connect(first)).collect();
         let tracks = members[0].topic::<Track>(TOPIC).expect("a topic");
@@ -127,7 +127,7 @@ fn late_participants_receive_kept_samples_once() {
     for carrier in CARRIERS {
         let kept = ResourceLimits::default();
         let topic = topic(Level::Volatile).keep(History::KeepLast(2), kept);
-        let place = Place::formed_by(2, vec![0], [topic]).over(carrier);
+        let place = TestDomain::formed_by(2, vec![0], [topic]).over(carrier);
         let member = place.join(0);
         let tracks = member.topic::<Track>(TOPIC).expect("a topic");
         let qos = || ordered(Level::Volatile);
@@ -167,7 +167,7 @@ fn late_participants_receive_kept_samples_once() {
 
 #[test]
 fn external_policy_mismatch_is_reported_at_both_ends() {
-    let place = Place::new(1, [topic(Level::Atomic)]);
+    let place = TestDomain::new(1, [topic(Level::Atomic)]);
     let member = place.join(0);
     let tracks = member.topic::<Track>(TOPIC).expect("a topic");
     let outside = place.connect(0);
@@ -194,7 +194,7 @@ fn external_policy_mismatch_is_reported_at_both_ends() {
 /// When a writer, a reader or a participant is deleted, all others notice.
 #[test]
 fn deleted_external_entities_are_unmatched_everywhere() {
-    let place = Place::new(2, [topic(Level::Atomic)]);
+    let place = TestDomain::new(2, [topic(Level::Atomic)]);
     let members = place.join_all(0..2);
     let tracks = members[0].topic::<Track>(TOPIC).expect("a topic");
     let (outside, other) = (place.connect(0), place.connect(1));
@@ -234,7 +234,7 @@ fn deleted_external_entities_are_unmatched_everywhere() {
 /// has changed for the samples read before, and reads the new ones from the beginning.
 #[test]
 fn external_reader_detects_a_restarted_domain() {
-    let place = Place::new(
+    let place = TestDomain::new(
         1,
         [topic(Level::Volatile).keep(History::KeepLast(9), ResourceLimits::default())],
     );
@@ -285,7 +285,7 @@ impl DataReaderListener<Octets> for Listener {
 #[test]
 fn external_participants_build_and_borrow_samples_in_place() {
     let bytes = TopicDescription::new("Bytes", "Octets").sample_max(2_000).clients(true);
-    let place = Place::new(1, [bytes]);
+    let place = TestDomain::new(1, [bytes]);
     let _member = place.join(0);
     let (writes, reads) = (place.connect(0), place.connect(0));
     let topic = reads.topic::<Octets>("Bytes").expect("a topic");

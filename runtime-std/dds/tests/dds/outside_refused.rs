@@ -8,7 +8,7 @@ use tramontane_dds::{
     ReaderQos, TopicDescription, TopicPlaces, WriterQos,
 };
 
-use crate::support::{PATIENCE, Place, Track, take, track, until_read_by};
+use crate::support::{PATIENCE, TestDomain, Track, take, track, until_read_by};
 
 const TOPIC: &str = "Tracks";
 
@@ -26,7 +26,7 @@ fn told<T>(outcome: Result<T, DdsError>) -> String {
 #[test]
 fn error_names_the_unavailable_external_request() {
     let inside = TopicDescription::new("Inside", "Octets");
-    let mut place = Place::new(1, [topic().clients(true), inside]);
+    let mut place = TestDomain::new(1, [topic().clients(true), inside]);
     place.domain = place.domain.with_places([TopicPlaces::new(1)]).expect("a domain");
     let member = place.join(0);
     let later = TopicDescription::new("Later", "Octets").sample_max(64);
@@ -54,7 +54,7 @@ fn error_names_the_unavailable_external_request() {
     assert!(told(refused).contains("no log"));
 
     // A domain that admits no external participants.
-    let closed = Place::new(1, [topic()]);
+    let closed = TestDomain::new(1, [topic()]);
     let _member = closed.join(0);
     let refused = OutsideParticipant::connect(closed.members(0));
     assert!(told(refused).contains("accepts no clients"));
@@ -64,7 +64,7 @@ fn error_names_the_unavailable_external_request() {
 /// discovery. They do no harm, and all participants continue.
 #[test]
 fn invalid_external_messages_are_harmless() {
-    let place = Place::new(2, [topic().clients(true)]);
+    let place = TestDomain::new(2, [topic().clients(true)]);
     let members = place.join_all(0..2);
     let outside = place.connect(1);
     let tracks = members[0].topic::<Track>(TOPIC).expect("a topic");
@@ -80,7 +80,7 @@ fn invalid_external_messages_are_harmless() {
     let mut writer =
         members[0].create_datawriter(&tracks, WriterQos::of(Level::Volatile)).expect("a writer");
 
-    let mut random = Random(7);
+    let mut random = RepeatedRandom(7);
     for subgroup in [TOPIC, "DCPS"] {
         let members = place.members(0).subgroup(subgroup);
         let hostile = Publisher::open(members, PublisherOptions::default()).expect("a client");
@@ -126,7 +126,7 @@ fn invalid_external_messages_are_harmless() {
 /// The writers and readers of an external participant are limited, because all members store them.
 #[test]
 fn external_participants_state_is_bounded() {
-    let place = Place::new(1, [topic().clients(true)]);
+    let place = TestDomain::new(1, [topic().clients(true)]);
     let member = place.join(0);
     let tracks = member.topic::<Track>(TOPIC).expect("a topic");
     let reader = member.create_datareader(&tracks, ReaderQos::default()).expect("a reader");
@@ -147,9 +147,9 @@ fn external_participants_state_is_bounded() {
 }
 
 /// Random numbers that are the same in every run.
-struct Random(u64);
+struct RepeatedRandom(u64);
 
-impl Random {
+impl RepeatedRandom {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -10,7 +10,7 @@ use tramontane_dds::{
     ResourceLimits, Selection, TopicDescription, TopicPlaces, TypeSupport, WriterQos,
 };
 
-use crate::support::{PATIENCE, Place, Track, take, take_values, track, until, until_read_by};
+use crate::support::{PATIENCE, TestDomain, Track, take, take_values, track, until, until_read_by};
 
 const TOPIC: &str = "Tracks";
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
@@ -67,7 +67,7 @@ impl TypeSupport for Plot {
 #[test]
 fn external_readers_receive_same_samples_until_topic_deletion() {
     for carrier in CARRIERS {
-        let place = Place::with_places(carrier, 2, [places(1, true)]);
+        let place = TestDomain::with_places(carrier, 2, [places(1, true)]);
         let members = place.join_all(0..2);
         let outsiders: Vec<_> = (0..2).map(|first| place.connect(first)).collect();
         assert!(outsiders[0].topic::<Track>(TOPIC).is_err(), "there is none yet");
@@ -154,7 +154,8 @@ fn external_readers_receive_same_samples_until_topic_deletion() {
 
 #[test]
 fn late_external_participant_finds_created_topics() {
-    let place = Place::with_places(Carrier::SharedMemory, 1, [places(2, true), places(1, false)]);
+    let place =
+        TestDomain::with_places(Carrier::SharedMemory, 1, [places(2, true), places(1, false)]);
     let member = place.join(0);
     let kept = topic().keep(History::KeepLast(2), ResourceLimits::default());
     let tracks = member.create_topic::<Track>(&kept, PATIENCE).expect("a place");

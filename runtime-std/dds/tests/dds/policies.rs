@@ -11,12 +11,12 @@ use tramontane_dds::{
     Selection, StatusMask, TopicDescription, WaitSet, WriterQos,
 };
 
-use crate::support::{Notes, PATIENCE, Place, Track, take, track, until};
+use crate::support::{Notes, PATIENCE, TestDomain, Track, take, track, until};
 
 const TOPIC: &str = "Tracks";
 
-fn place() -> Place {
-    Place::new(1, [TopicDescription::new(TOPIC, "Track").window(4).sample_max(256)])
+fn place() -> TestDomain {
+    TestDomain::new(1, [TopicDescription::new(TOPIC, "Track").window(4).sample_max(256)])
 }
 
 fn tracks(own: &DomainParticipant) -> tramontane_dds::Topic<Track> {
@@ -197,8 +197,8 @@ fn one_writer_asserts_liveliness_of_participant() {
 #[test]
 fn best_effort_drops_are_reported_to_readers() {
     /// A listener that delays delivery until it may continue.
-    struct Slow(Arc<Mutex<()>>, Notes<u64>);
-    impl DataReaderListener<Track> for Slow {
+    struct SlowListener(Arc<Mutex<()>>, Notes<u64>);
+    impl DataReaderListener<Track> for SlowListener {
         fn on_sample(&mut self, sample: &Lent<'_, Track>) -> Disposition {
             drop(self.0.lock().expect("no panic"));
             if let Ok(track) = sample.data() {
@@ -217,7 +217,7 @@ fn best_effort_drops_are_reported_to_readers() {
     let (gate, notes) = (Arc::new(Mutex::new(())), Notes::default());
     let mut wanted = ReaderQos::default();
     wanted.reliability.kind = ReliabilityKind::BestEffort;
-    let slow = Slow(Arc::clone(&gate), Arc::clone(&notes));
+    let slow = SlowListener(Arc::clone(&gate), Arc::clone(&notes));
     let reader = own.create_datareader_with_listener(&topic, wanted, slow).expect("a reader");
     let mut offered = WriterQos::of(Level::Atomic);
     offered.reliability.kind = ReliabilityKind::BestEffort;

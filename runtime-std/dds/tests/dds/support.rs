@@ -39,7 +39,7 @@ pub fn track(aircraft: u32, number: u64) -> Track {
 }
 
 /// A domain for tests, with folders of its own.
-pub struct Place {
+pub struct TestDomain {
     root: TempDir,
     /// Folders for logs and memberships, by node.
     data: TempDir,
@@ -48,7 +48,7 @@ pub struct Place {
     pub keep_bytes: Option<u64>,
 }
 
-impl Place {
+impl TestDomain {
     pub fn new(nodes: u32, topics: impl IntoIterator<Item = TopicDescription>) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let group = Description::builder("dds").nodes(nodes).heartbeat_ms(10, 2_000);

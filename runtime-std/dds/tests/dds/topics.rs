@@ -12,7 +12,7 @@ use tramontane_dds::{
     TypeSupport, WriterQos,
 };
 
-use crate::support::{Notes, PATIENCE, Place, Track, take, track, until, until_read_by};
+use crate::support::{Notes, PATIENCE, TestDomain, Track, take, track, until, until_read_by};
 
 const TOPIC: &str = "Tracks";
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
@@ -60,7 +60,7 @@ impl TypeSupport for Plot {
 #[test]
 fn topic_is_created_deleted_and_recreated_by_views() {
     for carrier in CARRIERS {
-        let place = Place::with_places(carrier, 3, [places(Level::Atomic, 1)]);
+        let place = TestDomain::with_places(carrier, 3, [places(Level::Atomic, 1)]);
         let participants = place.join_all(0..3);
         assert_eq!(participants[0].status().view, 1);
         assert!(participants[2].topic::<Track>(TOPIC).is_err(), "there is none yet");
@@ -121,7 +121,7 @@ fn topic_is_created_deleted_and_recreated_by_views() {
 
 #[test]
 fn identical_topic_is_shared_but_differing_one_refused() {
-    let place = Place::with_places(Carrier::SharedMemory, 2, [places(Level::Volatile, 1)]);
+    let place = TestDomain::with_places(Carrier::SharedMemory, 2, [places(Level::Volatile, 1)]);
     let participants = place.join_all(0..2);
     let wanted = topic(Level::Volatile);
     std::thread::scope(|scope| {
@@ -153,8 +153,11 @@ fn identical_topic_is_shared_but_differing_one_refused() {
 #[test]
 fn joiner_finds_created_topics_and_their_samples() {
     for carrier in CARRIERS {
-        let mut place =
-            Place::with_places(carrier, 3, [places(Level::Volatile, 2), places(Level::Atomic, 1)]);
+        let mut place = TestDomain::with_places(
+            carrier,
+            3,
+            [places(Level::Volatile, 2), places(Level::Atomic, 1)],
+        );
         place.domain = place.domain.with_group(|group| group.initial = vec![0, 1]);
         let participants = place.join_all(0..2);
         let wanted = topic(Level::Volatile).keep(History::KeepLast(5), ResourceLimits::default());
@@ -194,7 +197,7 @@ fn joiner_finds_created_topics_and_their_samples() {
 #[test]
 fn readers_receive_same_samples_until_topic_deletion() {
     for carrier in CARRIERS {
-        let place = Place::with_places(carrier, 3, [places(Level::Atomic, 1)]);
+        let place = TestDomain::with_places(carrier, 3, [places(Level::Atomic, 1)]);
         let participants = place.join_all(0..3);
         let mut lengths = Vec::new();
         for round in 0..4_u32 {
@@ -248,7 +251,7 @@ fn readers_receive_same_samples_until_topic_deletion() {
 #[test]
 fn topic_creation_completes_although_its_keeper_dies() {
     for carrier in CARRIERS {
-        let place = Place::with_places(carrier, 4, [places(Level::Atomic, 3)]);
+        let place = TestDomain::with_places(carrier, 4, [places(Level::Atomic, 3)]);
         let mut participants = place.join_all(0..4);
         let lost = participants.remove(0);
         let names = ["a", "b", "c"];

@@ -9,7 +9,7 @@ use tramontane_dds::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::support::{Notes, Place, take, until};
+use crate::support::{Notes, TestDomain, take, until};
 
 /// A plain type with a key.
 #[derive(
@@ -61,7 +61,7 @@ impl TypeSupport for Lying {
 
 #[test]
 fn plain_sample_is_built_and_read_in_place() {
-    let place = Place::new(1, [TopicDescription::new("Positions", "Position").sample_max(64)]);
+    let place = TestDomain::new(1, [TopicDescription::new("Positions", "Position").sample_max(64)]);
     let own = place.join(0);
     let topic = own.topic::<Position>("Positions").expect("a topic");
     let notes: Notes<(Position, bool)> = Arc::default();
@@ -95,7 +95,7 @@ fn plain_sample_is_built_and_read_in_place() {
 
 #[test]
 fn type_with_mismatched_cdr_layout_gets_no_loan() {
-    let place = Place::new(1, [TopicDescription::new("Lies", "Lying")]);
+    let place = TestDomain::new(1, [TopicDescription::new("Lies", "Lying")]);
     let own = place.join(0);
     let topic = own.topic::<Lying>("Lies").expect("a topic");
     let mut writer = own.create_datawriter(&topic, WriterQos::of(Level::Atomic)).expect("a writer");
@@ -104,7 +104,7 @@ fn type_with_mismatched_cdr_layout_gets_no_loan() {
 
 #[test]
 fn octets_are_built_in_place_within_the_limit() {
-    let place = Place::new(1, [TopicDescription::new("Bytes", "Octets").sample_max(100)]);
+    let place = TestDomain::new(1, [TopicDescription::new("Bytes", "Octets").sample_max(100)]);
     let own = place.join(0);
     let topic = own.topic::<Octets>("Bytes").expect("a topic");
     let reader = own.create_datareader(&topic, ReaderQos::default()).expect("a reader");

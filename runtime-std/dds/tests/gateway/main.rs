@@ -62,13 +62,13 @@ impl TypeSupport for Numbered {
 }
 
 /// A process of Cyclone DDS. Dropping this kills the process.
-struct Peer {
+struct CycloneProcess {
     child: Child,
     _input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
-impl Peer {
+impl CycloneProcess {
     fn start(rtps_domain: u16, arguments: &[&str]) -> Self {
         let python = std::env::var("TRAMONTANE_CYCLONE_PYTHON").expect("run cyclone/check");
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/cyclone/peer.py");
@@ -127,7 +127,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for CycloneProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -135,7 +135,7 @@ impl Drop for Peer {
 }
 
 /// Three participants, of which nodes 0 and 1 are gateways.
-struct World {
+struct Participants {
     _root: TempDir,
     participants: Vec<DomainParticipant>,
     rtps_domain: u16,
@@ -153,7 +153,7 @@ fn join(root: &Path, node: u32) -> DomainParticipant {
     DomainParticipant::join(&domain, options).expect("it joins")
 }
 
-impl World {
+impl Participants {
     fn new(rtps_domain: u16) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         Self::with(root, rtps_domain, 0..3)
@@ -226,12 +226,12 @@ fn assert_whole(samples: &[Numbered], counts: &[(i32, i32)]) {
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn rtps_readers_see_all_writers_in_one_sequence() {
-    let world = World::new(81);
+    let world = Participants::new(81);
     let (_reader, order) = world.order_at(2);
     let _gateway = world.gateway(0, "Numbers.ordered");
     let count = 200;
-    let readers = [1, 2].map(|_| Peer::read(81, "Numbers.ordered", 3 * 200));
-    let _writers = [1, 2].map(|writer| Peer::write(81, "Numbers", writer, count));
+    let readers = [1, 2].map(|_| CycloneProcess::read(81, "Numbers.ordered", 3 * 200));
+    let _writers = [1, 2].map(|writer| CycloneProcess::write(81, "Numbers", writer, count));
     let own = &world.participants[2];
     let topic = own.topic::<Numbered>("Numbers").expect("a topic");
     let mut writer = own.create_datawriter(&topic, WriterQos::of(Level::Atomic)).expect("a writer");
@@ -240,7 +240,7 @@ fn rtps_readers_see_all_writers_in_one_sequence() {
         writer.write(&Numbered { writer: 0, number }).expect("room");
         std::thread::sleep(Duration::from_millis(1));
     }
-    let seen = readers.map(Peer::samples);
+    let seen = readers.map(CycloneProcess::samples);
     let order = order.lock().expect("no panic").clone();
     assert_whole(&order, &[(0, count), (1, count), (2, count)]);
     assert_eq!((&seen[0], &seen[1]), (&order, &order));
@@ -253,11 +253,11 @@ fn rtps_readers_see_all_writers_in_one_sequence() {
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn rtps_samples_are_not_echoed_to_rtps() {
-    let world = World::new(82);
+    let world = Participants::new(82);
     let (_reader, order) = world.order_at(2);
     let _gateway = world.gateway(0, "Numbers");
-    let reader = Peer::read(82, "Numbers", 100);
-    let _writer = Peer::write(82, "Numbers", 1, 50);
+    let reader = CycloneProcess::read(82, "Numbers", 100);
+    let _writer = CycloneProcess::write(82, "Numbers", 1, 50);
     let own = &world.participants[2];
     let topic = own.topic::<Numbered>("Numbers").expect("a topic");
     let mut writer = own.create_datawriter(&topic, WriterQos::of(Level::Atomic)).expect("a writer");
@@ -275,15 +275,15 @@ fn rtps_samples_are_not_echoed_to_rtps() {
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn gateway_takeover_neither_repeats_nor_loses_samples() {
-    let mut world = World::new(83);
+    let mut world = Participants::new(83);
     let (_reader, order) = world.order_at(2);
     let first = world.gateway(0, "Numbers.ordered");
     let _second = world.gateway(1, "Numbers.ordered");
     let count = 600;
-    let reader = Peer::read(83, "Numbers.ordered", 600);
+    let reader = CycloneProcess::read(83, "Numbers.ordered", 600);
     // Both gateways read before anything is written.
     std::thread::sleep(Duration::from_secs(3));
-    let _writer = Peer::write(83, "Numbers", 1, count);
+    let _writer = CycloneProcess::write(83, "Numbers", 1, count);
     until("some come", || order.lock().expect("no panic").len() > 100);
     // The participant disappears silently, as far as the group knows.
     drop(world.participants.remove(0));
@@ -332,14 +332,14 @@ fn standby_gateway_takes_over_from_failed_process() {
         .stdin(Stdio::piped())
         .spawn()
         .expect("a process");
-    let world = World::with(root, ROLE_DOMAIN, 1..3);
+    let world = Participants::with(root, ROLE_DOMAIN, 1..3);
     let (_reader, order) = world.order_at(1);
     let standby = world.gateway(0, "Numbers.ordered");
     let count = 600;
-    let reader = Peer::read(ROLE_DOMAIN, "Numbers.ordered", 600);
+    let reader = CycloneProcess::read(ROLE_DOMAIN, "Numbers.ordered", 600);
     // Both gateways read before anything is written.
     std::thread::sleep(Duration::from_secs(3));
-    let _writer = Peer::write(ROLE_DOMAIN, "Numbers", 1, count);
+    let _writer = CycloneProcess::write(ROLE_DOMAIN, "Numbers", 1, count);
     until("some come", || order.lock().expect("no panic").len() > 100);
     assert_eq!(standby.counts()[0].1.entered, 0, "the other one is active");
     drop(active.stdin.take());
@@ -354,7 +354,7 @@ fn standby_gateway_takes_over_from_failed_process() {
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn samples_of_every_size_cross_the_gateway() {
-    let world = World::new(84);
+    let world = Participants::new(84);
     let own = &world.participants[2];
     let topic = own.topic::<Octets>("Octets").expect("a topic");
     let qos = ReaderQos { history: History::KeepAll, ..ReaderQos::default() };
@@ -364,8 +364,8 @@ fn samples_of_every_size_cross_the_gateway() {
     let words: Vec<String> = SIZES.iter().map(u32::to_string).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let count = (2 * SIZES.len()).to_string();
-    let reader = Peer::start(84, &["read-sizes", "Out", &count]);
-    let _writer = Peer::start(84, &[&["write-sizes", "Octets"], &words[..]].concat());
+    let reader = CycloneProcess::start(84, &["read-sizes", "Out", &count]);
+    let _writer = CycloneProcess::start(84, &[&["write-sizes", "Octets"], &words[..]].concat());
     let mut entered = Vec::new();
     until("theirs come", || {
         let taken = here.take(&Selection::default());
@@ -388,13 +388,13 @@ fn samples_of_every_size_cross_the_gateway() {
 fn ending_gateway_waits_for_reliable_readers() {
     const COUNT: usize = 60;
     const SIZE: u32 = 60_000;
-    let world = World::new(89);
+    let world = Participants::new(89);
     let own = &world.participants[2];
     let topic = own.topic::<Octets>("Octets").expect("a topic");
     let mut writer = own.create_datawriter(&topic, WriterQos::of(Level::Atomic)).expect("a writer");
     let out = MirrorOptions { writes: "Out".to_owned(), ..MirrorOptions::same("Octets") };
     let gateway = world.mirroring(0, out);
-    let reader = Peer::start(89, &["read-sizes", "Out", &COUNT.to_string()]);
+    let reader = CycloneProcess::start(89, &["read-sizes", "Out", &COUNT.to_string()]);
     // The reader matches before anything is written.
     std::thread::sleep(Duration::from_secs(3));
     reader.signal("-STOP");
@@ -420,14 +420,15 @@ fn pattern(size: u32) -> Vec<u8> {
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn oversized_rtps_sample_is_dropped_and_counted() {
-    let world = World::new(85);
+    let world = Participants::new(85);
     let own = &world.participants[2];
     let topic = own.topic::<Octets>("Octets").expect("a topic");
     let qos = ReaderQos { history: History::KeepAll, ..ReaderQos::default() };
     let here = own.create_datareader(&topic, qos).expect("a reader");
     let mut gateway = world.mirroring(0, MirrorOptions::same("Octets"));
     let above = (SAMPLE_MAX - LENGTH + 1).to_string();
-    let _writer = Peer::start(85, &["write-sizes", "Octets", "7", &above, "3000000", "9"]);
+    let _writer =
+        CycloneProcess::start(85, &["write-sizes", "Octets", "7", &above, "3000000", "9"]);
     let mut sizes = Vec::new();
     until("the others come", || {
         let taken = here.take(&Selection::default());
@@ -445,7 +446,7 @@ fn oversized_rtps_sample_is_dropped_and_counted() {
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn gateway_lists_mismatched_rtps_endpoints() {
-    let world = World::new(86);
+    let world = Participants::new(86);
     let (_reader, order) = world.order_at(2);
     let gateway = world.gateway(0, "Numbers");
     let cases = [
@@ -460,7 +461,7 @@ fn gateway_lists_mismatched_rtps_endpoints() {
     for (which, writer, reader, why) in cases {
         peers.clear();
         let count = gateway.mismatches().len() + usize::from(writer) + usize::from(reader);
-        peers.push(Peer::start(86, &["mismatch", "Numbers", which]));
+        peers.push(CycloneProcess::start(86, &["mismatch", "Numbers", which]));
         until(which, || gateway.mismatches().len() >= count);
         let named = gateway.mismatches().split_off(count - usize::from(writer && reader) - 1);
         let ends: Vec<bool> = named.iter().map(|mismatch| mismatch.is_writer).collect();

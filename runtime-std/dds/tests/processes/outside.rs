@@ -9,7 +9,7 @@ use tramontane_dds::{
 };
 
 use crate::restart::{durable, list};
-use crate::support::{CARRIERS, LOGGED, PATIENCE, Place, Process, await_that};
+use crate::support::{CARRIERS, DomainFiles, LOGGED, PATIENCE, ParticipantProcess, await_that};
 
 /// A logged topic all of whose samples are also kept in memory, and a lease of a few seconds.
 const TOPIC: &str = "[[topics]]\nname = \"Records\"\ntype = \"Octets\"\nlevel = \"logged\"\n\
@@ -68,7 +68,7 @@ pub fn take(reader: &DataReader<Octets>, count: usize) -> Vec<(u64, u64)> {
 fn killing_the_contact_member_loses_no_sample() {
     const COUNT: u64 = 900;
     for carrier in CARRIERS {
-        let place = Place::with_lease(carrier, 3, TOPIC, LEASE_MS);
+        let place = DomainFiles::with_lease(carrier, 3, TOPIC, LEASE_MS);
         let mut processes = place.start_all(0..3);
         let outside = OutsideParticipant::connect(place.members(2)).expect("it is taken");
         let topic = outside.untyped_topic(LOGGED).expect("it is there");
@@ -105,7 +105,7 @@ fn killing_the_contact_member_loses_no_sample() {
 fn external_reader_can_begin_within_the_log() {
     for carrier in CARRIERS {
         let topic = TOPIC.replace("keep_depth = 1000000", "keep_depth = 1");
-        let place = Place::with_lease(carrier, 3, &topic, 60_000);
+        let place = DomainFiles::with_lease(carrier, 3, &topic, 60_000);
         let mut processes = place.start_all(0..3);
         let outside = OutsideParticipant::connect(place.members(1)).expect("it is taken");
         let records = outside.untyped_topic(LOGGED).expect("it is there");
@@ -141,7 +141,7 @@ fn external_reader_can_begin_within_the_log() {
     }
 }
 
-fn matched(process: &mut Process) -> String {
+fn matched(process: &mut ParticipantProcess) -> String {
     process.ask("matched", "matched")
 }
 
@@ -150,7 +150,7 @@ fn matched(process: &mut Process) -> String {
 #[test]
 fn killed_external_participant_is_removed_after_lease() {
     for carrier in CARRIERS {
-        let place = Place::with_lease(carrier, 3, TOPIC, LEASE_MS);
+        let place = DomainFiles::with_lease(carrier, 3, TOPIC, LEASE_MS);
         let mut processes = place.start_all(0..3);
         let beside = OutsideParticipant::connect(place.members(1)).expect("it is taken");
         let reader = reader(&beside);
@@ -179,7 +179,7 @@ fn killed_external_participant_is_removed_after_lease() {
 #[test]
 fn external_participant_survives_restart_of_all_members() {
     for carrier in CARRIERS {
-        let place = Place::with_lease(carrier, 3, TOPIC, 60_000);
+        let place = DomainFiles::with_lease(carrier, 3, TOPIC, 60_000);
         let processes = place.start_all(0..3);
         let outside = OutsideParticipant::connect(place.members(1)).expect("it is taken");
         let topic = outside.untyped_topic(LOGGED).expect("it is there");

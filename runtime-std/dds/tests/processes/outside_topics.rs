@@ -3,7 +3,7 @@
 use tramontane_dds::{DdsError, History, Level, Octets, OutsideParticipant, ReaderQos, WriterQos};
 
 use crate::outside::{take, write};
-use crate::support::{CARRIERS, PATIENCE, Place, await_that};
+use crate::support::{CARRIERS, DomainFiles, PATIENCE, await_that};
 
 const PLACES: &str =
     "[[places]]\ncount = 1\nlevel = \"volatile\"\nwindow = 16\nsample_max = 256\nclients = true\n";
@@ -16,7 +16,7 @@ const PLACES: &str =
 fn external_participant_keeps_topic_despite_killed_members() {
     const COUNT: u64 = 300;
     for carrier in CARRIERS {
-        let place = Place::new(carrier, 3, PLACES);
+        let place = DomainFiles::new(carrier, 3, PLACES);
         let mut processes = place.start_all(0..3);
         let outside = OutsideParticipant::connect(place.members(0)).expect("it is taken");
         for (round, victim) in [0_usize, 1].into_iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{CARRIERS, Place, Process, await_that};
+use crate::support::{CARRIERS, DomainFiles, ParticipantProcess, await_that};
 
 const TOPIC: &str = "[[topics]]\nname = \"Records\"\ntype = \"Octets\"\nlevel = \"logged\"\n\
                      window = 16\nsample_max = 64\n";
@@ -32,7 +32,7 @@ pub fn durable(said: &[String]) -> impl Iterator<Item = u64> {
 
 /// Returns the samples that a new reader receives, and checks that they are in order and without
 /// duplicates.
-pub fn list(process: &mut Process) -> Vec<(u64, u64)> {
+pub fn list(process: &mut ParticipantProcess) -> Vec<(u64, u64)> {
     let list = listed(&process.ask("list", "list"));
     assert!(list.is_sorted_by(|one, next| one.0 < next.0), "in the topic's order: {list:?}");
     let numbers: BTreeSet<u64> = list.iter().map(|(_, number)| *number).collect();
@@ -42,7 +42,7 @@ pub fn list(process: &mut Process) -> Vec<(u64, u64)> {
 
 /// Waits until all processes know exactly these writers, because messages that a participant sends
 /// at its start may still be in flight.
-fn await_matched(processes: &mut [Process], matched: &str) {
+fn await_matched(processes: &mut [ParticipantProcess], matched: &str) {
     for process in processes {
         await_that(matched, || process.ask("matched", "matched") == matched);
     }
@@ -53,7 +53,7 @@ fn await_matched(processes: &mut [Process], matched: &str) {
 #[test]
 fn all_participants_recover_logged_samples() {
     for carrier in CARRIERS {
-        let place = Place::new(carrier, 3, &keeping());
+        let place = DomainFiles::new(carrier, 3, &keeping());
         let (mut promised, mut before) = (BTreeSet::new(), Vec::new());
         for round in 0..3_u64 {
             let mut processes = place.start_all(0..3);
@@ -87,7 +87,7 @@ fn all_participants_recover_logged_samples() {
 #[test]
 fn restarted_participant_receives_missed_samples() {
     for carrier in CARRIERS {
-        let place = Place::new(carrier, 3, &keeping());
+        let place = DomainFiles::new(carrier, 3, &keeping());
         let mut processes = place.start_all(0..3);
         assert_eq!(processes[1].ask("read", "reads"), "reads");
         processes[2].ask("write 200 220", "written");
@@ -135,7 +135,7 @@ fn restarted_participant_receives_missed_samples() {
 #[test]
 fn restarted_member_can_read_within_its_log() {
     for carrier in CARRIERS {
-        let place = Place::new(carrier, 3, &format!("{TOPIC}keep_depth = 1\n"));
+        let place = DomainFiles::new(carrier, 3, &format!("{TOPIC}keep_depth = 1\n"));
         let mut processes = place.start_all(0..3);
         processes[0].ask("write 0 40", "written");
         processes.remove(2).kill();
@@ -143,7 +143,7 @@ fn restarted_member_can_read_within_its_log() {
         let mut back = place.start(2);
         back.expect("joined");
         processes.push(back);
-        let from = |process: &mut Process, first: u64, count: u64| {
+        let from = |process: &mut ParticipantProcess, first: u64, count: u64| {
             listed(&process.ask(&format!("from {first} {count}"), "from"))
         };
         let all = from(&mut processes[0], 1, 80);

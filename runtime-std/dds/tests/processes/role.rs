@@ -36,7 +36,7 @@ fn role() {
         ..StartOptions::new(node)
     };
     let participant = DomainParticipant::join(&domain, options).expect("it joins");
-    let mut role = Role { participant, writer: None, reader: None };
+    let mut role = ParticipantRole { participant, writer: None, reader: None };
     say("joined");
     for line in std::io::stdin().lock().lines() {
         let line = line.expect("text");
@@ -67,7 +67,7 @@ fn say(what: &str) {
     out.flush().expect("somebody reads");
 }
 
-struct Role {
+struct ParticipantRole {
     participant: DomainParticipant,
     writer: Option<DataWriter<Octets>>,
     /// A reader that exists before the samples that it receives.
@@ -88,7 +88,7 @@ fn all() -> ReaderQos {
     }
 }
 
-impl Role {
+impl ParticipantRole {
     fn obey(&mut self, words: &[&str]) {
         match words {
             ["write", from, to] => self.write(number(from)..number(to)),

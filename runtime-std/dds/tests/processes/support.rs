@@ -33,12 +33,12 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 pub const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
 /// The files and addresses of a domain's participants.
-pub struct Place {
+pub struct DomainFiles {
     root: TempDir,
     folder: TempDir,
 }
 
-impl Place {
+impl DomainFiles {
     /// Creates a domain with `nodes` nodes and these topic tables.
     pub fn new(carrier: Carrier, nodes: u32, topics: &str) -> Self {
         Self::with_lease(carrier, nodes, topics, 60_000)
@@ -86,16 +86,16 @@ impl Place {
     }
 
     /// Starts a participant, which joins the domain.
-    pub fn start(&self, node: u32) -> Process {
+    pub fn start(&self, node: u32) -> ParticipantProcess {
         self.start_as(node, false)
     }
 
     /// Starts an external participant, which connects to this node.
-    pub fn start_outside(&self, node: u32) -> Process {
+    pub fn start_outside(&self, node: u32) -> ParticipantProcess {
         self.start_as(node, true)
     }
 
-    fn start_as(&self, node: u32, is_outside: bool) -> Process {
+    fn start_as(&self, node: u32, is_outside: bool) -> ParticipantProcess {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
             .args(["--exact", "role::role", "--nocapture"])
@@ -119,27 +119,27 @@ impl Place {
                 }
             }
         });
-        Process { node, child, input, said }
+        ParticipantProcess { node, child, input, said }
     }
 
     /// Starts these participants at the same time.
-    pub fn start_all(&self, nodes: std::ops::Range<u32>) -> Vec<Process> {
+    pub fn start_all(&self, nodes: std::ops::Range<u32>) -> Vec<ParticipantProcess> {
         std::fs::create_dir_all(self.folder.path().join("data")).expect("a folder");
-        let mut processes: Vec<Process> = nodes.map(|node| self.start(node)).collect();
+        let mut processes: Vec<ParticipantProcess> = nodes.map(|node| self.start(node)).collect();
         processes.iter_mut().for_each(|process| process.expect("joined").clear());
         processes
     }
 }
 
 /// A participant's process. Dropping this kills it.
-pub struct Process {
+pub struct ParticipantProcess {
     node: u32,
     child: Child,
     input: Option<ChildStdin>,
     said: Receiver<String>,
 }
 
-impl Process {
+impl ParticipantProcess {
     /// Sends the process a command.
     pub fn tell(&mut self, what: &str) {
         let input = self.input.as_mut().expect("piped");
@@ -175,7 +175,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ParticipantProcess {
     fn drop(&mut self) {
         // The process may already have exited.
         let _ = self.child.kill();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{CARRIERS, PATIENCE, Place, await_that};
+use crate::support::{CARRIERS, DomainFiles, PATIENCE, await_that};
 
 const PLACES: &str = "[[places]]\ncount = 3\nwindow = 16\nsample_max = 256\n";
 
@@ -11,7 +11,7 @@ const PLACES: &str = "[[places]]\ncount = 3\nwindow = 16\nsample_max = 256\n";
 #[test]
 fn kill_during_topic_creation_leaves_topics_consistent() {
     for carrier in CARRIERS {
-        let place = Place::new(carrier, 3, PLACES);
+        let place = DomainFiles::new(carrier, 3, PLACES);
         let mut processes = place.start_all(0..3);
         // Kills the keeper of the places, and then another participant, at different moments.
         for (round, wait_ms) in [0_u64, 1, 2, 5, 9, 17].into_iter().enumerate() {
@@ -51,7 +51,7 @@ fn topics(said: &str) -> Vec<String> {
 }
 
 /// Waits until all processes have the same topics and members.
-fn await_same(processes: &mut [crate::support::Process]) {
+fn await_same(processes: &mut [crate::support::ParticipantProcess]) {
     let until = Instant::now() + PATIENCE;
     loop {
         let mut said: Vec<String> =

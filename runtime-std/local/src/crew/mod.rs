@@ -35,6 +35,6 @@ mod role;
 mod worker;
 
 pub use end::End;
-pub use parent::{Crew, CrewError, Event, Launch, WorkerId};
+pub use parent::{Crew, CrewError, Launch, WorkerEvent, WorkerId};
 pub use role::Role;
 pub use worker::{AttachError, Reporter, Worker};

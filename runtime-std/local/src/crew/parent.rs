@@ -54,7 +54,7 @@ pub struct Launch<'f> {
 
 /// An event from a worker.
 #[derive(Debug)]
-pub enum Event<M> {
+pub enum WorkerEvent<M> {
     /// The worker sent a report.
     Report(M),
     /// The worker ended. No further event follows.
@@ -182,11 +182,11 @@ impl<R: Role> Crew<R> {
     /// Returns the next event of any worker, or `None` if there is none within `timeout`.
     ///
     /// Returns up to two seconds later if a worker has closed its output but does not exit.
-    pub fn next(&mut self, timeout: Duration) -> Option<(WorkerId, Event<R::Report>)> {
+    pub fn next(&mut self, timeout: Duration) -> Option<(WorkerId, WorkerEvent<R::Report>)> {
         let (id, report) = self.receiver.recv_timeout(timeout).ok()?;
         let event = match report {
-            Some(report) => Event::Report(report),
-            None => Event::Ended(End(self.workers.get_mut(&id).and_then(exit_status))),
+            Some(report) => WorkerEvent::Report(report),
+            None => WorkerEvent::Ended(End(self.workers.get_mut(&id).and_then(exit_status))),
         };
         Some((id, event))
     }
@@ -211,15 +211,15 @@ impl<R: Role> Crew<R> {
                 return Err(CrewError::TimedOut { missing, limit });
             }
             match self.next(TICK) {
-                Some((id, Event::Report(report))) => drop(reports.insert(id, report)),
-                Some((id, Event::Ended(end))) if !reports.contains_key(&id) => {
+                Some((id, WorkerEvent::Report(report))) => drop(reports.insert(id, report)),
+                Some((id, WorkerEvent::Ended(end))) if !reports.contains_key(&id) => {
                     let cause = self.first_cause(id, end);
                     // A terminal interrupts all processes, so the signal that ended the worker may
                     // have reached this process too.
                     interrupts.check()?;
                     return Err(cause);
                 }
-                Some((_, Event::Ended(_))) | None => {}
+                Some((_, WorkerEvent::Ended(_))) | None => {}
             }
         }
         Ok(reports.into_values().collect())
@@ -235,7 +235,7 @@ impl<R: Role> Crew<R> {
         let was_killed = |end: &End| end.0.is_some_and(|status| status.code().is_none());
         while running > 0 && !was_killed(&cause.1) {
             let Some(left) = until.checked_duration_since(Instant::now()) else { break };
-            if let Some((id, Event::Ended(end))) = self.next(left) {
+            if let Some((id, WorkerEvent::Ended(end))) = self.next(left) {
                 running -= 1;
                 if was_killed(&end) {
                     cause = (id, end);

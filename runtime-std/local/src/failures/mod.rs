@@ -244,9 +244,9 @@ impl From<DataError> for Failure {
 }
 
 /// Converts the error of a client that no member accepts.
-impl From<tramontane_client::OpenError> for Failure {
-    fn from(error: tramontane_client::OpenError) -> Self {
-        use tramontane_client::{ClientRefusal as R, OpenError as E};
+impl From<tramontane_client::ConnectError> for Failure {
+    fn from(error: tramontane_client::ConnectError) -> Self {
+        use tramontane_client::{ClientRefusal as R, ConnectError as E};
         let status = match &error {
             E::NoAddress | E::KeyNeeded(_) | E::Name => Status::Usage,
             E::Refused(R::NotAllowed | R::NoSubgroup | R::NotLogged) => Status::Usage,
@@ -265,7 +265,7 @@ impl From<tramontane_client::PublishError> for Failure {
         use tramontane_client::PublishError as E;
         let status = match &error {
             E::TooLong { .. } => Status::Input,
-            E::Refused(why) => return tramontane_client::OpenError::Refused(*why).into(),
+            E::Refused(why) => return tramontane_client::ConnectError::Refused(*why).into(),
             E::Full | E::TimeUp | E::NoMember { .. } | E::Lost { .. } => Status::PeerLost,
             _ => Status::Other,
         };
@@ -284,9 +284,9 @@ impl From<tramontane_client::SubscribeError> for Failure {
 }
 
 /// Converts the error of a log that cannot be opened.
-impl From<tramontane_log::OpenError> for Failure {
-    fn from(error: tramontane_log::OpenError) -> Self {
-        use tramontane_log::OpenError as O;
+impl From<tramontane_log::OpenLogError> for Failure {
+    fn from(error: tramontane_log::OpenLogError) -> Self {
+        use tramontane_log::OpenLogError as O;
         let status = match &error {
             O::NoLog { .. } => Status::Input,
             O::InUse { .. } | O::OtherGroup { .. } | O::NewerFormat { .. } => Status::Group,

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
 use tramontane_log::{
-    Batch, FORMAT_VERSION, FileLayer as _, Identity, LayerFile as _, LetGoError, Log, OpenError,
+    Batch, FORMAT_VERSION, FileLayer as _, Identity, LayerFile as _, LetGoError, Log, OpenLogError,
     Options, ReadError, Sequence, SystemFolder, WriteError,
 };
 
@@ -81,7 +81,7 @@ fn log_of_another_group_is_left_unchanged() {
     drop(log);
     let wanted = Identity { subgroup: "t".into(), ..identity() };
     let error = Log::open(other.clone(), &wanted, SMALL).expect_err("another one's");
-    assert!(matches!(error, OpenError::OtherGroup { .. }), "{error}");
+    assert!(matches!(error, OpenLogError::OtherGroup { .. }), "{error}");
     assert!(error.to_string().contains("subgroup s of group g, not of subgroup t of group g"));
     one_line(&error);
     let (log, recovery) = open(other);
@@ -103,7 +103,8 @@ fn newer_format_is_distinguished_from_damage() {
         });
         let before = newer.operations();
         let error = Log::open(newer.clone(), &identity(), SMALL).expect_err("newer");
-        let is_newer = matches!(&error, OpenError::NewerFormat { found, .. } if *found == version);
+        let is_newer =
+            matches!(&error, OpenLogError::NewerFormat { found, .. } if *found == version);
         assert!(is_newer, "{file}: {error}");
         one_line(&error);
         assert_eq!(newer.operations(), before, "{file}: nothing is written");
@@ -121,7 +122,7 @@ fn log_in_use_cannot_be_opened_again() {
         Log::open(layer.clone(), &identity(), SMALL).expect_err("in use"),
         Log::open_to_read(layer.clone(), None).expect_err("in use"),
     ] {
-        assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+        assert!(matches!(error, OpenLogError::InUse { .. }), "{error}");
         one_line(&error);
     }
     drop(log);
@@ -155,7 +156,7 @@ fn unwritable_folder_is_reported_and_can_be_read() {
         std::fs::remove_file(path.join("metadata-2")).ok();
         let layer = SystemFolder::create(&path).expect("it is there");
         let error = Log::open(layer, &identity(), SMALL).err();
-        assert!(error.is_none_or(|error| matches!(error, OpenError::ReadOnly { .. })));
+        assert!(error.is_none_or(|error| matches!(error, OpenLogError::ReadOnly { .. })));
     }
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("the own");
     let nowhere = SystemFolder::create(place.path().join("log/metadata-1/x"));
@@ -167,7 +168,7 @@ fn reading_a_folder_without_a_log_fails() {
     let place = tempfile::tempdir().expect("a folder");
     let layer = SystemFolder::read_only(place.path()).expect("it is there");
     let error = Log::open_to_read(layer, None).expect_err("empty");
-    assert!(matches!(error, OpenError::NoLog { .. }), "{error}");
+    assert!(matches!(error, OpenLogError::NoLog { .. }), "{error}");
     one_line(&error);
     assert_eq!(std::fs::read_dir(place.path()).expect("a folder").count(), 0, "nothing is made");
 }
@@ -182,7 +183,7 @@ fn losing_both_metadata_copies_is_an_error() {
         lost.decay(copy, |bytes| bytes[40] ^= 1);
     }
     let error = Log::open(lost, &identity(), SMALL).expect_err("lost");
-    assert!(matches!(error, OpenError::MetadataLost { .. }), "{error}");
+    assert!(matches!(error, OpenLogError::MetadataLost { .. }), "{error}");
     one_line(&error);
 }
 

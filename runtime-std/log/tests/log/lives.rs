@@ -5,23 +5,23 @@ use tramontane_core::ids::ViewId;
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
 use tramontane_log::{Batch, LetGoError, Log, Sequence, WriteError};
 
-use crate::model::{Model, UnderWay, draw};
+use crate::model::{CutOperation, Model, draw};
 use crate::support::{Chance, SMALL, identity};
 
 /// A disk, and the content that its log should have.
-pub struct Run {
+pub struct LogRun {
     pub folder: PowerLossFolder,
     pub model: Model,
-    pub under_way: UnderWay,
+    pub under_way: CutOperation,
     chance: Chance,
     drawn: u64,
     /// Event counts, which show that a search has reached its goals.
-    pub reached: Reached,
+    pub reached: LivesReached,
 }
 
 /// Event counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reached {
+pub struct LivesReached {
     pub crashes: u64,
     pub torn: u64,
     pub unknown: u64,
@@ -29,15 +29,15 @@ pub struct Reached {
     pub cuts: u64,
 }
 
-impl Run {
+impl LogRun {
     pub fn new(seed: u64) -> Self {
         Self {
             folder: PowerLossFolder::new(Faults::default()),
             model: Model::default(),
-            under_way: UnderWay::Nothing,
+            under_way: CutOperation::Nothing,
             chance: Chance::new(seed),
             drawn: 0,
-            reached: Reached::default(),
+            reached: LivesReached::default(),
         }
     }
 
@@ -53,7 +53,7 @@ impl Run {
         }
         if let Ok((mut log, recovery)) = opened {
             self.model.accept(&log, &self.under_way);
-            self.under_way = UnderWay::Nothing;
+            self.under_way = CutOperation::Nothing;
             self.reached.torn += u64::from(recovery.is_torn);
             if self.settle(&mut log) {
                 for _ in 0..deeds {
@@ -117,7 +117,7 @@ impl Run {
                 assert_eq!(end.0, self.model.records.len() as u64);
                 true
             }
-            Err(error) => self.stopped(log, &error, UnderWay::Commit(records)),
+            Err(error) => self.stopped(log, &error, CutOperation::Commit(records)),
         }
     }
 
@@ -127,7 +127,7 @@ impl Run {
             self.model.records.truncate(next as usize);
             return true;
         }
-        self.under_way = UnderWay::Cut(next);
+        self.under_way = CutOperation::Cut(next);
         false
     }
 
@@ -139,7 +139,7 @@ impl Run {
                 self.model.value = Some(value);
                 true
             }
-            Err(error) => self.stopped(log, &error, UnderWay::Value(value)),
+            Err(error) => self.stopped(log, &error, CutOperation::Value(value)),
         }
     }
 
@@ -159,7 +159,7 @@ impl Run {
                 true
             }
             Err(_) => {
-                self.under_way = UnderWay::Snapshot(end.0, state);
+                self.under_way = CutOperation::Snapshot(end.0, state);
                 false
             }
         }
@@ -171,7 +171,7 @@ impl Run {
         match log.let_go_below(Sequence(at)) {
             Ok(()) => self.model.base = self.model.base.max(at),
             Err(LetGoError::Write(error)) => {
-                return self.stopped(log, &error, UnderWay::LetGo(at));
+                return self.stopped(log, &error, CutOperation::LetGo(at));
             }
             Err(error) => panic!("{error}"),
         }
@@ -183,7 +183,7 @@ impl Run {
         &mut self,
         log: &mut Log<PowerLossFolder>,
         error: &WriteError,
-        under_way: UnderWay,
+        under_way: CutOperation,
     ) -> bool {
         assert!(matches!(error, WriteError::Io { .. } | WriteError::Sync { .. }), "{error}");
         assert!(matches!(log.set_values(&[]), Err(WriteError::Failed { .. })));

@@ -43,7 +43,7 @@ pub struct Model {
 
 /// The operation during which power was lost.
 #[derive(Clone, Debug)]
-pub enum UnderWay {
+pub enum CutOperation {
     Nothing,
     Commit(Vec<Owned>),
     Cut(u64),
@@ -68,21 +68,21 @@ pub fn draw(chance: &mut Chance, count: u64, model: &Model, drawn: &mut u64) -> 
 
 impl Model {
     /// Checks that a log's content after a crash is possible, and adopts it.
-    pub fn accept(&mut self, log: &Log<PowerLossFolder>, under_way: &UnderWay) {
+    pub fn accept(&mut self, log: &Log<PowerLossFolder>, under_way: &CutOperation) {
         let mut may_be = self.records.clone();
         let mut durable = may_be.len() as u64;
         let mut bases = vec![self.base];
         match under_way {
-            UnderWay::Commit(records) => may_be.extend(records.iter().cloned()),
-            UnderWay::Cut(next) => durable = *next,
-            UnderWay::LetGo(base) => bases.push(*base),
-            UnderWay::Nothing | UnderWay::Value(_) | UnderWay::Snapshot(..) => {}
+            CutOperation::Commit(records) => may_be.extend(records.iter().cloned()),
+            CutOperation::Cut(next) => durable = *next,
+            CutOperation::LetGo(base) => bases.push(*base),
+            CutOperation::Nothing | CutOperation::Value(_) | CutOperation::Snapshot(..) => {}
         }
         let (first, end) = (log.first().0, log.end().0);
         assert!(bases.contains(&first), "the log begins at {first} and not at one of {bases:?}");
         assert!(end >= durable, "{durable} records were durable, and {end} are there");
         assert!(end <= may_be.len() as u64, "{end} records, and {} were given", may_be.len());
-        if matches!(under_way, UnderWay::Cut(_)) {
+        if matches!(under_way, CutOperation::Cut(_)) {
             assert!(end == durable || end == self.records.len() as u64, "half a cut: {end}");
         }
         let mut damaged = None;
@@ -105,10 +105,10 @@ impl Model {
         assert_eq!(damaged.is_some(), log.damaged().next().is_some());
     }
 
-    fn accept_rest(&mut self, log: &Log<PowerLossFolder>, under_way: &UnderWay) {
+    fn accept_rest(&mut self, log: &Log<PowerLossFolder>, under_way: &CutOperation) {
         let value = log.value("view").map(<[u8]>::to_vec);
         match under_way {
-            UnderWay::Value(new) if value.as_ref() == Some(new) => self.value = value,
+            CutOperation::Value(new) if value.as_ref() == Some(new) => self.value = value,
             _ => assert_eq!(value, self.value, "the value"),
         }
         let snapshot = log.snapshot().map(|place| {
@@ -116,7 +116,7 @@ impl Model {
             (place.sequence.0, state)
         });
         match under_way {
-            UnderWay::Snapshot(at, state) if snapshot == Some((*at, state.clone())) => {
+            CutOperation::Snapshot(at, state) if snapshot == Some((*at, state.clone())) => {
                 self.snapshot = snapshot;
             }
             _ => assert_eq!(snapshot, self.snapshot, "the snapshot"),

@@ -3,12 +3,12 @@
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
 use tramontane_log::{Batch, Log, Sequence};
 
-use crate::lives::{Reached, Run};
+use crate::lives::{LivesReached, LogRun};
 use crate::support::{Chance, SMALL, identity, record};
 
 /// Runs several processes in succession. Returns the event counts.
-fn run(seed: u64, first_cut: Option<u64>) -> Reached {
-    let mut run = Run::new(seed);
+fn run(seed: u64, first_cut: Option<u64>) -> LivesReached {
+    let mut run = LogRun::new(seed);
     let mut chance = Chance::new(seed ^ 0x5eed);
     run.live(30, first_cut);
     for _ in 0..4 {
@@ -21,7 +21,7 @@ fn run(seed: u64, first_cut: Option<u64>) -> Reached {
     run.reached
 }
 
-fn add(sum: &mut Reached, more: Reached) {
+fn add(sum: &mut LivesReached, more: LivesReached) {
     sum.crashes += more.crashes;
     sum.torn += more.torn;
     sum.unknown += more.unknown;
@@ -30,7 +30,7 @@ fn add(sum: &mut Reached, more: Reached) {
 }
 
 /// Runs several processes in succession as [`run`] does, and prints the seed if that fails.
-fn traced(seed: u64, first_cut: Option<u64>) -> Reached {
+fn traced(seed: u64, first_cut: Option<u64>) -> LivesReached {
     std::panic::catch_unwind(|| run(seed, first_cut)).unwrap_or_else(|cause| {
         eprintln!("this fails with seed {seed} and power cut at {first_cut:?}");
         std::panic::resume_unwind(cause)
@@ -39,9 +39,9 @@ fn traced(seed: u64, first_cut: Option<u64>) -> Reached {
 
 #[test]
 fn power_loss_at_any_point_loses_nothing_durable() {
-    let mut reached = Reached::default();
+    let mut reached = LivesReached::default();
     for seed in 0..8 {
-        let operations = Run::new(seed).live(30, None);
+        let operations = LogRun::new(seed).live(30, None);
         for cut in 1..=operations {
             add(&mut reached, traced(seed, Some(cut)));
         }
@@ -59,7 +59,7 @@ fn random_power_losses_lose_nothing_durable() {
         std::env::var(name).ok().map_or(usual, |text| text.parse().expect("a number"))
     };
     let (first, runs) = (number("TRAMONTANE_LOG_FIRST", 1000), number("TRAMONTANE_LOG_RUNS", 300));
-    let mut reached = Reached::default();
+    let mut reached = LivesReached::default();
     for seed in first..first + runs {
         let cut = 1 + Chance::new(seed).below(150);
         add(&mut reached, traced(seed, Some(cut)));

@@ -10,20 +10,20 @@ use tramontane_core::memory::Line;
 
 use super::*;
 use crate::map::Access;
-use crate::region_memory::RegionMemory;
+use crate::region_memory::SharedRegionMemory;
 use crate::root::{GroupName, Root};
 
 const REGION_BYTES: usize = 300_000;
 
 /// Both sides of a queue, and the region that it is for.
-struct Ends {
+struct QueueEnds {
     writer: QueueWriter,
     reader: QueueReader,
     own: OwnRegions,
     _place: tempfile::TempDir,
 }
 
-impl Ends {
+impl QueueEnds {
     fn new() -> Self {
         let place = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let (root, name) = (Root::under(place.path()), GroupName::new("queue"));
@@ -37,7 +37,7 @@ impl Ends {
         let map = Map::new(file, bytes, Access::Read).expect("mapped");
         let mut own = OwnRegions::default();
         let memory = residence.make_memory(HEADER_BYTES + REGION_BYTES).expect("memory");
-        own[0] = Some(RegionMemory(memory));
+        own[0] = Some(SharedRegionMemory(memory));
         let reader = QueueReader::new(map).expect("as long as a queue");
         Self { writer, reader, own, _place: place }
     }
@@ -63,7 +63,7 @@ fn numbers(seed: u64) -> impl FnMut(u64) -> usize {
 /// model is a queue of the lists and an array for the region.
 #[test]
 fn write_lists_arrive_intact_and_in_order() {
-    let mut ends = Ends::new();
+    let mut ends = QueueEnds::new();
     let mut random = numbers(7);
     let lines: Vec<Line> = (0..REGION_BYTES.div_ceil(64)).map(|_| Line::new()).collect();
     let source = RowWriter::from_lines(&lines);
@@ -130,7 +130,7 @@ fn malformed_queue_entry_is_detected_and_harmless() {
     let mut random = numbers(11);
     let mut found = 0;
     for round in 0..400_u64 {
-        let mut ends = Ends::new();
+        let mut ends = QueueEnds::new();
         let write = Write {
             source: Area { region: Region::ROW, offset: 0 },
             target: Area { region: Region(1), offset: 64 },
@@ -162,7 +162,7 @@ fn malformed_queue_entry_is_detected_and_harmless() {
         }
     }
     assert!(found > 50, "{found} were found");
-    let mut ends = Ends::new();
+    let mut ends = QueueEnds::new();
     assert_eq!(ends.writer.note_taken(1), Err(Nonsense), "more than was posted");
     drop(ends.writer);
     assert_eq!(ends.reader.posted(), Ok(0), "nothing more is to be taken");
@@ -173,7 +173,7 @@ fn ring_size_follows_regions_and_fits_longest_list() {
     assert_eq!((ring_bytes(0), ring_bytes(usize::MAX)), (RING_BYTES_MIN, RING_BYTES_MAX));
     assert_eq!(ring_bytes(3 << 20), 1 << 21);
     assert!(list_bytes_max(RING_BYTES_MAX) >= WRITES_MAX * (65_536 + 128));
-    let mut ends = Ends::new();
+    let mut ends = QueueEnds::new();
     let bytes = list_bytes_max(RING_BYTES_MIN) / WRITES_MAX;
     let lines: Vec<Line> = (0..1024).map(|_| Line::new()).collect();
     let source = RowWriter::from_lines(&lines);

@@ -11,7 +11,7 @@ use crate::support::blocks::{
     sent, way,
 };
 use crate::support::descriptors::{HEADER, SEALS, Said, memory, send, signed};
-use crate::support::{LONG, NEVER, Place, VIEW, name};
+use crate::support::{LONG, NEVER, SharedFolder, VIEW, name};
 use tramontane_core::fabric::REGIONS_MAX;
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockStore as _, BlockUse, Blocks as _, Channel, ErrorKind, Event,
@@ -22,13 +22,13 @@ use tramontane_shared_memory::{Error, Residence, SharedMemory};
 
 const MIB: usize = 1 << 20;
 
-fn two(place: &Place, group: &str, bytes: usize) -> [Carrier; 2] {
+fn two(place: &SharedFolder, group: &str, bytes: usize) -> [Carrier; 2] {
     carriers(&place.root(), group, 2, bytes).try_into().unwrap_or_else(|_| panic!("two members"))
 }
 
 #[test]
 fn block_of_any_length_arrives_unchanged() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let [mut one, mut two] = two(&place, "lengths", 3 * MIB);
     let content: Vec<u8> = (0..3 * MIB).map(|index| (index % 251) as u8).collect();
     one.memory.write(0, &content).expect("inside");
@@ -51,7 +51,7 @@ fn block_of_any_length_arrives_unchanged() {
 
 #[test]
 fn channels_take_turns_copying_block_pieces() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let [mut one, mut two] = two(&place, "fair", 17 * MIB);
     two.receive(way(0, 0), 0, 16 * MIB, 0).expect("posted");
     two.receive(way(1, 0), 16 * MIB, MIB, 1).expect("posted");
@@ -66,7 +66,7 @@ fn channels_take_turns_copying_block_pieces() {
 
 #[test]
 fn post_to_full_lane_is_refused_until_drained() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let [mut one, mut two] = two(&place, "full", 4096);
     let mut posted = 0_u64;
     // The peer does not poll, so it takes nothing.
@@ -100,7 +100,7 @@ fn post_to_full_lane_is_refused_until_drained() {
 
 #[test]
 fn reused_region_number_never_shows_old_memory() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let [mut one, mut two] = two(&place, "memories", 4096);
     for round in 1..40_u8 {
         let bytes = 4096 * usize::from(round);
@@ -120,7 +120,7 @@ fn reused_region_number_never_shows_old_memory() {
 
 #[test]
 fn number_and_size_of_block_memories_are_bounded() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let [one, _two] = two(&place, "many", 4096);
     let store = one.fabric.block_store();
     let memory = |bytes| store.memory(bytes, BlockUse::Both);
@@ -137,7 +137,7 @@ fn number_and_size_of_block_memories_are_bounded() {
 
 #[test]
 fn sender_may_change_memory_after_close() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     for what in ["closed", "cut", "retired"] {
         let [mut one, mut two] = two(&place, what, 8 * MIB);
         two.receive(way(5, 0), 0, 8 * MIB, 1).expect("posted");
@@ -169,7 +169,7 @@ fn sender_may_change_memory_after_close() {
 
 #[test]
 fn closing_receiver_frees_the_senders_memory() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let [mut one, mut two] = two(&place, "given-up", 8 * MIB);
     two.receive(way(5, 0), 0, 8 * MIB, 1).expect("posted");
     one.send(way(5, 1), 0, 8 * MIB, 2).expect("posted");
@@ -221,7 +221,7 @@ fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
 #[test]
 fn only_misbehaving_member_is_lost() {
     for (what, numbers) in lies() {
-        let place = Place::new();
+        let place = SharedFolder::new();
         let mut members = carriers(&place.root(), "lies", 3, 4096);
         let [liar, honest, third] = members.as_mut_slice() else { panic!("three members") };
         liar.memory.write(0, &[5; 4096]).expect("inside");
@@ -266,7 +266,7 @@ fn send_garbage(group: &std::path::Path, liar: &Carrier) {
 
 #[test]
 fn block_without_receive_is_reported_to_both() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let [mut one, mut two] = two(&place, "unawaited", 4096);
     one.send(way(0, 1), 0, 8, 1).expect("posted");
     let lost = |peer, cause| Event::PeerLost { view: VIEW, peer: Rank(peer), cause };
@@ -276,7 +276,7 @@ fn block_without_receive_is_reported_to_both() {
 
 #[test]
 fn groups_with_different_names_never_share_blocks() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (mut red, mut blue) = (two(&place, "red", 4096), two(&place, "blue", 4096));
     for (group, value) in [(&mut red, 1_u8), (&mut blue, 2)] {
         group[0].memory.write(0, &[value; 64]).expect("inside");
@@ -295,7 +295,7 @@ fn groups_with_different_names_never_share_blocks() {
 
 #[test]
 fn blocks_are_refused_without_block_queues() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut members = crate::support::join_all(&place.root(), "plain", &crate::support::small(2));
     let fabric = &mut members[0].fabric;
     let memory = block_memory(fabric, 64).expect("memory");
@@ -309,7 +309,7 @@ fn blocks_are_refused_without_block_queues() {
 /// Membership changes: cells and block queues in successive views, with the same block memory.
 #[test]
 fn each_view_has_separate_queues() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let resident = |node: u32| {
         let residence = Residence::claim(
             &place.root(),
@@ -366,7 +366,7 @@ fn each_view_has_separate_queues() {
 #[test]
 fn block_offer_and_answer_wake_sleepers() {
     const TURNS: u64 = 2000;
-    let place = Place::new();
+    let place = SharedFolder::new();
     let members = two(&place, "sleepers", 4096);
     std::thread::scope(|scope| {
         for (own, mut member) in (0_u16..).zip(members) {
@@ -422,7 +422,7 @@ fn reported_blocks_are_complete_despite_concurrent_close() {
     // The block is a single piece, so nothing of it is visible before its end.
     const BYTES: usize = 200 << 10;
     const PLACES: usize = 8;
-    let place = Place::new();
+    let place = SharedFolder::new();
     let [mut one, mut two] = two(&place, "race", PLACES * BYTES);
     for channel in 0..CHANNELS {
         let at = usize::from(channel) % PLACES * BYTES;

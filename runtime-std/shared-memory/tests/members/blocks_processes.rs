@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::support::blocks::{carrier, received, sent, way};
-use crate::support::{Place, Role, VIEW, role, say, wait_for_release};
+use crate::support::{RoleProcess, SharedFolder, VIEW, role, say, wait_for_release};
 use tramontane_core::fabric::{Blocks as _, ErrorKind, Event, HostFabric as _, LossCause};
 use tramontane_core::ids::Rank;
 use tramontane_shared_memory::Root;
@@ -62,13 +62,13 @@ fn role_bystander() {
 
 /// Starts members 1 and 2, and joins as member 0.
 fn with_roles(
-    place: &Place,
+    place: &SharedFolder,
     group: &str,
     first: &str,
-) -> (crate::support::blocks::Carrier, Role, Role) {
+) -> (crate::support::blocks::Carrier, RoleProcess, RoleProcess) {
     let arguments = format!("{} {group}", place.path().display());
-    let mut one = Role::start(module_path!(), first, &arguments);
-    let mut two = Role::start(module_path!(), "role_bystander", &arguments);
+    let mut one = RoleProcess::start(module_path!(), first, &arguments);
+    let mut two = RoleProcess::start(module_path!(), "role_bystander", &arguments);
     let member = carrier(&place.root(), group, 3, 0, BYTES);
     one.expect("JOINED");
     two.expect("JOINED");
@@ -76,7 +76,7 @@ fn with_roles(
 }
 
 /// Asserts that the bystander receives its block, independently of the other member.
-fn assert_goes_on(member: &mut crate::support::blocks::Carrier, bystander: &mut Role) {
+fn assert_goes_on(member: &mut crate::support::blocks::Carrier, bystander: &mut RoleProcess) {
     member.memory.write(0, &vec![3; BYTES]).expect("inside");
     member.send(way(0, 2), 0, BYTES, 9).expect("posted");
     assert_eq!(member.next_block(), sent(way(0, 2), 9));
@@ -85,7 +85,7 @@ fn assert_goes_on(member: &mut crate::support::blocks::Carrier, bystander: &mut 
 
 #[test]
 fn block_memory_of_killed_sender_stays_readable() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (mut member, mut sender, mut bystander) = with_roles(&place, "sender", "role_sender");
     member.receive(way(0, 1), 0, BYTES, 1).expect("posted");
     sender.release();
@@ -114,7 +114,7 @@ fn block_memory_of_killed_sender_stays_readable() {
 
 #[test]
 fn blocks_of_lost_sender_are_not_reported() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (mut member, mut sender, mut bystander) = with_roles(&place, "lost", "role_sender");
     member.receive(way(0, 1), 0, BYTES, 1).expect("posted");
     sender.release();
@@ -128,7 +128,7 @@ fn blocks_of_lost_sender_are_not_reported() {
 
 #[test]
 fn receiver_killed_during_copy_leaves_sender_unharmed() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (mut member, mut receiver, mut bystander) = with_roles(&place, "receiver", "role_receiver");
     member.send(way(0, 1), 0, BYTES, 1).expect("posted");
     receiver.release();

@@ -9,7 +9,7 @@ use crate::support::descriptors::{
     BELL_SEALS, HEADER, SEALS, Said, memory, row_file_bytes, send, send_bytes, signed,
 };
 use crate::support::views::{GROUP, Resident, bytes, claim, layout_of, layout_with, see, store};
-use crate::support::{Place, Role, role, say, wait_for_release};
+use crate::support::{RoleProcess, SharedFolder, role, say, wait_for_release};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -30,7 +30,7 @@ fn memory_files() -> Vec<File> {
     open.map(|entry| entry.path()).filter(is_memory).filter_map(reopen).collect()
 }
 
-fn group(place: &Place) -> PathBuf {
+fn group(place: &SharedFolder) -> PathBuf {
     place.root().path().join(GROUP)
 }
 
@@ -74,12 +74,12 @@ fn role_vandal() {
 
 #[test]
 fn misused_descriptors_leave_memory_unchanged() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let memory = first.open(1, &[1, 2]).expect("it opens");
     store(&memory, 8, 7);
     let mut vandal =
-        Role::start(module_path!(), "role_vandal", &place.path().display().to_string());
+        RoleProcess::start(module_path!(), "role_vandal", &place.path().display().to_string());
     first.await_ready(1, 1);
     vandal.expect("TRIED");
     assert_eq!((see(&memory, 0, 8), see(&memory, 1, 8)), (7, 5));
@@ -95,7 +95,7 @@ fn misused_descriptors_leave_memory_unchanged() {
 
 /// A node whose process is running, but sends nothing by itself.
 struct Silent {
-    place: Place,
+    place: SharedFolder,
     first: Resident,
     layout: Layout<'static>,
     said: Said,
@@ -103,7 +103,7 @@ struct Silent {
 
 impl Silent {
     fn new() -> Self {
-        let place = Place::new();
+        let place = SharedFolder::new();
         let mut first = Resident::new(&place.root(), 1, 100);
         let layout = layout_of(&[1, 2]);
         let number = layout.digest();
@@ -230,7 +230,7 @@ fn hostile_messages_cost_bounded_descriptors() {
 #[test]
 fn damage_to_folder_kills_no_member() {
     for what in ["cut off", "overwritten", "removed"] {
-        let place = Place::new();
+        let place = SharedFolder::new();
         let mut first = Resident::new(&place.root(), 1, 100);
         let mut second = Resident::new(&place.root(), 2, 200);
         let one = first.open(1, &[1, 2]).expect("it opens");
@@ -287,9 +287,9 @@ fn shared_bytes() -> u64 {
 
 #[test]
 fn killed_member_leaves_no_memory() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut holder =
-        Role::start(module_path!(), "role_holder", &place.path().display().to_string());
+        RoleProcess::start(module_path!(), "role_holder", &place.path().display().to_string());
     holder.expect("HOLDS");
     holder.kill();
     // The memory has no name left by which it could be found, so the kernel has freed it.
@@ -330,8 +330,8 @@ fn role_limited() {
 /// Covers what the check in advance cannot see: the allocation itself fails.
 #[test]
 fn failed_allocation_leaves_old_view_running() {
-    let place = Place::new();
-    let mut limited = Role::start_after(
+    let place = SharedFolder::new();
+    let mut limited = RoleProcess::start_after(
         "trap '' XFSZ",
         module_path!(),
         "role_limited",

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    LONG, Member, Place, VIEW, await_all, join, join_all, make, meet, name, small,
+    LONG, MappedMember, SharedFolder, VIEW, await_all, join, join_all, make, meet, name, small,
 };
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Fabric as _, HostFabric as _, Kind, LossCause, Promises, Region, Token,
@@ -16,9 +16,9 @@ use tramontane_shared_memory::{Error, Fences, Residence};
 
 #[test]
 fn members_meet_in_any_order_and_read_rows() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (root, layout) = (place.root(), small(4));
-    let members: Vec<Member> = std::thread::scope(|scope| {
+    let members: Vec<MappedMember> = std::thread::scope(|scope| {
         let starts = [(0, 40), (1, 0), (2, 15), (3, 30)].map(|(rank, delay)| {
             let (root, layout) = (&root, &layout);
             scope.spawn(move || {
@@ -44,7 +44,7 @@ fn members_meet_in_any_order_and_read_rows() {
 
 #[test]
 fn group_of_one_starts_at_once() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let member = join(&place.root(), "one", &small(1), 0).expect("it starts");
     assert_eq!(member.members(), [NodeId(10)]);
     drop(member);
@@ -53,7 +53,7 @@ fn group_of_one_starts_at_once() {
 
 #[test]
 fn process_with_duplicate_id_is_refused() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (root, layout) = (place.root(), small(2));
     let mut members = join_all(&root, "twice", &layout);
     let error = join(&root, "twice", &layout, 1).err().expect("it is there already");
@@ -71,7 +71,7 @@ fn process_with_duplicate_id_is_refused() {
 
 #[test]
 fn only_one_concurrent_claim_of_id_succeeds() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (root, layout) = (place.root(), small(1));
     let start = std::sync::Barrier::new(8);
     let joined = std::thread::scope(|scope| {
@@ -98,7 +98,7 @@ fn only_one_concurrent_claim_of_id_succeeds() {
 /// Another process may hold the folder's lock forever, for example because it is stopped.
 #[test]
 fn waiting_for_folder_lock_can_be_cancelled() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (root, group) = (place.root(), name("held"));
     let first = join(&root, "held", &small(1), 0).expect("it starts");
     let folder = std::fs::File::open(root.path().join("held")).expect("a folder");
@@ -123,14 +123,14 @@ fn waiting_for_folder_lock_can_be_cancelled() {
 
 #[test]
 fn rank_outside_layout_is_refused() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let error = join(&place.root(), "rank", &small(2), 2).err().expect("there is no rank 2");
     assert!(matches!(error, Error::NotAMember { .. }), "{error}");
 }
 
 #[test]
 fn groups_with_different_names_do_not_interfere() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (root, layout) = (place.root(), small(2));
     let (red, mut blue) = (join_all(&root, "red", &layout), join_all(&root, "blue", &layout));
     red[0].row().cell(0).expect("a cell").publish(1);
@@ -147,7 +147,7 @@ fn groups_with_different_names_do_not_interfere() {
 
 #[test]
 fn group_name_can_be_reused() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (root, layout) = (place.root(), small(2));
     for _ in 0..20 {
         let members = join_all(&root, "again", &layout);
@@ -159,7 +159,7 @@ fn group_name_can_be_reused() {
 
 #[test]
 fn sweeps_and_other_groups_affect_no_member() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let (root, layout, over) = (place.root(), small(2), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -184,7 +184,7 @@ fn sweeps_and_other_groups_affect_no_member() {
 
 #[test]
 fn shared_memory_fabric_satisfies_the_contract() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let root = place.root();
     let layout = small(2);
     let made = |own| make(&root, "contract", &ViewPlan::of_layout(VIEW, Rank(own), &layout));
@@ -251,10 +251,10 @@ fn shared_memory_fabric_satisfies_the_contract() {
 
 #[test]
 fn leaving_and_failing_peers_are_distinguished() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut members = join_all(&place.root(), "losses", &small(3));
     let (leaver, failing) = (members.remove(1), members.remove(1));
-    let Member { mappings, mut fabric } = members.remove(0);
+    let MappedMember { mappings, mut fabric } = members.remove(0);
     assert!(!fabric.check_peers() && fabric.arm());
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -286,7 +286,7 @@ fn leaving_and_failing_peers_are_distinguished() {
 
 #[test]
 fn posts_and_wake_calls_wake_sleeping_members() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut members = join_all(&place.root(), "bells", &small(2));
     let [one, two] = members.as_mut_slice() else { panic!("two members") };
     let (one, two) = (&mut one.fabric, &mut two.fabric);
@@ -309,7 +309,7 @@ fn posts_and_wake_calls_wake_sleeping_members() {
 
 #[test]
 fn application_thread_wakes_local_poller() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut members = join_all(&place.root(), "local", &small(1));
     let fabric = &mut members[0].fabric;
     let bell = fabric.local_bell();
@@ -333,9 +333,9 @@ fn application_thread_wakes_local_poller() {
 /// Members that differ in which side pays for the fences still wake each other.
 #[test]
 fn members_using_different_fences_wake_each_other() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let layout = small(2);
-    let mut members: Vec<Member> = [Fences::Both, Fences::Sleeper]
+    let mut members: Vec<MappedMember> = [Fences::Both, Fences::Sleeper]
         .into_iter()
         .zip(0..)
         .map(|(fences, rank)| {
@@ -352,8 +352,8 @@ fn members_using_different_fences_wake_each_other() {
 }
 
 /// Plays one side of a ping-pong game, sleeping whenever it is not this side's turn.
-fn bounce(member: &mut Member, turns: u64) {
-    let Member { mappings, fabric } = member;
+fn bounce(member: &mut MappedMember, turns: u64) {
+    let MappedMember { mappings, fabric } = member;
     let own = mappings.own();
     let peer = Rank(1 - own.get());
     let theirs = mappings.rows()[peer.index()].cell(0).expect("a cell");

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    LONG, Member, Place, Role, VIEW, join, meet, role, say, small, wait_for_release,
+    LONG, MappedMember, RoleProcess, SharedFolder, VIEW, join, meet, role, say, small,
+    wait_for_release,
 };
 use tramontane_core::fabric::{
     Event, Fabric as _, HostFabric as _, Kind, LossCause, ViewRows as _, Write,
@@ -34,8 +35,8 @@ fn role_stay() {
     }
 }
 
-fn stay(place: &Place, group: &str, members: u16, rank: u16) -> Role {
-    Role::start(
+fn stay(place: &SharedFolder, group: &str, members: u16, rank: u16) -> RoleProcess {
+    RoleProcess::start(
         module_path!(),
         "role_stay",
         &format!("{} {group} {members} {rank}", place.path().display()),
@@ -44,7 +45,7 @@ fn stay(place: &Place, group: &str, members: u16, rank: u16) -> Role {
 
 #[test]
 fn successor_removes_files_of_killed_member() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = stay(&place, "killed", 1, 0);
     first.expect("JOINED");
     let before = place.contents();
@@ -59,7 +60,7 @@ fn successor_removes_files_of_killed_member() {
 
 #[test]
 fn sweep_removes_only_files_of_dead_groups() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut dead = stay(&place, "dead", 1, 0);
     let mut live = stay(&place, "live", 1, 0);
     dead.expect("JOINED");
@@ -73,7 +74,7 @@ fn sweep_removes_only_files_of_dead_groups() {
 
 #[test]
 fn stopped_member_counts_as_alive() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut member = stay(&place, "stopped", 1, 0);
     member.expect("JOINED");
     member.signal("STOP");
@@ -87,7 +88,7 @@ fn stopped_member_counts_as_alive() {
 
 #[test]
 fn killed_peer_is_reported_and_its_files_removed() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut peer = stay(&place, "loss", 2, 1);
     let mut member = meet(&place.root(), "loss", &small(2), 0);
     peer.expect("JOINED");
@@ -122,9 +123,9 @@ fn role_trespass() {
 #[test]
 fn writing_to_a_peers_row_faults() {
     const SIGSEGV: i32 = 11;
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut trespasser =
-        Role::start(module_path!(), "role_trespass", &place.path().display().to_string());
+        RoleProcess::start(module_path!(), "role_trespass", &place.path().display().to_string());
     let member = meet(&place.root(), "mmu", &small(2), 0);
     trespasser.expect("JOINED");
     assert_eq!(trespasser.wait().signal(), Some(SIGSEGV));
@@ -145,7 +146,7 @@ fn role_pong() {
 
 /// Both sides sleep whenever it is not their turn. A lost wakeup shows up as a sleep of [`LONG`].
 fn ping_pong(root: &Root, own: u16) -> (Duration, u64) {
-    let Member { mappings, mut fabric } = meet(root, "ping-pong", &small(2), own);
+    let MappedMember { mappings, mut fabric } = meet(root, "ping-pong", &small(2), own);
     let peer = Rank(1 - own);
     let theirs = mappings.rows()[peer.index()].cell(0).expect("a cell");
     let ours = mappings.row().cell(0).expect("a cell");
@@ -175,8 +176,9 @@ fn ping_pong(root: &Root, own: u16) -> (Duration, u64) {
 
 #[test]
 fn no_wakeup_is_lost_between_processes() {
-    let place = Place::new();
-    let mut pong = Role::start(module_path!(), "role_pong", &place.path().display().to_string());
+    let place = SharedFolder::new();
+    let mut pong =
+        RoleProcess::start(module_path!(), "role_pong", &place.path().display().to_string());
     let (took, sleeps) = ping_pong(&place.root(), 0);
     println!(
         "{TURNS} turns, {sleeps} sleeps on this side, {:?} a turn",
@@ -189,10 +191,11 @@ fn no_wakeup_is_lost_between_processes() {
 
 #[test]
 fn post_wakes_sleeping_process() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut sleeper =
-        Role::start(module_path!(), "role_sleep", &place.path().display().to_string());
-    let Member { mappings: member, mut fabric } = meet(&place.root(), "sleeper", &small(2), 0);
+        RoleProcess::start(module_path!(), "role_sleep", &place.path().display().to_string());
+    let MappedMember { mappings: member, mut fabric } =
+        meet(&place.root(), "sleeper", &small(2), 0);
     // Released only now, because a member that had received its row earlier would ring it.
     sleeper.release();
     sleeper.expect("SLEEPS");
@@ -210,7 +213,7 @@ fn post_wakes_sleeping_process() {
 fn role_sleep() {
     let Some(arguments) = role() else { return };
     let root = Root::under(Path::new(&arguments[0]));
-    let Member { mappings: member, mut fabric } = meet(&root, "sleeper", &small(2), 1);
+    let MappedMember { mappings: member, mut fabric } = meet(&root, "sleeper", &small(2), 1);
     wait_for_release();
     while fabric.poll().is_some() {}
     assert!(fabric.arm());
@@ -222,7 +225,7 @@ fn role_sleep() {
 
 #[test]
 fn oversized_group_is_refused_before_allocation() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let layout = crate::support::layout(16, 1 << 20, 1 << 28);
     let started = Instant::now();
     let error = join(&place.root(), "huge", &layout, 0).err().expect("petabytes");
@@ -234,7 +237,7 @@ fn oversized_group_is_refused_before_allocation() {
 #[test]
 fn root_accessible_to_others_or_linked_is_refused() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
-    let place = Place::new();
+    let place = SharedFolder::new();
     let root = place.root();
     std::fs::create_dir(root.path()).expect("a folder");
     std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755))
@@ -259,7 +262,7 @@ fn root_of_another_user_is_refused_with_remedy() {
 
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     const NOBODY: u32 = 65_534;
-    let place = Place::new();
+    let place = SharedFolder::new();
     let root = place.root();
     std::fs::create_dir(root.path()).expect("a folder");
     if let Err(error) = std::os::unix::fs::chown(root.path(), Some(NOBODY), Some(NOBODY)) {

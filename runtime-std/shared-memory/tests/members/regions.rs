@@ -10,14 +10,14 @@ use tramontane_core::fabric::HostFabric as _;
 use tramontane_core::ids::NodeId;
 use tramontane_shared_memory::{Residence, SharedMemory};
 
-use crate::support::{LONG, NEVER, Place, name};
+use crate::support::{LONG, NEVER, SharedFolder, name};
 
 pub struct SharedRegions;
 
 impl SharedRegions {
     /// Fresh processes.
     pub fn processes() -> Processes {
-        let place = Place::new();
+        let place = SharedFolder::new();
         let root = place.root();
         let join = |index: usize| {
             let (node, start) = (node(index), 1 + index as u64);
@@ -44,7 +44,7 @@ fn node(index: usize) -> NodeId {
 pub struct Processes {
     fabrics: [Option<SharedMemory>; PROCESSES],
     passes: u32,
-    _place: Place,
+    _place: SharedFolder,
 }
 
 /// Number of polls between two runs of a process's timer while a test waits.

@@ -13,9 +13,9 @@ use tramontane_core::fabric::{
     Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_shared_memory::{Mappings, RegionMemory, Residence, Root, SharedMemory};
+use tramontane_shared_memory::{Mappings, Residence, Root, SharedMemory, SharedRegionMemory};
 
-use crate::support::{LONG, NEVER, Place, Role, name, role, say, wait_for_release};
+use crate::support::{LONG, NEVER, RoleProcess, SharedFolder, name, role, say, wait_for_release};
 
 const LOG: Region = Region(1);
 const LOG_BYTES: usize = 1 << 16;
@@ -26,12 +26,12 @@ const ENTRY_BYTES: usize = 256;
 const ENTRIES: u64 = LOG_BYTES as u64 / ENTRY_BYTES as u64;
 
 /// A process of the group, with its log.
-struct Member {
+struct LogProcess {
     fabric: SharedMemory,
-    log: RegionMemory,
+    log: SharedRegionMemory,
 }
 
-impl Member {
+impl LogProcess {
     fn new(root: &Root, node: u32, incarnation: u64) -> Self {
         let claimed =
             Residence::claim(root, &name("logs"), NodeId(node), 3, incarnation, LONG, &NEVER);
@@ -116,7 +116,7 @@ fn role_writer() {
     let [folder, incarnation, view] = arguments.as_slice() else { panic!("three arguments") };
     let view: u64 = view.parse().expect("a number");
     let root = Root::under(Path::new(folder));
-    let mut writer = Member::new(&root, 2, incarnation.parse().expect("a number"));
+    let mut writer = LogProcess::new(&root, 2, incarnation.parse().expect("a number"));
     let _rows = writer.open(view, 1);
     writer.await_that(|writer| writer.fabric.ready(ViewId(view), Rank(0)));
     let (mut number, mut completed) = (1, 0);
@@ -159,15 +159,15 @@ fn role_writer() {
     });
 }
 
-fn start_writer(place: &Place, incarnation: u64, view: u64) -> Role {
+fn start_writer(place: &SharedFolder, incarnation: u64, view: u64) -> RoleProcess {
     let arguments = format!("{} {incarnation} {view}", place.path().display());
-    Role::start(module_path!(), "role_writer", &arguments)
+    RoleProcess::start(module_path!(), "role_writer", &arguments)
 }
 
 #[test]
 fn killed_writer_never_leaves_a_partial_entry() {
-    let place = Place::new();
-    let mut owner = Member::new(&place.root(), 1, 100);
+    let place = SharedFolder::new();
+    let mut owner = LogProcess::new(&place.root(), 1, 100);
     for view in 1..=4_u64 {
         let _rows = owner.open(view, 0);
         let mut writer = start_writer(&place, 200 + view, view);
@@ -198,8 +198,8 @@ fn killed_writer_never_leaves_a_partial_entry() {
 
 #[test]
 fn denied_writer_cannot_change_region() {
-    let place = Place::new();
-    let mut owner = Member::new(&place.root(), 1, 100);
+    let place = SharedFolder::new();
+    let mut owner = LogProcess::new(&place.root(), 1, 100);
     let _rows = owner.open(7, 0);
     let mut writer = start_writer(&place, 200, 7);
     let (id, peer) = (ViewId(7), Rank(1));
@@ -236,7 +236,7 @@ fn denied_writer_cannot_change_region() {
 fn role_views() {
     let Some(arguments) = role() else { return };
     let root = Root::under(Path::new(&arguments[0]));
-    let mut members = [Member::new(&root, 1, 1), Member::new(&root, 2, 2)];
+    let mut members = [LogProcess::new(&root, 1, 1), LogProcess::new(&root, 2, 2)];
     let mut counts = Vec::new();
     for view in 1..=120_u64 {
         let (id, number) = (ViewId(view.wrapping_mul(0x9e37_79b9) % 4096), view);
@@ -271,8 +271,9 @@ fn count_memory() -> (usize, usize) {
 
 #[test]
 fn ended_views_leave_no_descriptor_or_mapping() {
-    let place = Place::new();
-    let mut role = Role::start(module_path!(), "role_views", &place.path().display().to_string());
+    let place = SharedFolder::new();
+    let mut role =
+        RoleProcess::start(module_path!(), "role_views", &place.path().display().to_string());
     let counts = role.expect("COUNTS");
     let (early, late) = counts.split_once(") (").expect("two of them");
     assert_eq!(

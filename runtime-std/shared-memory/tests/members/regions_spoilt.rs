@@ -13,13 +13,13 @@ use tramontane_core::fabric::{
     Permissions, Region, Token, ViewMemory, ViewPlan, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_shared_memory::{Error, Mappings, RegionMemory, SharedMemory};
+use tramontane_shared_memory::{Error, Mappings, SharedMemory, SharedRegionMemory};
 
 use crate::regions::{Processes, SharedRegions};
 
 /// The planted bug in the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum RegionBug {
     None,
     FewViews,
     RightAtFirst,
@@ -54,10 +54,10 @@ enum Fault {
     RightsNeverEnd,
 }
 
-use Fault as F;
+use RegionBug as F;
 
 /// Each bug, and the clause that must find it.
-const TABLE: [(Fault, &str); 35] = [
+const TABLE: [(RegionBug, &str); 35] = [
     (F::FewViews, "views-at-once"),
     (F::FewViews, "views-come-and-go"),
     (F::RightAtFirst, "right-none-at-first"),
@@ -105,9 +105,9 @@ const PASSES_UNTIL_AGAIN: u32 = 3;
 
 struct Spoilt {
     inner: SharedMemory,
-    fault: Fault,
+    fault: RegionBug,
     views: Vec<(ViewId, Rank)>,
-    made: Vec<RegionMemory>,
+    made: Vec<SharedRegionMemory>,
     events: VecDeque<Event>,
     late: Vec<(ViewId, Rank, Region)>,
     granted: Vec<(ViewId, Rank, Region)>,
@@ -121,7 +121,7 @@ struct Spoilt {
 }
 
 impl Spoilt {
-    fn is(&self, fault: Fault) -> bool {
+    fn is(&self, fault: RegionBug) -> bool {
         self.fault == fault
     }
 
@@ -390,9 +390,9 @@ impl Permissions for Spoilt {
 }
 
 impl HostRegions for Spoilt {
-    type RegionMemory = RegionMemory;
+    type RegionMemory = SharedRegionMemory;
 
-    fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
+    fn region(&mut self, region: Region, bytes: usize) -> Result<SharedRegionMemory, Error> {
         let made = match self.inner.region(region, bytes) {
             Err(_) if self.is(F::MadeAgain) => self.made[0].clone(),
             made => made?,
@@ -406,7 +406,7 @@ impl HostRegions for Spoilt {
     }
 }
 
-struct SpoiltRegions(Fault);
+struct SpoiltRegions(RegionBug);
 
 struct SpoiltProcesses {
     fabrics: [Option<Spoilt>; PROCESSES],
@@ -505,5 +505,5 @@ fn each_clause_has_a_planted_bug() {
 #[test]
 fn wrapper_without_bug_satisfies_the_contract() {
     assert!(region_clauses::<SpoiltProcesses>().len() >= 34);
-    run_regions_chosen(&SpoiltRegions(Fault::None), |_| true).assert_kept();
+    run_regions_chosen(&SpoiltRegions(RegionBug::None), |_| true).assert_kept();
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::support::views::{
     DESCRIPTION, GROUP, Resident, bytes, claim, layout_of, layout_with, see, store,
 };
-use crate::support::{LONG, NEVER, Place, Role, name, role, say};
+use crate::support::{LONG, NEVER, RoleProcess, SharedFolder, name, role, say};
 use tramontane_core::fabric::{
     ErrorKind, Event, Fabric as _, HostFabric as _, Kind, LossCause, Token, ViewPlan,
     ViewRows as _, Write,
@@ -28,7 +28,7 @@ const fn lost(view: u64, peer: u16, cause: LossCause) -> Event {
 
 #[test]
 fn row_mapped_later_keeps_its_address() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let memory = first.open(1, &[1, 2]).expect("it opens before its peer is there");
     let before = memory.rows();
@@ -62,7 +62,7 @@ fn row_mapped_later_keeps_its_address() {
 /// sent the peer its row.
 #[test]
 fn peer_is_ready_only_after_receiving_row() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
     let memory = first.open(1, &[1, 2]).expect("it opens");
@@ -84,7 +84,7 @@ fn peer_is_ready_only_after_receiving_row() {
 /// while a row is being mapped there.
 #[test]
 fn row_can_be_mapped_while_being_read() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     for round in 0..50 {
         let mut first = Resident::new(&place.root(), 1, round);
         let memory = first.open(1, &[1, 2]).expect("it opens");
@@ -112,7 +112,7 @@ fn row_can_be_mapped_while_being_read() {
 
 #[test]
 fn two_open_views_never_share_writes() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
     let (old, old_theirs) =
@@ -140,7 +140,7 @@ fn two_open_views_never_share_writes() {
 
 #[test]
 fn opening_a_view_wakes_waiting_member() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
     let _memory = first.open(1, &[1, 2]).expect("it opens");
@@ -159,7 +159,7 @@ fn opening_a_view_wakes_waiting_member() {
 /// decided, and change it back.
 #[test]
 fn view_can_be_prepared_with_changed_members() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut members: Vec<Resident> =
         (1..=3).map(|node| Resident::new(&place.root(), node, u64::from(node))).collect();
     let old: Vec<_> =
@@ -194,7 +194,7 @@ fn view_can_be_prepared_with_changed_members() {
 
 #[test]
 fn row_memory_serves_only_one_view() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let layout = layout_of(&[1, 2]);
     let memory = first.make(1, &layout, Rank(0)).expect("memory");
@@ -216,7 +216,7 @@ fn row_memory_serves_only_one_view() {
 
 #[test]
 fn duplicate_id_and_mismatched_description_are_refused() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let root = place.root();
     let mut first = Resident::new(&root, 1, 100);
     let error = claim(&root, 1, 101).expect_err("it lives");
@@ -239,7 +239,7 @@ fn duplicate_id_and_mismatched_description_are_refused() {
 
 #[test]
 fn control_socket_is_removed_with_its_owner() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let first = Resident::new(&place.root(), 1, 100);
     let path = first.residence.socket_path(NodeId(1));
     assert!(path.starts_with(place.path()) && path.ends_with("views/door-1"), "{}", path.display());
@@ -250,7 +250,7 @@ fn control_socket_is_removed_with_its_owner() {
 
 #[test]
 fn loss_is_reported_once_per_open_view() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut leaver = Resident::new(&place.root(), 2, 200);
     let mut failing = Resident::new(&place.root(), 3, 300);
@@ -278,7 +278,7 @@ fn loss_is_reported_once_per_open_view() {
 
 #[test]
 fn lost_node_returns_only_in_later_views() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
     let old = first.open(1, &[1, 2]).expect("it opens");
@@ -303,7 +303,7 @@ fn lost_node_returns_only_in_later_views() {
 
 #[test]
 fn disconnecting_a_process_affects_all_its_views() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
     let mut memories = Vec::new();
@@ -379,8 +379,9 @@ fn role_views() {
 /// tests.
 #[test]
 fn two_hundred_views_leak_no_resources() {
-    let place = Place::new();
-    let mut role = Role::start(module_path!(), "role_views", &place.path().display().to_string());
+    let place = SharedFolder::new();
+    let mut role =
+        RoleProcess::start(module_path!(), "role_views", &place.path().display().to_string());
     let counts = role.expect("COUNTS");
     let (early, late) = counts.split_once(") (").expect("two of them");
     assert_eq!(
@@ -394,7 +395,7 @@ fn two_hundred_views_leak_no_resources() {
 
 #[test]
 fn refused_oversized_view_leaves_no_memory() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let before = place.contents();
     let layout = layout_with(&[1, 2, 3], 1 << 20, 1 << 28);

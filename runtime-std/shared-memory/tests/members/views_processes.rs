@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::support::descriptors::{self, BELL_SEALS, SEALS, Said, row_file_bytes, signed};
 use crate::support::views::{GROUP, Resident, bytes, claim, layout_of, see, store};
-use crate::support::{LONG, Place, Role, role, say, wait_for_release};
+use crate::support::{LONG, RoleProcess, SharedFolder, role, say, wait_for_release};
 use tramontane_core::fabric::{Event, Fabric as _, HostFabric as _, LossCause, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_shared_memory::{Error, Mappings, Root};
@@ -47,8 +47,8 @@ fn fill(memory: &Mappings, byte: u8) {
     row.apply(0, &vec![byte; row.bytes()]).expect("the whole row");
 }
 
-fn write(place: &Place, node: u32, incarnation: u64) -> Role {
-    let mut role = Role::start(
+fn write(place: &SharedFolder, node: u32, incarnation: u64) -> RoleProcess {
+    let mut role = RoleProcess::start(
         module_path!(),
         "role_write",
         &format!("{} {node} {incarnation}", place.path().display()),
@@ -69,7 +69,7 @@ fn everything(memories: [&Mappings; 2]) -> Vec<Vec<u8>> {
 /// does to its own after its view has ended for them.
 #[test]
 fn stopped_process_cannot_change_next_view() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let root = place.root();
     let mut first = Resident::new(&root, 1, 100);
     let mut third = Resident::new(&root, 3, 300);
@@ -118,7 +118,7 @@ fn stopped_process_cannot_change_next_view() {
 /// memory is not accepted, neither before the node has returned nor after.
 #[test]
 fn memory_of_earlier_incarnation_is_never_read() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let _old = first.open(1, &[1, 2, 3]).expect("it opens");
     // The process is also in view 2, and has sent its row for that.
@@ -158,7 +158,7 @@ fn memory_of_earlier_incarnation_is_never_read() {
 
 #[test]
 fn restarted_process_replaces_its_old_files() {
-    let place = Place::new();
+    let place = SharedFolder::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let old = first.open(1, &[1, 2, 3]).expect("it opens");
     let mut second = write(&place, 2, 200);
@@ -176,7 +176,7 @@ fn restarted_process_replaces_its_old_files() {
     let lost =
         |view| Event::PeerLost { view: ViewId(view), peer: Rank(1), cause: LossCause::Exited };
     assert_eq!(first.events(), [lost(1), lost(2)], "once in each view");
-    let of_second = |place: &Place| {
+    let of_second = |place: &SharedFolder| {
         let is_of = |path: &&PathBuf| path.to_string_lossy().ends_with("-2");
         place.contents().iter().filter(|path| is_of(path)).count()
     };

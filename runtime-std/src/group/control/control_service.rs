@@ -133,14 +133,14 @@ mod tests {
     }
 
     /// Node 1, its view, its requests, and the fabric whose bell is rung for them.
-    struct Member {
+    struct AskedMember {
         server: ControlServer,
         asked: Receiver<Request>,
         connector: Arc<PeerConnector>,
         _fabric: Tcp,
     }
 
-    impl Member {
+    impl AskedMember {
         fn came(first: ViewId, joined: &[u32]) -> Self {
             let listener =
                 Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
@@ -187,7 +187,7 @@ mod tests {
     /// different process, which joined in view 7.
     #[test]
     fn only_call_for_current_process_is_accepted() {
-        let member = Member::came(ViewId(7), &[1, 2]);
+        let member = AskedMember::came(ViewId(7), &[1, 2]);
         let (_talk, heard) = member.called(5);
         assert_eq!(heard, PeerReply::Other);
         let (mut session, heard) = member.called(7);
@@ -205,7 +205,7 @@ mod tests {
     /// the connection that the caller has closed.
     #[test]
     fn unconfirmed_peer_connection_is_not_used() {
-        let member = Member::came(ViewId(1), &[1, 2]);
+        let member = AskedMember::came(ViewId(1), &[1, 2]);
         let (session, heard) = member.called(3);
         assert_eq!(heard, PeerReply::Member);
         drop(session);

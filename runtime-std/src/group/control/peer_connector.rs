@@ -69,10 +69,10 @@ pub(crate) enum PeerReply {
 
 /// The calls that a process makes, and the views in which the other members joined.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(Mutex<Ledger>);
+pub(crate) struct Calls(Mutex<KnownProcesses>);
 
 #[derive(Debug, Default)]
-struct Ledger {
+struct KnownProcesses {
     is_over: bool,
     /// The first view of this process.
     first: Option<ViewId>,
@@ -83,7 +83,7 @@ struct Ledger {
 }
 
 impl Calls {
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    fn ledger(&self) -> MutexGuard<'_, KnownProcesses> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,7 +9,7 @@ use crate::group::description::view::View;
 use crate::group::large::Large;
 
 /// The source of the messages.
-pub(crate) enum Source<'b, 'a> {
+pub(crate) enum MessageSource<'b, 'a> {
     /// A step for which nothing else needs to be checked.
     Plain {
         batch: &'b mut Batch<'a>,
@@ -53,7 +53,7 @@ impl<'s, 'b: 's> SentMessages<'s> for Messages<'b, '_> {
 /// The messages of one subgroup, in order.
 pub struct Messages<'b, 'a> {
     subgroup: SubgroupId,
-    source: Source<'b, 'a>,
+    source: MessageSource<'b, 'a>,
     tap: Option<&'b mut dyn FnMut(&Message<'_>)>,
 }
 
@@ -61,7 +61,7 @@ impl<'b, 'a> Messages<'b, 'a> {
     /// Wraps the messages that a step delivers, none of which is large.
     #[inline]
     pub(crate) fn plain(batch: &'b mut Batch<'a>, view: &'b View) -> Self {
-        Self { subgroup: batch.subgroup(), source: Source::Plain { batch, view }, tap: None }
+        Self { subgroup: batch.subgroup(), source: MessageSource::Plain { batch, view }, tap: None }
     }
 
     /// Wraps the messages that a step delivers. `tap` sees every message once, taken or not, if
@@ -72,12 +72,16 @@ impl<'b, 'a> Messages<'b, 'a> {
         large: &'b Large,
         tap: Option<&'b mut dyn FnMut(&Message<'_>)>,
     ) -> Self {
-        Self { subgroup: batch.subgroup(), source: Source::Live { batch, view, large }, tap }
+        Self { subgroup: batch.subgroup(), source: MessageSource::Live { batch, view, large }, tap }
     }
 
     /// Wraps one message that was delivered before this member joined.
     pub(crate) fn replayed(message: Message<'a>) -> Self {
-        Self { subgroup: message.subgroup, source: Source::Replayed(Some(message)), tap: None }
+        Self {
+            subgroup: message.subgroup,
+            source: MessageSource::Replayed(Some(message)),
+            tap: None,
+        }
     }
 
     /// Filters the messages of `sent` that are for the application, in a subgroup that accepts
@@ -86,7 +90,7 @@ impl<'b, 'a> Messages<'b, 'a> {
         sent: &'b mut Messages<'s, '_>,
         order: &'b mut SubgroupOrder,
     ) -> Self {
-        Self { subgroup: sent.subgroup, source: Source::Ordered { sent, order }, tap: None }
+        Self { subgroup: sent.subgroup, source: MessageSource::Ordered { sent, order }, tap: None }
     }
 
     /// Returns the subgroup that all messages of the batch belong to.
@@ -97,7 +101,7 @@ impl<'b, 'a> Messages<'b, 'a> {
 
     /// Skips the remaining messages.
     pub(crate) fn finish(mut self) {
-        if self.tap.is_some() || matches!(self.source, Source::Ordered { .. }) {
+        if self.tap.is_some() || matches!(self.source, MessageSource::Ordered { .. }) {
             while self.next().is_some() {}
         }
     }
@@ -108,7 +112,7 @@ impl<'b> Iterator for Messages<'b, '_> {
 
     #[inline]
     fn next(&mut self) -> Option<Message<'b>> {
-        if let Source::Plain { batch, view } = &mut self.source {
+        if let MessageSource::Plain { batch, view } = &mut self.source {
             let message = batch.next()?;
             return Some(message_of(self.subgroup, view, &message, message.payload));
         }
@@ -131,12 +135,12 @@ impl<'b> Messages<'b, '_> {
 
     fn next_untapped(&mut self) -> Option<Message<'b>> {
         Some(match &mut self.source {
-            Source::Replayed(message) => message.take()?,
-            Source::Plain { batch, view } => {
+            MessageSource::Replayed(message) => message.take()?,
+            MessageSource::Plain { batch, view } => {
                 let message = batch.next()?;
                 message_of(self.subgroup, view, &message, message.payload)
             }
-            Source::Ordered { sent, order } => loop {
+            MessageSource::Ordered { sent, order } => loop {
                 // The application must learn of the forgotten client first.
                 if order.has_forgotten() {
                     return None;
@@ -151,8 +155,8 @@ impl<'b> Messages<'b, '_> {
                     }
                 }
             },
-            Source::Live { large, .. } if large.is_mistold() => return None,
-            Source::Live { batch, view, large } => {
+            MessageSource::Live { large, .. } if large.is_mistold() => return None,
+            MessageSource::Live { batch, view, large } => {
                 let message = batch.next()?;
                 let payload = match message.large {
                     None => message.payload,

@@ -25,11 +25,11 @@ pub(super) struct Retention {
     keep_bytes: Option<u64>,
     /// The number of record bytes appended since the last snapshot.
     bytes: u64,
-    under_way: Option<UnderWay>,
+    under_way: Option<PendingSnapshot>,
 }
 
 /// A snapshot that is being written, or that waits until a majority has the records that it covers.
-struct UnderWay {
+struct PendingSnapshot {
     records: DurableCount,
     written: Receiver<Option<WrittenSnapshot>>,
     ready: Option<WrittenSnapshot>,
@@ -72,7 +72,7 @@ impl Retention {
             let _ = sender.send(snapshot.ok());
         })?;
         self.bytes = 0;
-        self.under_way = Some(UnderWay { records, written, ready: None });
+        self.under_way = Some(PendingSnapshot { records, written, ready: None });
         Ok(())
     }
 

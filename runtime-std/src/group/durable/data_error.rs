@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tramontane_log::{OpenError, WriteError};
+use tramontane_log::{OpenLogError, WriteError};
 
 /// The reason why a node's logs cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub enum DataError {
     },
     /// A log cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] OpenLogError),
     /// A log cannot be written to.
     #[error(transparent)]
     Write(#[from] WriteError),

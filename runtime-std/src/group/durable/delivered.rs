@@ -20,9 +20,9 @@ pub(crate) struct Delivered {
 
 /// A delivered message. All queues that contain it share one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shared(pub(crate) Arc<Delivered>);
+pub(crate) struct SharedMessage(pub(crate) Arc<Delivered>);
 
-impl Shared {
+impl SharedMessage {
     pub(crate) fn of(message: &Message<'_>) -> Self {
         Self(Arc::new(Delivered {
             subgroup: message.subgroup.0,
@@ -35,7 +35,7 @@ impl Shared {
     }
 }
 
-impl Deref for Shared {
+impl Deref for SharedMessage {
     type Target = Delivered;
 
     fn deref(&self) -> &Delivered {
@@ -43,13 +43,13 @@ impl Deref for Shared {
     }
 }
 
-impl Serialize for Shared {
+impl Serialize for SharedMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Shared {
+impl<'de> Deserialize<'de> for SharedMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Delivered::deserialize(deserializer).map(|delivered| Self(Arc::new(delivered)))
     }

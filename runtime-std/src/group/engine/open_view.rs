@@ -16,7 +16,7 @@ use crate::group::description::view::View;
 use crate::member::{Memory, PrivateState, Shared};
 
 /// The memory that a node and its view protocol borrow.
-struct Lent {
+struct NodeLoan {
     shared: Arc<Shared>,
     layout: Arc<ViewLayout>,
     state: PrivateState,
@@ -27,7 +27,7 @@ struct Lent {
 
 self_cell!(
     struct NodeCell {
-        owner: MutBorrow<Lent>,
+        owner: MutBorrow<NodeLoan>,
         #[not_covariant]
         dependent: ViewNode,
     }
@@ -57,7 +57,7 @@ impl OpenView {
         let (options, view_options) = (participant.options, participant.view_options());
         let shared = Arc::new(Shared::new(layout.get(), own, memory.clone())?);
         let members = layout.get().members();
-        let lent = Lent {
+        let lent = NodeLoan {
             shared: Arc::clone(&shared),
             state: PrivateState::new(layout.get(), own),
             peers: vec![PeerState::default(); members],
@@ -67,7 +67,7 @@ impl OpenView {
         };
         let id = view.id;
         let cell = NodeCell::try_new(MutBorrow::new(lent), |lent| {
-            let Lent { shared, layout, state, peers, next, links } = lent.borrow_mut();
+            let NodeLoan { shared, layout, state, peers, next, links } = lent.borrow_mut();
             let loan = ViewLoan { node: shared.loan(state), peers, next, links };
             ViewNode::open(id, *layout.get(), own, loan, options, view_options, capabilities)
         })?;

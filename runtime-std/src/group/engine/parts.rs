@@ -19,12 +19,12 @@ use crate::member::Stopped;
 use crate::poll::Done;
 
 /// The components of both kinds of member.
-pub(crate) struct Parts<R> {
+pub(crate) struct Parts<A> {
     pub(crate) participant: Arc<Participant>,
     pub(crate) fabric: AnyFabric,
     pub(crate) sending: Vec<SubgroupSending>,
     pub(crate) requests: Receiver<Request>,
-    pub(crate) replica: Served<R>,
+    pub(crate) application: Served<A>,
     /// The logs of logged subgroups that this node belongs to.
     pub(crate) logs: Logs,
     pub(crate) statistics: Statistics,
@@ -35,7 +35,7 @@ pub(crate) struct Parts<R> {
     pub(crate) overdue: Option<SubgroupId>,
 }
 
-impl<R> Parts<R> {
+impl<A> Parts<A> {
     /// Returns the time without work after which this member sleeps.
     pub(crate) fn idle_time(&self) -> Duration {
         self.idle_time.unwrap_or_else(|| self.fabric.idle_time())

@@ -34,13 +34,13 @@ impl Promised {
 
 /// A promise that the core has requested, before the ends of the logs are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct PendingPromise {
     pub(crate) ballot: Ballot,
     pub(crate) view: u64,
     pub(crate) list: Vec<NodeId>,
 }
 
-impl Asked {
+impl PendingPromise {
     fn new(next: NextView<'_>, ballot: Ballot) -> Self {
         Self { ballot, view: next.id.0, list: next.members.to_vec() }
     }
@@ -58,8 +58,8 @@ impl Asked {
 /// The promises of the current view: the one on disk, and the one that is still to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Promising {
-    pub(crate) kept: Option<Asked>,
-    pub(crate) wanted: Option<Asked>,
+    pub(crate) kept: Option<PendingPromise>,
+    pub(crate) wanted: Option<PendingPromise>,
     /// Whether no promise is needed, because the group has no logged subgroup.
     pub(crate) is_free: bool,
 }
@@ -76,7 +76,7 @@ impl<P: FnMut(NextView<'_>) -> bool> Preparation for Preparing<'_, P> {
     }
 
     fn promise(&mut self, next: NextView<'_>, ballot: Ballot) -> bool {
-        let asked = Asked::new(next, ballot);
+        let asked = PendingPromise::new(next, ballot);
         let is_kept = self.promising.is_free || self.promising.kept.as_ref() == Some(&asked);
         if !is_kept {
             self.promising.wanted = Some(asked);

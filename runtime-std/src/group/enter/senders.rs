@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
-use crate::fabric::{AnyBell, BlockStore};
+use crate::fabric::{AnyBell, AnyBlockStore};
 use crate::group::description::terms::Description;
 use crate::group::large::send_queue::{LargeSendQueue, LargeSendQueueReader};
 use crate::group::send::send_state::SendState;
@@ -23,7 +23,7 @@ impl Senders {
     pub(crate) fn new(
         description: &Description,
         own: NodeId,
-        store: &BlockStore,
+        store: &AnyBlockStore,
         ending: &Arc<Ending>,
         bell: &AnyBell,
     ) -> Self {

@@ -13,7 +13,7 @@ use super::start_options::StartError;
 use crate::fabric::AnyFabric;
 use crate::group::clients::ClientOrders;
 use crate::group::control::control_service::MemberAccess;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::terms::Description;
 use crate::group::durable::Logs;
 use crate::group::durable::data::DataFolder;
@@ -23,29 +23,31 @@ use crate::group::engine::parts::Parts;
 use crate::group::join::joining::LetIn;
 use crate::group::large::Large;
 use crate::group::running::{Handle, Running, Stepped};
-use crate::group::state::membership_record::Record;
+use crate::group::state::membership_record::MembershipRecord;
 use crate::group::state::noting::NotedFolder;
 use crate::group::status::statistics::Statistics;
 use crate::member::Settings;
 
 impl StartingMember {
-    pub(crate) fn become_member<R: Replica>(
+    pub(crate) fn become_member<A: Application>(
         mut self,
         description: Description,
         mut fabric: AnyFabric,
-        replica: R,
+        application: A,
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Stepped<R>, StartError> {
+    ) -> Result<Stepped<A>, StartError> {
         let bell = fabric.local_bell();
-        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
-        let entered = self.enter(&description, &mut fabric, &bell, &mut replica, until, cancel)?;
+        let (client_orders, mut application) =
+            ClientOrders::before(&description, self.own, application)?;
+        let entered =
+            self.enter(&description, &mut fabric, &bell, &mut application, until, cancel)?;
         let Entered { admission, reception, let_in } = entered;
         let Reception { service, server, requests, receiver, connector } = reception;
         let has_logs = !self.data.logs.is_empty();
         let folder = self.state.map(|folder| NotedFolder::new(folder, has_logs)).transpose()?;
-        let record = Record {
+        let record = MembershipRecord {
             folder,
             group: description.name.clone(),
             digest: self.identity.digest,
@@ -67,7 +69,7 @@ impl StartingMember {
             fabric,
             sending,
             requests: receiver,
-            replica,
+            application,
             logs,
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),

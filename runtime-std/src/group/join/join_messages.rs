@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::admission::{SentCount, SubgroupEnd};
 use crate::group::description::view::WireView;
 use crate::group::durable::comparison::LogPlace;
-use crate::group::durable::delivered::{Delivered, Shared};
+use crate::group::durable::delivered::{Delivered, SharedMessage};
 
 /// A joiner's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub(crate) enum JoinReply {
     /// more.
     Records { subgroup: u16, first: u64, records: Vec<Delivered>, is_last: bool },
     /// Messages delivered after the state, in order.
-    Messages(Vec<Shared>),
+    Messages(Vec<SharedMessage>),
     /// Everything delivered while the states were being sent has been sent too. The joining node
     /// tells the leading member when it is ready.
     CaughtUp,
@@ -68,11 +68,11 @@ pub(crate) mod tests {
     use crate::group::delivery::message::Message;
 
     /// Creates a message with this payload.
-    pub(crate) fn message(payload: &[u8]) -> Shared {
+    pub(crate) fn message(payload: &[u8]) -> SharedMessage {
         let (subgroup, sender) = (SubgroupId(0), NodeId(3));
         let (view, place) = (ViewId(1), Place(2));
         let (client, is_large, is_replayed) = (None, false, false);
-        Shared::of(&Message {
+        SharedMessage::of(&Message {
             subgroup,
             view,
             place,

@@ -138,7 +138,7 @@ impl MessageMemory for Receiving<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::BlockStore;
+    use crate::fabric::AnyBlockStore;
 
     fn inbox(pool: &mut Pool) -> Inbox {
         Inbox::new(pool.take(64).expect("memory"), 2, 256)
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn undelivered_large_messages_never_exceed_window() {
-        let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 8, 1 << 20);
+        let mut pool = Pool::new(AnyBlockStore::Tcp(Default::default()), 8, 1 << 20);
         let mut inbox = inbox(&mut pool);
         assert!(receive(&mut inbox, &mut pool, 256) && receive(&mut inbox, &mut pool, 100));
         assert_eq!((inbox.arrived(), inbox.get(1).map(<[u8]>::len)), (2, Some(100)));
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn overlong_large_message_is_refused() {
-        let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 8, 1 << 20);
+        let mut pool = Pool::new(AnyBlockStore::Tcp(Default::default()), 8, 1 << 20);
         let mut inbox = inbox(&mut pool);
         assert!(!receive(&mut inbox, &mut pool, 257));
         assert!(matches!(inbox.refusal, Some(Refusal::Misbehaved)));

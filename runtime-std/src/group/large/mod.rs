@@ -58,7 +58,7 @@ use self::send_queue::LargeSendQueueReader;
 use self::sender_stream::{SenderStream, StreamEnd};
 use crate::block_transfer::buffer::Buffer;
 use crate::block_transfer::transfer::{TransferSetup, TransferView};
-use crate::fabric::{AnyFabric, BlockStore};
+use crate::fabric::{AnyBlockStore, AnyFabric};
 use crate::group::description::layout::ViewLayout;
 use crate::group::description::terms::Description;
 use crate::group::engine::open_view::OpenView;
@@ -100,7 +100,7 @@ pub(crate) struct Large {
 impl Large {
     pub(crate) fn new(
         description: &Description,
-        store: BlockStore,
+        store: AnyBlockStore,
         large_queues: impl Iterator<Item = (SubgroupId, LargeSendQueueReader)>,
     ) -> Self {
         Self {
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn large_message_must_match_its_slot_description() {
         let description = Description::local("mismatch", 2, 8, 16);
-        let store = BlockStore::Tcp(Default::default());
+        let store = AnyBlockStore::Tcp(Default::default());
         let large = Large::new(&description, store, std::iter::empty());
         assert!(!large.is_mistold() && large.failure().is_none());
         // Not even an empty message is delivered, because there is no message.

@@ -3,7 +3,7 @@
 use tramontane_core::fabric::BlockStore as _;
 
 use crate::block_transfer::buffer::Buffer;
-use crate::fabric::{BlockMemoryError, BlockStore};
+use crate::fabric::{AnyBlockStore, BlockMemoryError};
 
 /// The maximum factor by which a reused buffer may exceed its message. Without this limit, large
 /// buffers would be used up by small messages.
@@ -12,7 +12,7 @@ const WASTE_MAX: usize = 4;
 /// Unused buffers.
 #[derive(Debug)]
 pub(super) struct Pool {
-    store: BlockStore,
+    store: AnyBlockStore,
     /// The free buffers, in the order in which they were returned.
     free: Vec<Buffer>,
     free_bytes: usize,
@@ -22,7 +22,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(store: BlockStore, buffers_max: usize, bytes_max: usize) -> Self {
+    pub(super) fn new(store: AnyBlockStore, buffers_max: usize, bytes_max: usize) -> Self {
         Self { store, free: Vec::new(), free_bytes: 0, buffers_max, bytes_max }
     }
 

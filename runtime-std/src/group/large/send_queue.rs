@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::pool::Pool;
 use crate::block_transfer::buffer::Buffer;
-use crate::fabric::{BlockMemoryError, BlockStore};
+use crate::fabric::{AnyBlockStore, BlockMemoryError};
 
 /// The bytes of a large message whose slot has been taken.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct LargeSendQueue {
     pub(super) bytes_max: usize,
     /// The maximum number of messages in flight.
     window: usize,
-    store: BlockStore,
+    store: AnyBlockStore,
     /// Locked while a slot is taken, so that slots and bytes are in the same order.
     way: Mutex<Sender<QueuedBytes>>,
     under_way: AtomicUsize,
@@ -53,7 +53,7 @@ impl LargeSendQueue {
     pub(crate) fn new(
         bytes_max: usize,
         window: usize,
-        store: BlockStore,
+        store: AnyBlockStore,
     ) -> (Arc<Self>, LargeSendQueueReader) {
         let (sender, queue) = channel();
         let send_queue = Arc::new(Self {
@@ -147,7 +147,7 @@ mod tests {
             (&[LARGE, SMALL], 0),
         ];
         let (send_queue, reader) =
-            LargeSendQueue::new(LARGE, 2, BlockStore::Tcp(Default::default()));
+            LargeSendQueue::new(LARGE, 2, AnyBlockStore::Tcp(Default::default()));
         for (sizes, expected) in rounds {
             let made: usize = (0..10).map(|_| send(&send_queue, &reader, sizes)).sum();
             assert_eq!(made, expected, "{sizes:?}");

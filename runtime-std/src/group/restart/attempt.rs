@@ -6,7 +6,7 @@ use tramontane_core::ids::{DurableCount, NodeId};
 use tramontane_core::restart::{Plan, Restart, TakenLog};
 
 use super::error::RestartError;
-use super::messages::{NodeAnswer, Order, RestartReply, RestartRequest, Run};
+use super::messages::{DamagedRange, NodeAnswer, Order, RestartReply, RestartRequest};
 use super::node::{RestartingNode, lock};
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::view::{View, WireView};
@@ -85,7 +85,7 @@ impl Attempt<'_> {
     }
 
     /// Returns a node's damaged records that are intact on another node.
-    fn runs_of(&self, node: NodeId) -> Vec<Run> {
+    fn runs_of(&self, node: NodeId) -> Vec<DamagedRange> {
         let mut runs = Vec::new();
         let Some(answer) = self.answers.iter().find(|answer| answer.node == node.get()) else {
             return runs;
@@ -98,7 +98,12 @@ impl Attempt<'_> {
                     let has = self.restart.has_intact(&self.plan, at, DurableCount(from));
                     let Some((other, end)) = has.filter(|(other, _)| *other != node) else { break };
                     let end = end.0.min(*to);
-                    runs.push(Run { subgroup: subgroup.0, from, to: end, node: other.get() });
+                    runs.push(DamagedRange {
+                        subgroup: subgroup.0,
+                        from,
+                        to: end,
+                        node: other.get(),
+                    });
                     from = end;
                 }
             }

@@ -19,7 +19,7 @@ pub(super) enum RestartRequest {
     Hear { ballot: (u32, u32), answered: Box<NodeAnswer> },
     /// Asks the node to repair damaged records. Each run is a range of a logged subgroup's records,
     /// with the node that has them intact.
-    Repair { runs: Vec<Run> },
+    Repair { runs: Vec<DamagedRange> },
     /// Asks the node to fetch the chosen logs, and to promise the next view.
     Take(Box<Order>),
     /// The next view has been decided. Either the group begins in it, or the nodes are asked once
@@ -54,7 +54,7 @@ pub(super) enum RestartReply {
 
 /// A range of damaged records of a logged subgroup, and a node on which they are intact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Run {
+pub(super) struct DamagedRange {
     pub(super) subgroup: u16,
     pub(super) from: u64,
     pub(super) to: u64,

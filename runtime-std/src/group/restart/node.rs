@@ -15,7 +15,8 @@ use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 use super::calls::Calls;
 use super::error::RestartError;
 use super::messages::{
-    LogAnswer, MESSAGE_BYTES_MAX, NodeAnswer, Order, PATIENCE, RestartReply, RestartRequest, Run,
+    DamagedRange, LogAnswer, MESSAGE_BYTES_MAX, NodeAnswer, Order, PATIENCE, RestartReply,
+    RestartRequest,
 };
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::terms::Description;
@@ -165,7 +166,7 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    fn repair(&self, runs: &[Run]) -> Result<RestartReply, RestartError> {
+    fn repair(&self, runs: &[DamagedRange]) -> Result<RestartReply, RestartError> {
         for run in runs {
             let (subgroup, mut from) = (SubgroupId(run.subgroup), run.from);
             while from < run.to {
@@ -311,7 +312,7 @@ impl<'d> RestartingNode<'d> {
         if !has_place {
             return Ok(false);
         }
-        let run = |(from, to)| Run { subgroup: subgroup.0, from, to, node: node.get() };
+        let run = |(from, to)| DamagedRange { subgroup: subgroup.0, from, to, node: node.get() };
         self.repair(&damaged.into_iter().map(run).collect::<Vec<_>>())?;
         self.lower(subgroup, common)?;
         self.with_disk(|disk| Ok(disk.data.cut(subgroup, common)?))?;

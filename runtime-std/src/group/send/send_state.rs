@@ -12,7 +12,7 @@ use crate::fabric::AnyBell;
 use crate::group::clients::origin::Origin;
 use crate::group::description::terms::SubgroupDescription;
 use crate::group::large::send_queue::LargeSendQueue;
-use crate::group::send::receipt::counts::Counts;
+use crate::group::send::receipt::counts::ReceiptCounts;
 use crate::member::{OutboxCell, Shared};
 use crate::poll::Ending;
 
@@ -51,7 +51,7 @@ pub(crate) struct SendState {
     /// `None` between two views.
     present: Mutex<Option<ViewOutbox>>,
     /// The levels that this node's messages have reached.
-    pub(crate) counts: Counts,
+    pub(crate) counts: ReceiptCounts,
     /// Whether the members of the subgroup log the messages that they deliver.
     pub(crate) is_logged: bool,
     /// Wakes the thread that drives the member.
@@ -77,7 +77,7 @@ impl SendState {
             ending: Arc::clone(ending),
             turns: AtomicU64::new(0),
             present: Mutex::new(None),
-            counts: Counts::default(),
+            counts: ReceiptCounts::default(),
             is_logged: description.logged,
             bell: bell.clone(),
             sent: AtomicU64::new(u64::MAX),

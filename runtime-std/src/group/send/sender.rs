@@ -13,7 +13,7 @@ use super::send_state::{SendState, ViewOutbox};
 use crate::group::clients::origin::Origin;
 use crate::group::send::receipt::ordinal::Ordinal;
 use crate::member::SendError;
-use crate::poll::{Drive, wait_driving};
+use crate::poll::{DriveOrRing, wait_driving};
 
 /// The outbox in use, as of a given change of the shared state.
 struct Present {
@@ -51,7 +51,7 @@ pub struct Sender<K = Volatile> {
     // Dropped first, because it reads the memory of its view.
     present: Present,
     pub(crate) state: Arc<SendState>,
-    pub(crate) driver: Option<Arc<dyn Drive>>,
+    pub(crate) driver: Option<Arc<dyn DriveOrRing>>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -63,7 +63,7 @@ pub struct Slot<'s> {
     /// name the message's origin.
     trailer: usize,
     first: u64,
-    driver: Option<&'s dyn Drive>,
+    driver: Option<&'s dyn DriveOrRing>,
 }
 
 impl Slot<'_> {
@@ -135,7 +135,7 @@ pub struct Run<'s> {
     state: &'s SendState,
     trailer: usize,
     first: u64,
-    driver: Option<&'s dyn Drive>,
+    driver: Option<&'s dyn DriveOrRing>,
 }
 
 impl<'s> Run<'s> {
@@ -168,7 +168,7 @@ impl Sender {
 }
 
 impl<K> Sender<K> {
-    pub(crate) fn new(state: &Arc<SendState>, driver: Option<Arc<dyn Drive>>) -> Self {
+    pub(crate) fn new(state: &Arc<SendState>, driver: Option<Arc<dyn DriveOrRing>>) -> Self {
         let (present, state) = (Present::of(state), Arc::clone(state));
         Self { present, state, driver, kind: PhantomData }
     }

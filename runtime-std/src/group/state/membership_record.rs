@@ -21,7 +21,7 @@ use crate::member::Stopped;
 
 /// The record that a member writes. Empty if the member has no folder.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct MembershipRecord {
     pub(crate) folder: Option<NotedFolder>,
     pub(crate) group: String,
     pub(crate) digest: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Record {
     pub(crate) incarnation: u64,
 }
 
-impl Record {
+impl MembershipRecord {
     /// Records a view, before this member does anything in it.
     pub(crate) fn begins(&mut self, view: &View, logs: Vec<NotedLog>) -> Result<(), Stopped> {
         let before = self.last_membership();
@@ -112,13 +112,19 @@ mod tests {
     use crate::group::state::folder::{StateError, StateFolder};
     use crate::group::state::state_file::COPIES;
 
-    fn record(path: &Path, incarnation: u64) -> Record {
+    fn record(path: &Path, incarnation: u64) -> MembershipRecord {
         let folder = StateFolder::open(path, "g", NodeId(3)).expect("its own");
         let folder = NotedFolder::new(folder, false).expect("no thread");
-        Record { folder: Some(folder), group: "g".into(), digest: 7, node: NodeId(3), incarnation }
+        MembershipRecord {
+            folder: Some(folder),
+            group: "g".into(),
+            digest: 7,
+            node: NodeId(3),
+            incarnation,
+        }
     }
 
-    fn last_membership(record: &Record) -> Option<LastMembership> {
+    fn last_membership(record: &MembershipRecord) -> Option<LastMembership> {
         record.last_membership()
     }
 

@@ -85,14 +85,14 @@ pub(crate) struct StateFile {
 
 /// The content of a folder: the record, if there ever was one, and the damaged copy, if the other
 /// one is valid.
-type Found<T> = (StateFile, Option<T>, Option<&'static str>);
+type FoundRecord<T> = (StateFile, Option<T>, Option<&'static str>);
 
 impl StateFile {
     /// Reads the record in a folder, and rewrites both copies, because one may be outdated or
     /// damaged.
     pub(crate) fn open<T: Serialize + DeserializeOwned>(
         folder: &Path,
-    ) -> Result<Found<T>, StateFileError> {
+    ) -> Result<FoundRecord<T>, StateFileError> {
         let mut found = Self::read(folder)?;
         if let (file, Some(record), _) = &mut found {
             file.write(folder, record)?;
@@ -101,7 +101,9 @@ impl StateFile {
     }
 
     /// Reads the record in a folder without changing anything.
-    pub(crate) fn read<T: DeserializeOwned>(folder: &Path) -> Result<Found<T>, StateFileError> {
+    pub(crate) fn read<T: DeserializeOwned>(
+        folder: &Path,
+    ) -> Result<FoundRecord<T>, StateFileError> {
         let mut copies = Vec::new();
         for name in COPIES {
             copies.push(match std::fs::read(folder.join(name)) {

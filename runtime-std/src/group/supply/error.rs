@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tramontane_control::SessionError;
 
-use super::queue::Ended;
+use super::queue::MemberEnded;
 use crate::group::durable::comparison::SharedLogError;
 
 /// The maximum time for which a joining node may receive nothing.
@@ -27,8 +27,8 @@ pub(crate) enum SupplyError {
     Log(SharedLogError),
 }
 
-impl From<Ended> for SupplyError {
-    fn from(_: Ended) -> Self {
+impl From<MemberEnded> for SupplyError {
+    fn from(_: MemberEnded) -> Self {
         Self::Ended
     }
 }

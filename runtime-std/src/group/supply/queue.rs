@@ -18,7 +18,7 @@ use tramontane_core::ids::{SubgroupId, ViewId};
 
 use crate::group::description::view::View;
 use crate::group::durable::comparison::SharedLog;
-use crate::group::durable::delivered::Shared;
+use crate::group::durable::delivered::SharedMessage;
 use crate::group::join::admission::{Admission, SentCount};
 
 /// The number of message bytes that may wait for one joining node, excluding large messages.
@@ -74,7 +74,7 @@ pub(crate) enum Supplied {
     States(States),
     /// States for a node that the current view has admitted. Nothing follows them.
     Late(States, Arc<Admission>, Vec<SentCount>),
-    Message(Shared, usize),
+    Message(SharedMessage, usize),
     /// The node must find suppliers in this view.
     Choose(View),
     /// The node has been admitted, after this number of messages.
@@ -103,7 +103,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     /// Creates both sides of a queue.
-    pub(crate) fn new() -> (Self, Queue) {
+    pub(crate) fn new() -> (Self, SupplyQueue) {
         let (sender, receiver) = channel();
         let backlog = Backlog {
             bytes: AtomicUsize::new(0),
@@ -111,7 +111,7 @@ impl Sink {
             is_over: AtomicBool::new(false),
         };
         let sink = Self { sender, backlog: Arc::new(backlog), backlog_max: BACKLOG_MAX };
-        let queue = Queue { receiver, backlog: Arc::clone(&sink.backlog), held: None };
+        let queue = SupplyQueue { receiver, backlog: Arc::clone(&sink.backlog), held: None };
         (sink, queue)
     }
 
@@ -127,7 +127,7 @@ impl Sink {
     }
 
     /// Adds a message. Returns false if the joining node has been lost, or is too slow.
-    pub(crate) fn put_message(&self, message: &Shared) -> bool {
+    pub(crate) fn put_message(&self, message: &SharedMessage) -> bool {
         let cost = message.payload.len() + MESSAGE_COST;
         // No other thread adds to the backlog.
         if self.backlog.bytes.load(Ordering::Relaxed).saturating_add(cost) > self.backlog_max {
@@ -160,24 +160,24 @@ pub(crate) struct QueueId(Arc<Backlog>);
 
 /// The member has ended, so no further entries come.
 #[derive(Debug)]
-pub(crate) struct Ended;
+pub(crate) struct MemberEnded;
 
 /// The receiving side of a queue.
-pub(crate) struct Queue {
+pub(crate) struct SupplyQueue {
     receiver: Receiver<Supplied>,
     backlog: Arc<Backlog>,
     /// The entry that followed the last batch of messages, and that is taken next.
     held: Option<Supplied>,
 }
 
-impl Queue {
+impl SupplyQueue {
     /// Takes the next entry. Returns `None` if none arrives in time, or if `is_over` returns true
     /// in the meantime.
     pub(crate) fn take(
         &mut self,
         patience: Duration,
         is_over: impl Fn() -> bool,
-    ) -> Result<Option<Supplied>, Ended> {
+    ) -> Result<Option<Supplied>, MemberEnded> {
         if let Some(held) = self.held.take() {
             return Ok(Some(held));
         }
@@ -185,7 +185,7 @@ impl Queue {
         loop {
             match self.receiver.recv_timeout(LOOK_PAUSE.min(patience)) {
                 Ok(supplied) => return Ok(Some(supplied)),
-                Err(RecvTimeoutError::Disconnected) => return Err(Ended),
+                Err(RecvTimeoutError::Disconnected) => return Err(MemberEnded),
                 Err(RecvTimeoutError::Timeout) if is_over() || Instant::now() >= until => {
                     return Ok(None);
                 }
@@ -201,7 +201,11 @@ impl Queue {
 
     /// Takes further queued messages that can be sent together with the first. Returns all of them
     /// with their cost.
-    pub(crate) fn take_more(&mut self, first: Shared, cost: usize) -> (Vec<Shared>, usize) {
+    pub(crate) fn take_more(
+        &mut self,
+        first: SharedMessage,
+        cost: usize,
+    ) -> (Vec<SharedMessage>, usize) {
         let (mut taken, mut bytes) = (vec![first], cost);
         while bytes < TOGETHER_MAX {
             match self.receiver.try_recv() {
@@ -243,7 +247,7 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for SupplyQueue {
     /// A lost node does not hold the member back.
     fn drop(&mut self) {
         self.backlog.bearable.store(usize::MAX, Ordering::Relaxed);

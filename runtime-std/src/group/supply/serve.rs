@@ -3,7 +3,7 @@
 //!
 //! The thread that drives the member queues the delivered messages, and a separate thread takes
 //! them from the queue and sends them. So the group continues in the meantime, except during the
-//! call of [`Replica::snapshot`](crate::group::delivery::replica::Replica::snapshot).
+//! call of [`Application::snapshot`](crate::group::delivery::application::Application::snapshot).
 //!
 //! # Invariants
 //! - For each subgroup, a joiner receives its state at a position, then all messages from there on,
@@ -23,7 +23,7 @@ use tramontane_control::{Session, SessionError};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::error::{STALL, SupplyError};
-use super::queue::{Content, Queue, Sink, Supplied, SuppliedState};
+use super::queue::{Content, Sink, Supplied, SuppliedState, SupplyQueue};
 use super::supply_logs;
 use super::wanted::{ReadyJoiner, Wanted};
 use crate::group::description::view::{View, WireView};
@@ -165,7 +165,7 @@ enum News {
 struct Supplier<'s> {
     node: NodeId,
     session: &'s mut Session,
-    queue: &'s mut Queue,
+    queue: &'s mut SupplyQueue,
     board: &'s SharedStatus,
     /// The members that the joiner reaches.
     reached: Vec<NodeId>,
@@ -262,7 +262,10 @@ impl Supplier<'_> {
 
     /// Sends messages as they arrive, until there is news, or `is_enough` accepts the number of
     /// bytes sent and the queue.
-    fn send_until(&mut self, is_enough: impl Fn(usize, &Queue) -> bool) -> Result<(), SupplyError> {
+    fn send_until(
+        &mut self,
+        is_enough: impl Fn(usize, &SupplyQueue) -> bool,
+    ) -> Result<(), SupplyError> {
         let mut sent = 0;
         while self.news.is_none() && !is_enough(sent, self.queue) {
             match self.queue.take(STALL, || !self.session.is_open())? {

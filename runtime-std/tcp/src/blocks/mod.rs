@@ -34,7 +34,7 @@ use tramontane_core::ids::ViewId;
 
 pub(super) use channels::Closed;
 pub use memory::{BlockBytes, BlockMemory, BlockStore, NoBlockMemory};
-pub(super) use receiving::{BlockReceiving, PieceHeader, Place, Receive};
+pub(super) use receiving::{BlockReceiving, PieceHeader, PieceTarget, Receive};
 pub(super) use sending::{BlockSending, Full, SendingBlock};
 
 use self::channels::CHANNELS;

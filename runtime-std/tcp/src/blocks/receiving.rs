@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tramontane_core::fabric::{BlockEvent, Channel, Token, Way};
 use tramontane_core::ids::ViewId;
 
-use super::super::stream_end::End;
+use super::super::stream_end::StreamEnd;
 use super::channels::{ChannelTable, Closed};
 use super::memory::BlockBytes;
 use super::sending::Full;
@@ -64,7 +64,7 @@ pub(crate) struct PieceHeader {
 
 /// The destination of a piece.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PieceTarget {
     pub(crate) memory: Arc<BlockBytes>,
     pub(crate) offset: usize,
 }
@@ -99,30 +99,30 @@ impl BlockReceiving {
     ///
     /// # Errors
     /// If there is no receive for the piece.
-    pub(crate) fn begin(&mut self, piece: &PieceHeader) -> Result<Option<Place>, End> {
+    pub(crate) fn begin(&mut self, piece: &PieceHeader) -> Result<Option<PieceTarget>, StreamEnd> {
         let PieceHeader { view, channel, length, left, immediate } = *piece;
         if length > left || (length == 0 && left > 0) {
-            return Err(End::Malformed("a piece without a block"));
+            return Err(StreamEnd::Malformed("a piece without a block"));
         }
         if self.closed.iter().any(|(id, closed)| *id == view && closed.contains(channel)) {
             return Ok(None);
         }
-        let unawaited = End::Malformed("a block without a receive");
+        let unawaited = StreamEnd::Malformed("a block without a receive");
         let Some(channel_state) = self.channels.get(view, channel) else { return Err(unawaited) };
         let Some(receive) = channel_state.receives.front() else { return Err(unawaited) };
         let block = match channel_state.arriving {
             Some(block) if (block.left, block.immediate) != (left, immediate) => {
-                return Err(End::Malformed("a piece of another block"));
+                return Err(StreamEnd::Malformed("a piece of another block"));
             }
             Some(block) => block,
             None if left > receive.length => {
-                return Err(End::Malformed("a block longer than its receive"));
+                return Err(StreamEnd::Malformed("a block longer than its receive"));
             }
             None => ReceivingBlock { immediate, length: left, left },
         };
         channel_state.arriving = Some(block);
         let offset = receive.offset + (block.length - block.left);
-        Ok(Some(Place { memory: Arc::clone(&receive.memory), offset }))
+        Ok(Some(PieceTarget { memory: Arc::clone(&receive.memory), offset }))
     }
 
     /// Notes that a stored piece is complete. Returns an event if its block is complete too.

@@ -39,7 +39,7 @@ pub(crate) struct SendingBlock {
 
 /// The source of a piece's bytes.
 #[derive(Debug)]
-enum Source {
+enum PieceSource {
     Lent {
         memory: Arc<BlockBytes>,
         offset: usize,
@@ -53,23 +53,23 @@ enum Source {
 
 /// The piece in flight.
 #[derive(Debug)]
-struct Piece {
+struct PieceInFlight {
     way: Way,
     header: FrameBytes,
     /// Bytes of the header already sent.
     gone: usize,
-    source: Source,
+    source: PieceSource,
     /// Bytes not sent yet.
     left: usize,
     /// The block's token, if the block ends here.
     token: Option<Token>,
 }
 
-impl Piece {
+impl PieceInFlight {
     fn rest(&self) -> Option<[&[u8]; 2]> {
         let body = match &self.source {
-            Source::Lent { memory, offset } => memory.content(*offset, self.left).ok()?,
-            Source::Kept { bytes, from } => bytes.get(*from..)?,
+            PieceSource::Lent { memory, offset } => memory.content(*offset, self.left).ok()?,
+            PieceSource::Kept { bytes, from } => bytes.get(*from..)?,
         };
         Some([self.header.get(self.gone..HEADER)?, body])
     }
@@ -79,17 +79,18 @@ impl Piece {
         let of_body = count - of_header;
         self.gone += of_header;
         self.left -= of_body;
-        let (Source::Lent { offset: at, .. } | Source::Kept { from: at, .. }) = &mut self.source;
+        let (PieceSource::Lent { offset: at, .. } | PieceSource::Kept { from: at, .. }) =
+            &mut self.source;
         *at += of_body;
     }
 
     /// Copies the rest, because the memory may change from now on.
     fn keep(&mut self) {
         self.token = None;
-        if let Source::Lent { memory, offset } = &self.source {
+        if let PieceSource::Lent { memory, offset } = &self.source {
             // The range is valid, because it was when the block was posted.
             let bytes = memory.content(*offset, self.left).map(Box::from).unwrap_or_default();
-            self.source = Source::Kept { bytes, from: 0 };
+            self.source = PieceSource::Kept { bytes, from: 0 };
         }
     }
 }
@@ -100,7 +101,7 @@ pub(crate) struct BlockSending {
     channels: ChannelTable<VecDeque<SendingBlock>>,
     /// Channels with a piece to begin, each once.
     turns: VecDeque<Way>,
-    piece: Option<Piece>,
+    piece: Option<PieceInFlight>,
     piece_max: usize,
 }
 
@@ -148,11 +149,11 @@ impl BlockSending {
             immediate: block.immediate,
         };
         let is_last = length == block.left;
-        self.piece = Some(Piece {
+        self.piece = Some(PieceInFlight {
             way,
             header: header.encode(),
             gone: 0,
-            source: Source::Lent { memory: Arc::clone(&block.memory), offset: block.offset },
+            source: PieceSource::Lent { memory: Arc::clone(&block.memory), offset: block.offset },
             left: length,
             token: is_last.then_some(block.token),
         });

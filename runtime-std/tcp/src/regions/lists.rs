@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use tramontane_core::fabric::{Region, Token};
 use tramontane_core::ids::ViewId;
 
-use crate::stream_end::End;
+use crate::stream_end::StreamEnd;
 
 /// The maximum number of unconfirmed lists to one peer.
 pub(crate) const UNCONFIRMED_MAX: usize = 256;
@@ -48,8 +48,8 @@ impl Unconfirmed {
         &mut self,
         lists: u64,
         mut completed: impl FnMut(Token),
-    ) -> Result<(), End> {
-        const UNKNOWN: End = End::Malformed("a list confirmed that was not sent");
+    ) -> Result<(), StreamEnd> {
+        const UNKNOWN: StreamEnd = StreamEnd::Malformed("a list confirmed that was not sent");
         let more = lists.checked_sub(self.confirmed).ok_or(UNKNOWN)?;
         let count = usize::try_from(more).map_err(|_| UNKNOWN)?;
         if count > self.lists.len() {
@@ -169,7 +169,7 @@ mod tests {
     const VIEW: ViewId = ViewId(3);
     const LOG: Region = Region(1);
 
-    fn confirmed(lists: &mut Unconfirmed, count: u64) -> Result<Vec<u64>, End> {
+    fn confirmed(lists: &mut Unconfirmed, count: u64) -> Result<Vec<u64>, StreamEnd> {
         let mut tokens = Vec::new();
         lists.confirm(count, |token| tokens.push(token.0)).map(|()| tokens)
     }

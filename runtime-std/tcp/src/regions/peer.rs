@@ -16,13 +16,13 @@ use crate::body::Target;
 use crate::frame::Frame;
 use crate::landing::Landings;
 use crate::notice::Notice;
-use crate::stream_end::End;
+use crate::stream_end::StreamEnd;
 
 /// The connection's end if its peer writes or reads out of range.
-const OUTSIDE: End = End::Malformed("a range outside its region");
+const OUTSIDE: StreamEnd = StreamEnd::Malformed("a range outside its region");
 
 /// The connection's end if a peer's list is for an unknown region.
-const NO_REGION: End = End::Malformed("a region that does not exist");
+const NO_REGION: StreamEnd = StreamEnd::Malformed("a region that does not exist");
 
 /// The regions of this member and of one peer.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ impl PeerRegions {
     }
 
     /// Notes that the peer has a region.
-    pub(crate) fn take_region(&mut self, region: Region, bytes: u64) -> Result<(), End> {
+    pub(crate) fn take_region(&mut self, region: Region, bytes: u64) -> Result<(), StreamEnd> {
         let is_known = self.theirs.iter().any(|(of, _)| *of == region);
         if region == Region::ROW || is_known || self.theirs.len() == REGIONS_MAX {
             return Err(NO_REGION);
@@ -145,7 +145,7 @@ impl PeerRegions {
         right: Option<Right>,
         landings: &mut Landings,
         notify: &mut impl FnMut(Notice),
-    ) -> Result<(), End> {
+    ) -> Result<(), StreamEnd> {
         if !self.theirs.iter().any(|(of, _)| *of == region) {
             return Err(NO_REGION);
         }
@@ -158,7 +158,7 @@ impl PeerRegions {
             return Ok(());
         };
         if had {
-            return Err(End::Malformed("a permission that was granted twice"));
+            return Err(StreamEnd::Malformed("a permission that was granted twice"));
         }
         self.held.add(view, region, right);
         if let Some(peer) = landings.rank_in(view) {
@@ -173,11 +173,11 @@ impl PeerRegions {
         (view, region): (ViewId, Region),
         (writes, right): (u32, u64),
         landings: &mut Landings,
-    ) -> Result<(), End> {
+    ) -> Result<(), StreamEnd> {
         let is_long = usize::try_from(writes).is_ok_and(|writes| writes > WRITES_MAX);
         let is_row = region == Region::ROW;
         if is_long || is_row != (right == 0) {
-            return Err(End::Malformed("a list that no member posts"));
+            return Err(StreamEnd::Malformed("a list that no member posts"));
         }
         if !is_row && self.own.get(region).is_none() {
             return Err(NO_REGION);
@@ -195,14 +195,15 @@ impl PeerRegions {
         to: Area,
         length: usize,
         landings: &mut Landings,
-    ) -> Result<Target, End> {
+    ) -> Result<Target, StreamEnd> {
         let mut is_taken = true;
         if self.coming.coming().is_some() {
             let next = self.coming.next_write();
             let list = next.filter(|list| (list.view, list.region) == (view, to.region));
-            is_taken = list.ok_or(End::Malformed("a write that belongs to another list"))?.is_taken;
+            is_taken =
+                list.ok_or(StreamEnd::Malformed("a write that belongs to another list"))?.is_taken;
         } else if to.region != Region::ROW {
-            return Err(End::Malformed("a write to a region without its list"));
+            return Err(StreamEnd::Malformed("a write to a region without its list"));
         }
         if to.region == Region::ROW {
             let into = landings.target(view, to.offset, length)?.filter(|_| is_taken);
@@ -220,7 +221,7 @@ impl PeerRegions {
         from: Area,
         length: usize,
         landings: &mut Landings,
-    ) -> Result<AskedRead, End> {
+    ) -> Result<AskedRead, StreamEnd> {
         // Also accepted in a view that has ended here, because the regions have not ended.
         landings.takes(view)?;
         let memory = self.own.area(from, length).filter(|_| length > 0).ok_or(OUTSIDE)?.clone();
@@ -234,7 +235,7 @@ impl PeerRegions {
         view: ViewId,
         region: Region,
         lengths: (usize, u64),
-    ) -> Result<Target, End> {
+    ) -> Result<Target, StreamEnd> {
         let place = self.reads.begin(view, region, lengths)?;
         Ok(place.map_or(Target::Nowhere, |(memory, offset)| region_target(memory, offset)))
     }

@@ -10,7 +10,7 @@ use tramontane_core::ids::ViewId;
 
 use super::memory::RegionMemory;
 use crate::frame::Frame;
-use crate::stream_end::End;
+use crate::stream_end::StreamEnd;
 
 /// The maximum number of unanswered reads per peer.
 pub(crate) const READS_MAX: usize = 16;
@@ -50,8 +50,8 @@ impl PostedReads {
         view: ViewId,
         region: Region,
         (length, left): (usize, u64),
-    ) -> Result<Option<(RegionMemory, usize)>, End> {
-        const UNASKED: End = End::Malformed("an answer without a read");
+    ) -> Result<Option<(RegionMemory, usize)>, StreamEnd> {
+        const UNASKED: StreamEnd = StreamEnd::Malformed("an answer without a read");
         let read = self.0.front_mut().ok_or(UNASKED)?;
         let is_it = (read.view, read.region) == (view, region)
             && u64::try_from(read.left) == Ok(left)
@@ -101,9 +101,9 @@ pub(crate) struct AskedReads(VecDeque<AskedRead>);
 
 impl AskedReads {
     /// Adds a read whose range has been checked.
-    pub(crate) fn add(&mut self, read: AskedRead) -> Result<(), End> {
+    pub(crate) fn add(&mut self, read: AskedRead) -> Result<(), StreamEnd> {
         if self.0.len() >= READS_MAX {
-            return Err(End::Malformed("more pending reads than are allowed"));
+            return Err(StreamEnd::Malformed("more pending reads than are allowed"));
         }
         self.0.push_back(read);
         Ok(())

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::blocks::{
     FIRST, exchange, look, memory, on, pattern, receive, received, send, sent, told,
 };
-use crate::support::{Member, PATIENCE, VIEW, guard, ids, key, members, settle, small};
+use crate::support::{PATIENCE, TcpMember, VIEW, guard, ids, key, members, settle, small};
 use tramontane_core::fabric::{
     BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, HostFabric, Kind, Token, ViewRows as _,
     Write,
@@ -22,12 +22,12 @@ const C: Rank = Rank(2);
 /// A size that exceeds what the kernel buffers for one connection.
 const HUGE: usize = 48 << 20;
 
-fn lost(member: &mut Member) -> Option<Event> {
+fn lost(member: &mut TcpMember) -> Option<Event> {
     member.events().into_iter().find(|event| matches!(event, Event::PeerLost { .. }))
 }
 
 /// Drives all members until the condition is true.
-fn carry_until(members: &mut [Member], mut is_done: impl FnMut(&mut [Member]) -> bool) {
+fn carry_until(members: &mut [TcpMember], mut is_done: impl FnMut(&mut [TcpMember]) -> bool) {
     let start = Instant::now();
     while !is_done(members) {
         for member in &mut *members {
@@ -340,7 +340,7 @@ fn block_arrival_and_completion_wake_sleeper() {
         let mut rest = members.split_off(1);
         let (mut sender, mut receiver) = (members.pop().expect("one"), rest.remove(0));
         // Both members only sleep and poll.
-        fn sleep_and_poll(member: &mut Member, timeout: Duration) -> Option<BlockEvent> {
+        fn sleep_and_poll(member: &mut TcpMember, timeout: Duration) -> Option<BlockEvent> {
             while member.fabric.poll().is_some() {}
             let mut is_woken = true;
             if member.fabric.arm() {
@@ -350,7 +350,7 @@ fn block_arrival_and_completion_wake_sleeper() {
             assert!(is_woken || timeout < PATIENCE, "nobody woke {}", member.own);
             member.fabric.poll_block()
         }
-        fn await_one(member: &mut Member) -> BlockEvent {
+        fn await_one(member: &mut TcpMember) -> BlockEvent {
             let start = Instant::now();
             loop {
                 if let Some(event) = sleep_and_poll(member, PATIENCE) {

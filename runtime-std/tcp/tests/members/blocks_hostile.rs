@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::support::blocks::{self, FIRST, exchange, look, memory, on, receive, send, told};
 use crate::support::{
-    MEMBERS, Member, PATIENCE, VIEW, header, join, key, listeners, open_frame, with_hand,
+    MEMBERS, PATIENCE, TcpMember, VIEW, header, join, key, listeners, open_frame, with_hand,
 };
 use tramontane_core::fabric::{
     BlockEvent, Channel, ErrorKind, Event, Fabric, LossCause, ViewRows as _,
@@ -33,7 +33,7 @@ fn piece_in(
 }
 
 /// Asserts that two correct members still exchange a block.
-fn assert_others_go_on(members: &mut [Member]) {
+fn assert_others_go_on(members: &mut [TcpMember]) {
     let memories: Vec<_> = members.iter_mut().map(|member| memory(member, 100)).collect();
     let (one, other) = (members[0].own, members[1].own);
     receive(&mut members[1], on(FIRST, one), &memories[1], (0, 100), 1);
@@ -100,7 +100,7 @@ fn invalid_block_piece_is_refused_before_storing() {
     }
 }
 
-fn loss(member: &mut Member) -> (tramontane_core::ids::ViewId, Rank, LossCause) {
+fn loss(member: &mut TcpMember) -> (tramontane_core::ids::ViewId, Rank, LossCause) {
     match member.loss() {
         Event::PeerLost { view, peer, cause } => (view, peer, cause),
         event => panic!("{event:?}"),
@@ -155,11 +155,12 @@ fn role_send_until_killed() {
         addresses.split(' ').map(|address| address.parse().expect("an address")).collect();
     let listener =
         std::net::TcpListener::bind(addresses[1]).expect("a port that was free just now");
-    let mut member = Member::new(BAD, join(BAD, &addresses, listener, None), Settings::default());
+    let mut member =
+        TcpMember::new(BAD, join(BAD, &addresses, listener, None), Settings::default());
     member.open(VIEW).expect("it opens");
     let mut memory = blocks::memory(&member, LONG);
     memory.write(0, &vec![5; LONG]).expect("in the memory");
-    let ready = |member: &Member, peer| member.cell(peer, 64) == 1;
+    let ready = |member: &TcpMember, peer| member.cell(peer, 64) == 1;
     while !ready(&member, Rank(0)) || !ready(&member, Rank(2)) {
         member.fabric.carry();
     }
@@ -187,14 +188,14 @@ fn kill_during_block_loses_only_that_peer() {
         .stdout(Stdio::null())
         .spawn()
         .expect("a child");
-    let mut members: Vec<Member> = std::thread::scope(|scope| {
+    let mut members: Vec<TcpMember> = std::thread::scope(|scope| {
         let meeting: Vec<_> = [Rank(0), Rank(2)]
             .into_iter()
             .zip(sockets)
             .map(|(own, listener)| {
                 let addresses = &addresses;
                 scope.spawn(move || {
-                    Member::new(own, join(own, addresses, listener, None), Settings::default())
+                    TcpMember::new(own, join(own, addresses, listener, None), Settings::default())
                 })
             })
             .collect();

@@ -20,12 +20,12 @@ const ROW_BYTES: usize = 4096;
 const S: Rank = Rank(0);
 const C: Rank = Rank(1);
 
-struct Process {
+struct TcpProcess {
     fabric: Tcp,
     log: RegionMemory,
 }
 
-impl Process {
+impl TcpProcess {
     fn new(node: NodeId, settings: Settings) -> Self {
         let mut fabric = Tcp::new(node, settings).expect("descriptors");
         let log = fabric.region(LOG, LOG_BYTES).expect("memory");
@@ -68,7 +68,7 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 }
 
 /// Connects a client to the server, and lets it write to the server's log.
-fn meet(server: &mut Process, client: &mut Process, node: NodeId, view: ViewId) -> [Rows; 2] {
+fn meet(server: &mut TcpProcess, client: &mut TcpProcess, node: NodeId, view: ViewId) -> [Rows; 2] {
     let [here, there] = pair();
     // Covers both orders: one end opens the view before it knows the other, and the other end
     // afterwards.
@@ -87,7 +87,7 @@ fn meet(server: &mut Process, client: &mut Process, node: NodeId, view: ViewId) 
 
 /// Writes to the server's log as the client, and waits until it has arrived.
 #[track_caller]
-fn ensure_way(server: &mut Process, client: &mut Process, view: ViewId, value: u64) {
+fn ensure_way(server: &mut TcpProcess, client: &mut TcpProcess, view: ViewId, value: u64) {
     client.log.writer().cell(64).expect("a cell").publish(value);
     wait_for("the right", || {
         client.fabric.carry();
@@ -102,7 +102,7 @@ fn ensure_way(server: &mut Process, client: &mut Process, view: ViewId, value: u
     assert_eq!(server.logged(64), value);
 }
 
-fn await_loss(process: &mut Process) -> Event {
+fn await_loss(process: &mut TcpProcess) -> Event {
     let mut lost = None;
     wait_for("the loss", || {
         let is_loss = |event: &Event| matches!(event, Event::PeerLost { .. });
@@ -114,13 +114,13 @@ fn await_loss(process: &mut Process) -> Event {
 
 #[test]
 fn clients_connect_and_leave_while_others_work() {
-    let mut server = Process::new(SERVER, Settings::default());
+    let mut server = TcpProcess::new(SERVER, Settings::default());
     let mut clients = Vec::new();
     for number in 0..60_u64 {
         let node = NodeId(100 + u32::try_from(number).expect("few"));
         // The ids are in no particular order.
         let view = ViewId(1 + number * 37 % 61);
-        let mut client = Process::new(node, Settings::default());
+        let mut client = TcpProcess::new(node, Settings::default());
         meet(&mut server, &mut client, node, view);
         clients.push((view, client));
         for (view, client) in &mut clients {
@@ -146,13 +146,13 @@ fn clients_connect_and_leave_while_others_work() {
 #[test]
 fn restarted_process_gets_a_new_view() {
     let node = NodeId(7);
-    let mut server = Process::new(SERVER, Settings::default());
-    let mut client = Process::new(node, Settings::default());
+    let mut server = TcpProcess::new(SERVER, Settings::default());
+    let mut client = TcpProcess::new(node, Settings::default());
     let (mut view, mut rows) = (ViewId(900), None::<[Rows; 2]>);
     for life in 1..=6 {
         rows = Some(meet(&mut server, &mut client, node, view));
         ensure_way(&mut server, &mut client, view, life);
-        client = Process::new(node, Settings::default());
+        client = TcpProcess::new(node, Settings::default());
         // The client's next process may connect before the end of this one has been noticed.
         if life % 2 == 0 {
             await_loss(&mut server);
@@ -188,7 +188,7 @@ fn restarted_process_gets_a_new_view() {
 fn write_permission_applies_to_a_single_view() {
     let node = NodeId(7);
     let (mut server, mut client) =
-        (Process::new(SERVER, small()), Process::new(node, Settings::default()));
+        (TcpProcess::new(SERVER, small()), TcpProcess::new(node, Settings::default()));
     let views = [ViewId(5), ViewId(1), ViewId(u64::MAX)];
     meet(&mut server, &mut client, node, views[0]);
     let rows = views[1..].iter().map(|view| {
@@ -223,7 +223,7 @@ fn lists_unconfirmed_when_view_ends_are_denied() {
     let node = NodeId(7);
     let view = ViewId(3);
     let (mut server, mut client) =
-        (Process::new(SERVER, Settings::default()), Process::new(node, Settings::default()));
+        (TcpProcess::new(SERVER, Settings::default()), TcpProcess::new(node, Settings::default()));
     meet(&mut server, &mut client, node, view);
     ensure_way(&mut server, &mut client, view, 1);
     client.log.writer().cell(64).expect("a cell").publish(2);
@@ -248,7 +248,7 @@ fn long_read_does_not_delay_rows() {
     let big = |node| {
         let mut fabric = Tcp::new(node, small()).expect("descriptors");
         let log = fabric.region(LOG, bytes).expect("memory");
-        Process { fabric, log }
+        TcpProcess { fabric, log }
     };
     let (mut server, mut client) = (big(SERVER), big(node));
     let [at_server, at_client] = meet(&mut server, &mut client, node, view);

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    MEMBERS, Member, PATIENCE, ROW_BYTES, VIEW, assert_way, connections, guard, ids, key,
+    MEMBERS, PATIENCE, ROW_BYTES, TcpMember, VIEW, assert_way, connections, guard, ids, key,
     listeners, meet, members, settle, small,
 };
 use tramontane_core::fabric::{
@@ -17,7 +17,7 @@ use tramontane_tcp::Settings;
 const NEXT: ViewId = ViewId(2);
 
 /// Posts a whole row repeatedly until the queue is full. Returns the number of lists accepted.
-fn crowd(from: &mut Member, view: ViewId, to: Rank) -> u64 {
+fn crowd(from: &mut TcpMember, view: ViewId, to: Rank) -> u64 {
     let whole = Write::of_row(0, ROW_BYTES, Kind::Content);
     for posted in 0..100_000 {
         match from.fabric.post(view, to, &[whole], Some(Token(posted))) {
@@ -107,7 +107,7 @@ fn slow_peer_receives_only_the_newest_values() {
 }
 
 /// Posts a list of `WRITES_MAX` short writes, after which the core has more to post.
-fn post_full(from: &mut Member, to: Rank) {
+fn post_full(from: &mut TcpMember, to: Rank) {
     let content: Vec<_> =
         (0..WRITES_MAX).map(|cell| Write::of_row(1024 + cell * 64, 8, Kind::Content)).collect();
     from.fabric.post(VIEW, to, &content, None).expect("room");
@@ -121,7 +121,7 @@ fn full_lists_are_sent_with_their_successor() {
         rows.row().cell(1024).expect("a cell").publish(5);
         rows.row().cell(512).expect("a cell").publish(6);
         let (first, rest) = members.split_at_mut(1);
-        let seen = |peer: &mut Member| {
+        let seen = |peer: &mut TcpMember| {
             peer.fabric.carry();
             (peer.cell(Rank(0), 1024), peer.cell(Rank(0), 512))
         };
@@ -306,7 +306,7 @@ fn lost_node_rejoins_only_as_new_process() {
     members[0].fabric.add_peer(ids()[1], came).expect("its place is free");
     let twice = again[0][2].take().expect("a connection");
     assert!(members[0].fabric.add_peer(ids()[2], twice).is_err(), "that peer is there");
-    let mut came = Member::new(Rank(1), again.swap_remove(1), Settings::default());
+    let mut came = TcpMember::new(Rank(1), again.swap_remove(1), Settings::default());
     let (first, second) =
         (members[0].open(NEXT).expect("it opens"), came.open(NEXT).expect("it opens"));
     members.push(came);

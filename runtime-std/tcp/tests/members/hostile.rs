@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use crate::support::{
-    DIGEST, Hand, Member, ROW_BYTES, VIEW, guard, header, key, open_frame, open_frame_of,
+    DIGEST, Hand, ROW_BYTES, TcpMember, VIEW, guard, header, key, open_frame, open_frame_of,
     open_frame_with, settle, with_hand, write_frame,
 };
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause, ViewRows as _};
@@ -14,7 +14,7 @@ use tramontane_core::ids::{Rank, ViewId};
 const BAD: Rank = Rank(1);
 
 /// Asserts that the other two continue.
-fn assert_others_go_on(members: &mut [Member]) {
+fn assert_others_go_on(members: &mut [TcpMember]) {
     members[1].rows.row().cell(64).expect("a cell").publish(99);
     members[1].fabric.post(VIEW, Rank(0), &[guard(64)], None).expect("the way is open");
     settle(members);

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 
 use crate::support::{
-    DIGEST, Hand, LOG, LOG_BYTES, Member, VIEW, guard, header, key, open_frame, open_frame_of,
+    DIGEST, Hand, LOG, LOG_BYTES, TcpMember, VIEW, guard, header, key, open_frame, open_frame_of,
     settle, with_hand, write_frame,
 };
 use tramontane_core::fabric::{Event, Fabric, LossCause, Permissions as _, ViewRows as _};
@@ -34,7 +34,7 @@ fn write(region: u16, offset: u64, content: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a member whose log the hand may write to, under the first right.
-fn granting(keyed: bool) -> (Vec<Member>, Hand) {
+fn granting(keyed: bool) -> (Vec<TcpMember>, Hand) {
     let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
     hand.send(&[header(REGION, LOG.0, 0, 0, 4096), open_frame()].concat());
     settle(&mut members);
@@ -43,7 +43,7 @@ fn granting(keyed: bool) -> (Vec<Member>, Hand) {
     (members, hand)
 }
 
-fn assert_others_go_on(members: &mut [Member]) {
+fn assert_others_go_on(members: &mut [TcpMember]) {
     members[1].rows.row().cell(64).expect("a cell").publish(99);
     members[1].fabric.post(VIEW, Rank(0), &[guard(64)], None).expect("the way is open");
     settle(members);

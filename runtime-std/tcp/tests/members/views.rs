@@ -2,7 +2,7 @@
 //! decided (VIE-11).
 
 use crate::support::{
-    DIGEST, Member, VIEW, assert_way, connections, guard, ids, key, members, open_frame,
+    DIGEST, TcpMember, VIEW, assert_way, connections, guard, ids, key, members, open_frame,
     open_frame_of, settle, with_hand, write_frame, write_frame_in,
 };
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause, ViewRows as _};
@@ -27,7 +27,7 @@ fn is_fresh(rows: &Rows, of: usize) -> bool {
 }
 
 fn post(
-    member: &mut Member,
+    member: &mut TcpMember,
     view: ViewId,
     rows: &Rows,
     to: Rank,
@@ -162,7 +162,7 @@ fn admitted_node_is_distinguished_from_earlier_process() {
     let mut again = connections(key());
     let came = again[0][2].take().expect("a connection");
     member.fabric.add_peer(ids()[last.index()], came).expect("its place is free");
-    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    let mut came = TcpMember::new(last, again.swap_remove(2), Settings::default());
     came.open(ViewId(4)).expect("it opens");
     all.push(came);
     settle(&mut all);
@@ -186,7 +186,7 @@ fn connection_of_removed_process_can_be_replaced() {
     member.open(ViewId(3)).expect("there is room");
     member.fabric.add_peer(ids()[last.index()], came).expect("its place is free");
     assert!(member.fabric.has_peer(ids()[last.index()]));
-    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    let mut came = TcpMember::new(last, again.swap_remove(2), Settings::default());
     came.open(ViewId(3)).expect("it opens");
     all.push(came);
     settle(&mut all);
@@ -216,7 +216,7 @@ fn peer_connecting_between_views_is_in_both() {
         .fabric
         .add_peer(ids()[2], again[0][2].take().expect("a connection"))
         .expect("its place is free");
-    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    let mut came = TcpMember::new(last, again.swap_remove(2), Settings::default());
     came.open(third).expect("it opens");
     all.push(came);
     settle(&mut all);

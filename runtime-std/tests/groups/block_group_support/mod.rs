@@ -8,7 +8,7 @@ use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::Window;
 use tramontane_runtime::blocks::{
-    BlockNode, BlockStore, Buffer, Ended, Group, GroupOptions, Recipient,
+    AnyBlockStore, BlockNode, Buffer, Ended, Group, GroupOptions, Recipient,
 };
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
@@ -30,15 +30,15 @@ pub const OPTIONS: GroupOptions = GroupOptions {
 
 /// An event received by a recipient.
 #[derive(Debug)]
-pub enum Told {
+pub enum RecipientEvent {
     Completed(u64, Vec<u8>),
     Ended(Ended),
 }
 
 /// Records a recipient's events. `room` is the size of the largest message for which it has memory.
 pub struct Keeper {
-    pub store: BlockStore,
-    pub told: Sender<Told>,
+    pub store: AnyBlockStore,
+    pub told: Sender<RecipientEvent>,
     pub room: usize,
 }
 
@@ -51,11 +51,11 @@ impl Recipient for Keeper {
     }
 
     fn completed(&mut self, message: u64, buffer: Buffer, bytes: usize) {
-        let _ = self.told.send(Told::Completed(message, buffer[..bytes].to_vec()));
+        let _ = self.told.send(RecipientEvent::Completed(message, buffer[..bytes].to_vec()));
     }
 
     fn ended(&mut self, ended: &Ended) {
-        let _ = self.told.send(Told::Ended(ended.clone()));
+        let _ = self.told.send(RecipientEvent::Ended(ended.clone()));
     }
 }
 
@@ -127,29 +127,29 @@ impl Crowd {
 
 pub struct Part {
     pub group: Group,
-    heard: Receiver<Told>,
+    heard: Receiver<RecipientEvent>,
 }
 
 impl Part {
     #[track_caller]
-    pub fn next(&self) -> Told {
+    pub fn next(&self) -> RecipientEvent {
         self.heard.recv_timeout(PATIENCE).expect("it is told")
     }
 
     #[track_caller]
     pub fn expect_message(&self, number: u64, bytes: &[u8]) {
         match self.next() {
-            Told::Completed(seen, content) => {
+            RecipientEvent::Completed(seen, content) => {
                 assert!(seen == number && content == bytes, "message {number}")
             }
-            Told::Ended(ended) => panic!("message {number} does not come: {ended}"),
+            RecipientEvent::Ended(ended) => panic!("message {number} does not come: {ended}"),
         }
     }
 
     #[track_caller]
     pub fn expect_end(&self) -> Ended {
         loop {
-            if let Told::Ended(ended) = self.next() {
+            if let RecipientEvent::Ended(ended) = self.next() {
                 return ended;
             }
         }

@@ -18,8 +18,8 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_log::{Log, SystemFolder};
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Fate, Forming, LargeUnsent, Logged, Messages, Receipt, Replica, Running, Sender,
-    StartOptions, Unsent, ViewChanged, start,
+    Application, Description, Fate, Forming, LargeUnsent, Logged, Messages, Receipt, Running,
+    Sender, StartOptions, Unsent, ViewChanged, start,
 };
 use tramontane_runtime::member::{Settings, Stopped};
 use tramontane_runtime::rdma;
@@ -130,9 +130,9 @@ pub struct Told {
 }
 
 /// The application: what it has received, and the number of calls with messages that have begun.
-struct Ledger(Arc<Mutex<Told>>, Arc<AtomicU64>);
+struct RecordingApplication(Arc<Mutex<Told>>, Arc<AtomicU64>);
 
-impl Replica for Ledger {
+impl Application for RecordingApplication {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self.1.fetch_add(1, Ordering::Relaxed);
         let mut told = self.0.lock().expect("nobody panics");
@@ -279,7 +279,7 @@ impl Crowd {
 
     /// Starts all these nodes at the same time.
     pub fn start_all(&mut self, nodes: &[u32]) {
-        let started: Vec<(u32, Ledger, Running)> = std::thread::scope(|scope| {
+        let started: Vec<(u32, RecordingApplication, Running)> = std::thread::scope(|scope| {
             let starting: Vec<_> = nodes
                 .iter()
                 .map(|node| {
@@ -291,7 +291,7 @@ impl Crowd {
                         .get(node)
                         .map(|listener| listener.try_clone().expect("a handle"));
                     scope.spawn(move || {
-                        let ledger = Ledger(Arc::default(), Arc::default());
+                        let ledger = RecordingApplication(Arc::default(), Arc::default());
                         let cancel = AtomicBool::new(false);
                         let options = StartOptions {
                             node: *node,
@@ -306,7 +306,8 @@ impl Crowd {
                             data,
                             ..StartOptions::new(*node)
                         };
-                        let application = Ledger(Arc::clone(&ledger.0), Arc::clone(&ledger.1));
+                        let application =
+                            RecordingApplication(Arc::clone(&ledger.0), Arc::clone(&ledger.1));
                         let running = start(description, options, application);
                         (
                             *node,
@@ -318,7 +319,7 @@ impl Crowd {
                 .collect();
             starting.into_iter().map(|starting| starting.join().expect("it starts")).collect()
         });
-        for (node, Ledger(told, calls), running) in started {
+        for (node, RecordingApplication(told, calls), running) in started {
             self.told.insert(node, told);
             self.calls.insert(node, calls);
             self.running.insert(node, running);

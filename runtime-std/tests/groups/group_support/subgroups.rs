@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartError, StartOptions,
+    Application, Description, Forming, Messages, Running, StartError, StartOptions,
     SubgroupDescription, ViewChanged, start,
 };
 use tramontane_runtime::member::Settings;
@@ -31,7 +31,7 @@ pub const TWO: SubgroupId = SubgroupId(1);
 
 /// Everything that one application has received, and the flags that block it.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct HeldDeliveries {
     /// The sender and number of each message, by subgroup.
     messages: Mutex<BTreeMap<u16, Vec<(u32, u64)>>>,
     views: Mutex<Vec<Vec<u32>>>,
@@ -42,7 +42,7 @@ pub struct Told {
     pub holds_delivery: AtomicBool,
 }
 
-impl Told {
+impl HeldDeliveries {
     pub fn messages(&self, subgroup: SubgroupId) -> Vec<(u32, u64)> {
         self.messages.lock().expect("nobody panics").get(&subgroup.0).cloned().unwrap_or_default()
     }
@@ -76,9 +76,9 @@ fn parsed(bytes: &[u8]) -> (u32, u64) {
     (node, u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")))
 }
 
-struct Application(Arc<Told>);
+struct Teller(Arc<HeldDeliveries>);
 
-impl Replica for Application {
+impl Application for Teller {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup().0;
         for message in messages {
@@ -117,7 +117,7 @@ pub struct Nodes {
     root: TempDir,
     listeners: BTreeMap<u32, TcpListener>,
     running: Mutex<BTreeMap<u32, Running>>,
-    told: Mutex<BTreeMap<u32, Arc<Told>>>,
+    told: Mutex<BTreeMap<u32, Arc<HeldDeliveries>>>,
 }
 
 impl Nodes {
@@ -158,13 +158,13 @@ impl Nodes {
     }
 
     /// Returns a new record for a node, which is used from the node's next start.
-    pub fn prepare(&self, node: u32) -> Arc<Told> {
-        let told = Arc::<Told>::default();
+    pub fn prepare(&self, node: u32) -> Arc<HeldDeliveries> {
+        let told = Arc::<HeldDeliveries>::default();
         self.told.lock().expect("nobody panics").insert(node, Arc::clone(&told));
         told
     }
 
-    pub fn told(&self, node: u32) -> Arc<Told> {
+    pub fn told(&self, node: u32) -> Arc<HeldDeliveries> {
         Arc::clone(&self.told.lock().expect("nobody panics")[&node])
     }
 
@@ -191,7 +191,7 @@ impl Nodes {
             forming: Forming { new_group: true, ..Forming::default() },
             ..StartOptions::new(node)
         };
-        let running = start(self.description.clone(), options, Application(told))?;
+        let running = start(self.description.clone(), options, Teller(told))?;
         self.running.lock().expect("nobody panics").insert(node, running);
         Ok(())
     }

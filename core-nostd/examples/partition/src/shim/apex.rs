@@ -2,8 +2,8 @@
 
 use core::marker::PhantomData;
 
-use crate::group::Channel;
-use crate::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES};
+use crate::group::WhichPartition;
+use crate::ports::{HealthReport, MESSAGE_BYTES, PortError, Ports, SAMPLE_BYTES};
 use a653rs::bindings::{
     ApexErrorP4, ApexName, ApexQueuingPortP4, ApexSamplingPortP4, ErrorCode, ErrorReturnCode,
     PortDirection, QueuingDiscipline, QueuingPortId, SamplingPortId, Validity,
@@ -28,10 +28,14 @@ pub struct PortNames {
 impl PortNames {
     /// Returns the names for a channel.
     #[must_use]
-    pub const fn of(own: Channel) -> Self {
+    pub const fn of(own: WhichPartition) -> Self {
         match own {
-            Channel::A => Self { queues: ["rows-a", "rows-b"], samples: ["hello-a", "hello-b"] },
-            Channel::B => Self { queues: ["rows-b", "rows-a"], samples: ["hello-b", "hello-a"] },
+            WhichPartition::A => {
+                Self { queues: ["rows-a", "rows-b"], samples: ["hello-a", "hello-b"] }
+            }
+            WhichPartition::B => {
+                Self { queues: ["rows-b", "rows-a"], samples: ["hello-b", "hello-a"] }
+            }
         }
     }
 }
@@ -114,13 +118,13 @@ impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> Ports for ApexPort
         }
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: HealthReport) {
         // The health monitor's table determines the reaction.
         let _ = match report {
-            Report::Stopped(_) => {
+            HealthReport::Stopped(_) => {
                 S::raise_application_error(ErrorCode::ApplicationError, &report.encode())
             }
-            Report::Health(_) | Report::OtherGroup(_) => {
+            HealthReport::Health(_) | HealthReport::OtherGroup(_) => {
                 S::report_application_message(&report.encode())
             }
         };

@@ -1,8 +1,8 @@
 //! Ports of two partitions that are stepped in turn in the same memory: on bare metal, and in
 //! tests. The queues are deliberately small, so that they are often full.
 
-use crate::group::Channel;
-use crate::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES};
+use crate::group::WhichPartition;
+use crate::ports::{HealthReport, MESSAGE_BYTES, PortError, Ports, SAMPLE_BYTES};
 use crate::queue::Queue;
 
 /// Number of messages that a queue holds.
@@ -10,14 +10,14 @@ pub const QUEUE: usize = 4;
 
 /// The contents of the ports in one direction.
 #[derive(Debug)]
-struct Way {
+struct PortDirection {
     queue: Queue<([u8; MESSAGE_BYTES], usize), QUEUE>,
     sample: Option<[u8; SAMPLE_BYTES]>,
     /// Number of times that the queue was full.
     full: u64,
 }
 
-impl Way {
+impl PortDirection {
     const fn new() -> Self {
         Self { queue: Queue::new(), sample: None, full: 0 }
     }
@@ -27,25 +27,29 @@ impl Way {
 /// unchanged.
 #[derive(Debug)]
 pub struct Wires {
-    from_a: Way,
-    from_b: Way,
+    from_a: PortDirection,
+    from_b: PortDirection,
 }
 
 impl Wires {
     /// Creates empty queues.
     #[must_use]
     pub const fn new() -> Self {
-        Self { from_a: Way::new(), from_b: Way::new() }
+        Self { from_a: PortDirection::new(), from_b: PortDirection::new() }
     }
 
     /// Returns the ports of one partition for one step. Reports go to `monitor`.
-    pub fn end<M: FnMut(Report)>(&mut self, own: Channel, monitor: M) -> End<'_, M> {
+    pub fn end<M: FnMut(HealthReport)>(
+        &mut self,
+        own: WhichPartition,
+        monitor: M,
+    ) -> PartitionPorts<'_, M> {
         let Self { from_a, from_b } = self;
         let (out, incoming) = match own {
-            Channel::A => (from_a, from_b),
-            Channel::B => (from_b, from_a),
+            WhichPartition::A => (from_a, from_b),
+            WhichPartition::B => (from_b, from_a),
         };
-        End { out, incoming, monitor }
+        PartitionPorts { out, incoming, monitor }
     }
 
     /// Returns the number of times that a queue was full.
@@ -63,13 +67,13 @@ impl Default for Wires {
 
 /// One partition's ports.
 #[derive(Debug)]
-pub struct End<'w, M> {
-    out: &'w mut Way,
-    incoming: &'w mut Way,
+pub struct PartitionPorts<'w, M> {
+    out: &'w mut PortDirection,
+    incoming: &'w mut PortDirection,
     monitor: M,
 }
 
-impl<M: FnMut(Report)> Ports for End<'_, M> {
+impl<M: FnMut(HealthReport)> Ports for PartitionPorts<'_, M> {
     fn send(&mut self, message: &[u8]) -> Result<bool, PortError> {
         let mut slot = [0; MESSAGE_BYTES];
         let place = slot.get_mut(..message.len()).ok_or(PortError)?;
@@ -97,7 +101,7 @@ impl<M: FnMut(Report)> Ports for End<'_, M> {
         Ok(self.incoming.sample)
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: HealthReport) {
         (self.monitor)(report);
     }
 }

@@ -4,8 +4,8 @@
 #![allow(dead_code, reason = "each test uses its own part")]
 
 use tramontane_core::ids::Time;
-use tramontane_partition::group::Channel;
-use tramontane_partition::ports::Report;
+use tramontane_partition::group::WhichPartition;
+use tramontane_partition::ports::HealthReport;
 use tramontane_partition::shim::stepped::Wires;
 use tramontane_partition::{Partition, PartitionStorage, Phase};
 
@@ -13,11 +13,11 @@ use tramontane_partition::{Partition, PartitionStorage, Phase};
 pub const MESSAGES: u64 = 1_000;
 
 /// A run: the wires, the current incarnations, and the known part of the order.
-pub struct Run {
+pub struct PartitionRun {
     pub wires: Wires,
     pub lives: [Option<Partition<'static>>; 2],
     pub incarnations: [u32; 2],
-    pub reports: [Vec<Report>; 2],
+    pub reports: [Vec<HealthReport>; 2],
     /// Digest after each message, once a partition has delivered it.
     order: Vec<Option<u64>>,
     /// Number of messages, from both partitions, that each incarnation has compared.
@@ -26,17 +26,17 @@ pub struct Run {
     messages: u64,
 }
 
-fn begin(own: Channel, incarnation: u32, messages: u64) -> Partition<'static> {
+fn begin(own: WhichPartition, incarnation: u32, messages: u64) -> Partition<'static> {
     let storage: &'static PartitionStorage = Box::leak(Box::default());
     let rows = Box::leak(Box::new(storage.rows()));
     Partition::new(own, incarnation, storage, rows, messages / 2)
 }
 
-impl Run {
+impl PartitionRun {
     pub fn new(messages: u64) -> Self {
         Self {
             wires: Wires::new(),
-            lives: Channel::BOTH.map(|own| Some(begin(own, 1, messages))),
+            lives: WhichPartition::BOTH.map(|own| Some(begin(own, 1, messages))),
             incarnations: [1; 2],
             reports: [vec![], vec![]],
             order: vec![None; messages as usize + 1],
@@ -47,7 +47,7 @@ impl Run {
     }
 
     /// Steps one partition, 100 microseconds after the last step of either partition.
-    pub fn step(&mut self, own: Channel) -> Option<Phase> {
+    pub fn step(&mut self, own: WhichPartition) -> Option<Phase> {
         let index = own.index();
         self.steps += 1;
         let now = Time(self.steps * 100_000);
@@ -75,36 +75,36 @@ impl Run {
 
     /// Steps the partition whose turn it is.
     pub fn step_in_turn(&mut self) {
-        self.step(if self.steps.is_multiple_of(2) { Channel::A } else { Channel::B });
+        self.step(if self.steps.is_multiple_of(2) { WhichPartition::A } else { WhichPartition::B });
     }
 
     /// Ends the incarnation at once, and discards everything that it had.
-    pub fn kill(&mut self, own: Channel) {
+    pub fn kill(&mut self, own: WhichPartition) {
         self.lives[own.index()] = None;
         self.forget_if_nobody_has_it();
     }
 
     /// If neither partition has any message left, the order may begin again.
     fn forget_if_nobody_has_it(&mut self) {
-        if Channel::BOTH.iter().all(|own| self.count(*own) == 0) {
+        if WhichPartition::BOTH.iter().all(|own| self.count(*own) == 0) {
             self.order.fill(None);
         }
     }
 
     /// Starts a new incarnation.
-    pub fn start(&mut self, own: Channel) {
+    pub fn start(&mut self, own: WhichPartition) {
         let index = own.index();
         self.incarnations[index] += 1;
         self.compared[index] = 0;
         self.lives[index] = Some(begin(own, self.incarnations[index], self.messages));
     }
 
-    pub fn count(&self, own: Channel) -> u64 {
+    pub fn count(&self, own: WhichPartition) -> u64 {
         self.lives[own.index()].as_ref().map_or(0, |life| life.orders().count())
     }
 
     pub fn is_done(&self) -> bool {
-        Channel::BOTH.iter().all(|own| self.count(*own) == self.messages)
+        WhichPartition::BOTH.iter().all(|own| self.count(*own) == self.messages)
     }
 
     /// Steps both partitions in turn until everything has been delivered.
@@ -113,18 +113,18 @@ impl Run {
             if self.is_done() {
                 return self.agree();
             }
-            for own in Channel::BOTH {
+            for own in WhichPartition::BOTH {
                 self.step(own);
             }
         }
         let phases = self.lives.each_ref().map(|life| life.as_ref().map(Partition::phase));
-        let counts = Channel::BOTH.map(|own| self.count(own));
+        let counts = WhichPartition::BOTH.map(|own| self.count(own));
         Err(format!("{counts:?} messages, {phases:?}, {:?}", self.reports))
     }
 
     fn agree(&self) -> Result<(), String> {
         let [Some(a), Some(b)] = &self.lives else { return Err("one is gone".into()) };
-        let each = Channel::BOTH.map(|own| a.orders().count_of(own));
+        let each = WhichPartition::BOTH.map(|own| a.orders().count_of(own));
         if a.orders() != b.orders() || each != [self.messages / 2; 2] {
             return Err(format!("{:?} and {:?}", a.orders(), b.orders()));
         }

@@ -33,14 +33,14 @@ pub(super) struct Names {
 
 /// Reports deliveries to the driver.
 #[derive(Debug)]
-pub(super) struct Delivery {
+pub(super) struct DriverReporter {
     names: Arc<Names>,
     /// Additional duration of the next upcall, in ms. That upcall resets it.
     pause_ms: Arc<AtomicU64>,
     lines: Vec<u8>,
 }
 
-impl Delivery {
+impl DriverReporter {
     pub(super) fn new(names: Arc<Names>, pause_ms: Arc<AtomicU64>) -> Self {
         Self { names, pause_ms, lines: Vec::new() }
     }
@@ -53,7 +53,7 @@ impl Names {
     }
 }
 
-impl Delivery {
+impl DriverReporter {
     /// Writes a line for each message of a subgroup, and returns the number of messages.
     pub(super) fn report<'m>(
         &mut self,

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::view::Halt;
 
-use super::delivery::{Delivery, Names};
+use super::delivery::{DriverReporter, Names};
 use super::meeting::describe;
 use super::member::{MemberUnderTest, send_with};
 use super::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use super::options::AdapterOptions;
 use super::payload;
 use super::protocol::{Answer, DriverCommand, Init};
-use super::refusal::{Refusal, node_id};
+use super::refusal::{StartRefusal, node_id};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
@@ -77,14 +77,14 @@ impl GroupMember {
         init: &Init,
         arguments: &AdapterOptions,
         interrupts: &Interrupts,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, StartRefusal> {
         let own = node_id(init, &init.node)?;
         let pause_ms = Arc::new(AtomicU64::new(0));
         let names = Arc::new(Names {
             nodes: init.nodes.iter().map(|node| node.node.clone()).collect(),
             groups: init.groups.iter().map(|group| group.group.clone()).collect(),
         });
-        let delivery = Delivery::new(Arc::clone(&names), Arc::clone(&pause_ms));
+        let delivery = DriverReporter::new(Arc::clone(&names), Arc::clone(&pause_ms));
         let mut features = FEATURES.to_vec();
         if arguments.fabric == Carrier::Tcp {
             features.push("network");
@@ -225,9 +225,9 @@ fn start(
     own: u32,
     arguments: &AdapterOptions,
     interrupts: &Interrupts,
-    delivery: Delivery,
+    delivery: DriverReporter,
     names: Arc<Names>,
-) -> Result<Running, Refusal> {
+) -> Result<Running, StartRefusal> {
     let description = describe(init, arguments.fabric, arguments.logged)?;
     let members =
         description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
 use super::protocol::Init;
-use super::refusal::{Refusal, node_id, not_understood};
+use super::refusal::{StartRefusal, node_id, not_understood};
 use tramontane_local::exit::Failure;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
@@ -33,7 +33,7 @@ pub(super) fn describe(
     init: &Init,
     carrier: Carrier,
     is_logged: bool,
-) -> Result<Description, Refusal> {
+) -> Result<Description, StartRefusal> {
     let ids = |names: &[String]| {
         names.iter().map(|name| node_id(init, name)).collect::<Result<Vec<u32>, _>>()
     };
@@ -63,7 +63,7 @@ pub(super) fn describe(
         if let Some(outsider) = group.senders.iter().find(|sender| !group.members.contains(sender))
         {
             let what = format!("{outsider} sends to {} but is not a member of it", group.group);
-            return Err(Refusal::Unsupported(what));
+            return Err(StartRefusal::Unsupported(what));
         }
         let (members, senders) = (ids(&group.members)?, ids(&group.senders)?);
         initial.extend(members.iter().copied());

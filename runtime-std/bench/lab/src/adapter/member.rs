@@ -7,9 +7,9 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::node::DurableCounts;
 
-use super::delivery::{Delivery, Names, write_line};
+use super::delivery::{DriverReporter, Names, write_line};
 use super::protocol::Answer;
-use tramontane_runtime::group::{Messages, Replica, SendLargeError, Sender, ViewChanged};
+use tramontane_runtime::group::{Application, Messages, SendLargeError, Sender, ViewChanged};
 
 /// Sends a message that is built in place, or as a large message if it does not fit into a slot.
 pub(super) fn send_with(
@@ -28,7 +28,7 @@ pub(super) fn send_with(
 
 /// The application of the member.
 pub(super) struct MemberUnderTest {
-    delivery: Delivery,
+    delivery: DriverReporter,
     names: Arc<Names>,
     /// The nodes that may be members of each subgroup, in the group's own order.
     members: Vec<Vec<u32>>,
@@ -46,7 +46,7 @@ struct Reported {
 
 impl MemberUnderTest {
     pub(super) fn new(
-        delivery: Delivery,
+        delivery: DriverReporter,
         names: Arc<Names>,
         members: Vec<Vec<u32>>,
         is_logged: bool,
@@ -56,7 +56,7 @@ impl MemberUnderTest {
     }
 }
 
-impl Replica for MemberUnderTest {
+impl Application for MemberUnderTest {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
         let Some(logged) = &mut self.logged else {

@@ -22,7 +22,7 @@ use group_member::GroupMember;
 use node::{NodeUnderTest, TICK, answer, next, read_commands};
 pub(super) use options::AdapterOptions;
 use protocol::{Answer, DriverCommand, Init, VERSION};
-use refusal::{Refusal, not_understood};
+use refusal::{StartRefusal, not_understood};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
@@ -57,11 +57,11 @@ pub(super) fn run(arguments: &AdapterOptions) -> Result<(), Failure> {
     };
     match join(&init, arguments, &interrupts) {
         Ok(node) => node.serve(&commands, &interrupts),
-        Err(Refusal::Unsupported(text)) => {
+        Err(StartRefusal::Unsupported(text)) => {
             answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
             answer(&Answer::Halt { reason: "done", text: None })
         }
-        Err(Refusal::Failed(failure)) => {
+        Err(StartRefusal::Failed(failure)) => {
             let text = failure.text().to_owned();
             answer(&Answer::Error { code: "init", definite: true, message: None, text })?;
             Err(failure)
@@ -74,14 +74,14 @@ fn join(
     init: &Init,
     arguments: &AdapterOptions,
     interrupts: &Interrupts,
-) -> Result<Box<dyn NodeUnderTest>, Refusal> {
+) -> Result<Box<dyn NodeUnderTest>, StartRefusal> {
     if init.protocol != VERSION {
         let what = format!(
             "the driver uses version {} of the adapter protocol, but this adapter supports only \
              version {VERSION}; use versions that match",
             init.protocol
         );
-        return Err(Refusal::Unsupported(what));
+        return Err(StartRefusal::Unsupported(what));
     }
     if let (true, Some(option)) = (arguments.fabric != Carrier::Verbs, arguments.device.given()) {
         return Err(Failure::from(LocalError::NoDevice(option)).into());

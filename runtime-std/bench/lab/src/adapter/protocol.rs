@@ -40,9 +40,9 @@ pub(super) struct Init {
     /// The number of this start of the node, counted from one.
     #[serde(default = "first_start")]
     pub(super) inc: u32,
-    pub(super) nodes: Vec<Node>,
-    pub(super) groups: Vec<Group>,
-    pub(super) limits: Limits,
+    pub(super) nodes: Vec<NodeOfRun>,
+    pub(super) groups: Vec<GroupOfRun>,
+    pub(super) limits: LimitsOfRun,
     pub(super) shared: PathBuf,
     /// This node's own folder, which later starts reuse.
     pub(super) storage: PathBuf,
@@ -53,14 +53,14 @@ const fn first_start() -> u32 {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Node {
+pub(super) struct NodeOfRun {
     pub(super) node: String,
     /// Unused over shared memory.
     pub(super) address: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Group {
+pub(super) struct GroupOfRun {
     pub(super) group: String,
     pub(super) members: Vec<String>,
     pub(super) senders: Vec<String>,
@@ -70,7 +70,7 @@ pub(super) struct Group {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Limits {
+pub(super) struct LimitsOfRun {
     pub(super) message_bytes_max: u32,
     /// Maximum size of a huge message. Drivers of earlier versions do not send it; then no message
     /// is huge.

@@ -4,13 +4,13 @@ use super::protocol::Init;
 use tramontane_local::exit::Failure;
 
 /// The reason that a member was not started.
-pub(super) enum Refusal {
+pub(super) enum StartRefusal {
     /// This program does not support the request.
     Unsupported(String),
     Failed(Failure),
 }
 
-impl<E: Into<Failure>> From<E> for Refusal {
+impl<E: Into<Failure>> From<E> for StartRefusal {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
@@ -21,10 +21,10 @@ pub(super) fn not_understood(what: impl std::fmt::Display) -> Failure {
 }
 
 /// Returns the id of a node by its name.
-pub(super) fn node_id(init: &Init, name: &str) -> Result<u32, Refusal> {
+pub(super) fn node_id(init: &Init, name: &str) -> Result<u32, StartRefusal> {
     let found = (0..).zip(&init.nodes).find(|(_, node)| node.node == name);
     found.map(|(id, _)| id).ok_or_else(|| {
-        Refusal::Failed(not_understood(format_args!(
+        StartRefusal::Failed(not_understood(format_args!(
             "\"{name}\" is not among the nodes of \"init\""
         )))
     })

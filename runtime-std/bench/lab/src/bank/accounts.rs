@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tramontane_runtime::shards::{Delivered, GroupId, Replica};
+use tramontane_runtime::shards::{Delivered, GroupId, ShardApplication};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::{HistoryFile, message_name};
@@ -28,7 +28,7 @@ const DURABLE_EVERY: usize = 32;
 
 /// A change of one account's balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct BalanceChange {
     pub(super) group: GroupId,
     pub(super) account: u32,
     pub(super) by: i64,
@@ -38,7 +38,7 @@ pub(super) struct Change {
 const CHANGE_BYTES: usize = 14;
 
 /// Encodes a transfer as a message.
-pub(super) fn encode(changes: &[Change]) -> Vec<u8> {
+pub(super) fn encode(changes: &[BalanceChange]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(changes.len() * CHANGE_BYTES);
     for change in changes {
         bytes.extend_from_slice(&change.group.0.to_le_bytes());
@@ -49,12 +49,12 @@ pub(super) fn encode(changes: &[Change]) -> Vec<u8> {
 }
 
 /// Decodes a message as a transfer.
-fn decode(bytes: &[u8]) -> impl Iterator<Item = Change> + '_ {
+fn decode(bytes: &[u8]) -> impl Iterator<Item = BalanceChange> + '_ {
     bytes.chunks_exact(CHANGE_BYTES).filter_map(|bytes| {
         let (group, rest) = bytes.split_first_chunk()?;
         let (account, rest) = rest.split_first_chunk()?;
         let by = rest.first_chunk()?;
-        Some(Change {
+        Some(BalanceChange {
             group: GroupId(u16::from_le_bytes(*group)),
             account: u32::from_le_bytes(*account),
             by: i64::from_le_bytes(*by),
@@ -64,13 +64,13 @@ fn decode(bytes: &[u8]) -> impl Iterator<Item = Change> + '_ {
 
 /// The name of a delivered message: its client, the client's incarnation, and its number from that
 /// client.
-type Name = (u16, u32, u64);
+type MessageName = (u16, u32, u64);
 
 /// The state shared by all replicas of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct State {
+struct BankState {
     balances: Vec<i64>,
-    delivered: Vec<Name>,
+    delivered: Vec<MessageName>,
     /// The digest of all messages in order.
     digest: u64,
 }
@@ -100,7 +100,7 @@ pub(super) struct Who {
 /// The application of a replica.
 pub(super) struct Bank {
     who: Who,
-    state: State,
+    state: BankState,
     history: HistoryFile,
     totals: Arc<Mutex<Totals>>,
     reporter: Reporter<BankReport>,
@@ -115,7 +115,7 @@ impl Bank {
         reporter: Reporter<BankReport>,
     ) -> Self {
         let balances = vec![OPENING; usize::try_from(ACCOUNTS).unwrap_or(0)];
-        let state = State { balances, delivered: Vec::new(), digest: 0 };
+        let state = BankState { balances, delivered: Vec::new(), digest: 0 };
         let mut bank = Self { who, state, history, totals, reporter };
         bank.show(0);
         bank
@@ -170,7 +170,7 @@ impl Bank {
     }
 }
 
-impl Replica for Bank {
+impl ShardApplication for Bank {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         let id = message.id;
         let name = (id.client.0, id.incarnation, id.number);
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn bank_transfer_round_trips() {
-        let change = |group, account, by| Change { group: GroupId(group), account, by };
+        let change = |group, account, by| BalanceChange { group: GroupId(group), account, by };
         let changes = [change(0, 7, -300), change(7, 99, 100), change(65_535, 0, i64::MAX)];
         assert_eq!(decode(&encode(&changes)).collect::<Vec<_>>(), changes);
         assert_eq!(decode(&encode(&changes)[..20]).count(), 1, "what is cut off is left out");

@@ -12,9 +12,9 @@ use tramontane_conformance::history::Event;
 use tramontane_conformance::random::Random;
 use tramontane_runtime::shards::{Answers, Client, Destinations, GroupId, SendError, StartOptions};
 
-use super::accounts::{ACCOUNTS, Change, encode};
+use super::accounts::{ACCOUNTS, BalanceChange, encode};
 use super::history::{HistoryFile, message_name};
-use super::messages::{BankOrder, BankReport, Sent, ShardsMember, Task};
+use super::messages::{BankOrder, BankReport, BankTask, ClientTransfer, ShardsMember};
 use super::replica::report;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
@@ -35,7 +35,7 @@ struct Transfers {
     name: String,
     history: HistoryFile,
     random: Random,
-    sent: Vec<Sent>,
+    sent: Vec<ClientTransfer>,
     /// The unanswered transfers by number, with their positions in `sent`.
     under_way: BTreeMap<u64, usize>,
     /// The group that orders the unanswered transfers first.
@@ -44,7 +44,7 @@ struct Transfers {
 
 /// Runs the client until it has carried out the parent's orders.
 pub(super) fn run(
-    task: &Task,
+    task: &BankTask,
     seed: u64,
     rate: f64,
     worker: Worker<ShardsMember>,
@@ -129,7 +129,7 @@ impl Transfers {
     }
 
     /// Draws a transfer between one to all groups: from one account to one in each.
-    fn draw(&mut self) -> (Destinations, Vec<Change>) {
+    fn draw(&mut self) -> (Destinations, Vec<BalanceChange>) {
         let groups = self.client.places().overlay().len() as u64;
         let count = 1 + self.random.below(groups);
         let mut left: Vec<u16> = (0..u16::try_from(groups).unwrap_or(0)).collect();
@@ -144,9 +144,9 @@ impl Transfers {
             let amount = i64::try_from(self.random.below(AMOUNT_MAX)).unwrap_or(0);
             let by = if is_last && count > 1 { -sum } else { amount };
             sum += by;
-            changes.push(Change { group, account: self.account(), by });
+            changes.push(BalanceChange { group, account: self.account(), by });
             if count == 1 {
-                changes.push(Change { group, account: self.account(), by: -by });
+                changes.push(BalanceChange { group, account: self.account(), by: -by });
             }
         }
         (to, changes)
@@ -169,7 +169,7 @@ impl Transfers {
         Ok(())
     }
 
-    fn send(&mut self, to: Destinations, changes: &[Change]) -> Result<(), Failure> {
+    fn send(&mut self, to: Destinations, changes: &[BalanceChange]) -> Result<(), Failure> {
         let way = self.client.places().overlay().lowest_common_ancestor(to);
         if self.ordered_at != way && !self.under_way.is_empty() {
             return Ok(());
@@ -180,7 +180,7 @@ impl Transfers {
             Ok(id) => {
                 self.ordered_at = way;
                 self.under_way.insert(id.number, self.sent.len());
-                self.sent.push(Sent { at_ns, answered_ns: None, destinations: to.0 });
+                self.sent.push(ClientTransfer { at_ns, answered_ns: None, destinations: to.0 });
                 let msg = message_name((id.client.0, id.incarnation, id.number));
                 self.record(&msg, to, at_ns);
                 Ok(())

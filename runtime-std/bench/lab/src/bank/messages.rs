@@ -17,14 +17,14 @@ impl Role for ShardsMember {
     fn command() -> Vec<String> {
         vec!["bank-member".into()]
     }
-    type Task = Task;
+    type Task = BankTask;
     type Order = BankOrder;
     type Report = BankReport;
 }
 
 /// The task of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct BankTask {
     pub(super) overlay: Description,
     /// The file for the process's history.
     pub(super) history: PathBuf,
@@ -68,7 +68,7 @@ pub(super) enum BankReport {
     /// The state of a replica.
     Holds(Totals),
     /// The transfers that a client has sent, and their durations.
-    Done { name: String, inc: u32, sent: Vec<Sent> },
+    Done { name: String, inc: u32, sent: Vec<ClientTransfer> },
     /// The process cannot continue.
     Failed {
         /// The exit status.
@@ -80,7 +80,7 @@ pub(super) enum BankReport {
 
 /// A transfer by a client.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Sent {
+pub(super) struct ClientTransfer {
     pub(super) at_ns: u64,
     /// `None` if it was not answered.
     pub(super) answered_ns: Option<u64>,

@@ -31,9 +31,9 @@ use tramontane_runtime::shared_memory::GroupName;
 
 use history::Merged;
 use messages::{BankPart, BankReport, ShardsMember};
-use plan::Plan;
-use report::Outcome;
-use supervisor::{Run, Supervisor};
+use plan::BankPlan;
+use report::BankResult;
+use supervisor::{BankRun, Supervisor};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{JoinOption, seconds};
@@ -112,7 +112,7 @@ pub(super) fn run(options: &BankOptions) -> Result<(), Failure> {
     overlay.overlay()?;
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::system("cannot create a folder for histories", &error))?;
-    let plan = Plan {
+    let plan = BankPlan {
         overlay,
         clients: options.clients,
         duration: options.duration,
@@ -125,7 +125,7 @@ pub(super) fn run(options: &BankOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let run = Supervisor::run(&plan, &interrupts)?;
     let outcome = judge(&plan, &run)?;
-    print_result(options.json, &outcome.0, Outcome::table)?;
+    print_result(options.json, &outcome.0, BankResult::table)?;
     let kept = folder.path().join("history.jsonl");
     let verdict = outcome.0.verdict(&kept.display().to_string());
     if verdict.is_err() {
@@ -138,7 +138,7 @@ pub(super) fn run(options: &BankOptions) -> Result<(), Failure> {
 }
 
 /// Judges a run by the suite and by the bank's own checks.
-fn judge(plan: &Plan, run: &Run) -> Result<(Outcome, Merged), Failure> {
+fn judge(plan: &BankPlan, run: &BankRun) -> Result<(BankResult, Merged), Failure> {
     let places = Places::new(&plan.overlay, plan.overlay.overlay()?);
     let mut events = vec![Event::Run {
         version: VERSION,
@@ -161,7 +161,7 @@ fn judge(plan: &Plan, run: &Run) -> Result<(Outcome, Merged), Failure> {
         .map_err(|error| Failure::system("cannot read the histories", &error))?;
     let suite =
         merged.judge().unwrap_or_else(|error| format!("the history contradicts itself: {error}"));
-    Ok((Outcome::of(plan, &places, run, &merged, suite), merged))
+    Ok((BankResult::of(plan, &places, run, &merged, suite), merged))
 }
 
 /// Runs a process of the demo, and reports any failure to its parent.

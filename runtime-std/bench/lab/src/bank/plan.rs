@@ -7,7 +7,7 @@ use tramontane_runtime::shards::Description;
 
 /// A run of the demo.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct BankPlan {
     pub(super) overlay: Description,
     pub(super) clients: u16,
     pub(super) duration: Duration,

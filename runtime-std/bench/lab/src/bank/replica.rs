@@ -8,7 +8,7 @@ use tramontane_runtime::shards::{Places, Running, StartOptions, start};
 
 use super::accounts::{Bank, Totals, Who};
 use super::history::HistoryFile;
-use super::messages::{BankOrder, BankReport, ShardsMember, Task};
+use super::messages::{BankOrder, BankReport, BankTask, ShardsMember};
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_local::exit::{Failure, Status};
 
@@ -17,7 +17,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs the replica until the parent releases it.
 pub(super) fn run(
-    task: &Task,
+    task: &BankTask,
     name: &str,
     inc: u32,
     worker: &Worker<ShardsMember>,

@@ -6,15 +6,15 @@ use tramontane_runtime::shards::{Destinations, GroupId, Places};
 
 use super::accounts::{ACCOUNTS, OPENING, Totals};
 use super::history::Merged;
-use super::messages::Sent;
-use super::plan::Plan;
-use super::supervisor::{Kill, Run};
+use super::messages::ClientTransfer;
+use super::plan::BankPlan;
+use super::supervisor::{BankRun, Kill};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::table::Table;
 
 /// The JSON output.
 #[derive(Debug, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct BankResult {
     /// Number of transfers that clients multicast.
     transfers: u64,
     /// Number of those transfers that were delivered by one replica of each of their groups,
@@ -64,12 +64,12 @@ struct Gap {
     to_ns: u64,
 }
 
-impl Outcome {
+impl BankResult {
     /// Evaluates the results of a run.
     pub(super) fn of(
-        plan: &Plan,
+        plan: &BankPlan,
         places: &Places,
-        run: &Run,
+        run: &BankRun,
         merged: &Merged,
         suite: String,
     ) -> Self {
@@ -133,7 +133,7 @@ impl Outcome {
 }
 
 /// Returns whether no money is missing, counting one replica of each group.
-fn is_conserved(plan: &Plan, held: &[Vec<Totals>]) -> bool {
+fn is_conserved(plan: &BankPlan, held: &[Vec<Totals>]) -> bool {
     let money: i64 = held.iter().filter_map(|group| group.first()).map(|held| held.money).sum();
     let groups = i64::try_from(plan.overlay.groups.len()).unwrap_or(0);
     money == groups * i64::from(ACCOUNTS) * OPENING
@@ -182,8 +182,8 @@ fn gaps(places: &Places, kills: &[Kill], merged: &Merged) -> Vec<Gap> {
 }
 
 /// Returns the durations of the transfers that passed through a group while it had no leader.
-fn delayed(places: &Places, gaps: &[Gap], sent: &[Sent]) -> Vec<u64> {
-    let took = |sent: &Sent| {
+fn delayed(places: &Places, gaps: &[Gap], sent: &[ClientTransfer]) -> Vec<u64> {
+    let took = |sent: &ClientTransfer| {
         let answered = sent.answered_ns?;
         let way = way(places, Destinations(sent.destinations));
         let is_delayed = gaps
@@ -226,7 +226,7 @@ mod tests {
             groups.iter().fold(Destinations::default(), |set, group| set.with(GroupId(*group)))
         };
         assert_eq!(way(&places, set(&[1, 3])), set(&[1, 2, 3]));
-        let sent = |at_ns, answered_ns, groups: &[u16]| Sent {
+        let sent = |at_ns, answered_ns, groups: &[u16]| ClientTransfer {
             at_ns,
             answered_ns: Some(answered_ns),
             destinations: set(groups).0,

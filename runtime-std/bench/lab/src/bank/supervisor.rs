@@ -10,10 +10,10 @@ use tramontane_conformance::random::Random;
 use tramontane_runtime::shards::{GroupId, Places};
 
 use super::accounts::Totals;
-use super::messages::{BankOrder, BankPart, BankReport, Sent, ShardsMember, Task};
-use super::plan::Plan;
+use super::messages::{BankOrder, BankPart, BankReport, BankTask, ClientTransfer, ShardsMember};
+use super::plan::BankPlan;
 use tramontane_local::clock::now_ns;
-use tramontane_local::crew::{Crew, Event as CrewEvent, Launch, WorkerId};
+use tramontane_local::crew::{Crew, Launch, WorkerEvent as CrewEvent, WorkerId};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 
@@ -35,11 +35,11 @@ pub(super) struct Kill {
 
 /// The results of a run.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct BankRun {
     pub(super) kills: Vec<Kill>,
     /// The state of each replica in the end, group by group.
     pub(super) held: Vec<Vec<Totals>>,
-    pub(super) sent: Vec<Sent>,
+    pub(super) sent: Vec<ClientTransfer>,
     /// The parent's records, and the files with the records of the other processes.
     pub(super) events: Vec<Event<'static>>,
     pub(super) files: Vec<PathBuf>,
@@ -62,20 +62,20 @@ struct BankProcess {
 
 /// All processes, as the parent sees them.
 pub(super) struct Supervisor<'p> {
-    plan: &'p Plan,
+    plan: &'p BankPlan,
     places: Places,
     crew: Crew<ShardsMember>,
     members: BTreeMap<WorkerId, BankProcess>,
-    run: Run,
+    run: BankRun,
     random: Random,
 }
 
 impl<'p> Supervisor<'p> {
     /// Runs the demo to its end. No process remains, however the run ends.
-    pub(super) fn run(plan: &'p Plan, interrupts: &Interrupts) -> Result<Run, Failure> {
+    pub(super) fn run(plan: &'p BankPlan, interrupts: &Interrupts) -> Result<BankRun, Failure> {
         let places = Places::new(&plan.overlay, plan.overlay.overlay()?);
         let random = Random::stream(plan.seed, "kills");
-        let (crew, members, run) = (Crew::default(), BTreeMap::new(), Run::default());
+        let (crew, members, run) = (Crew::default(), BTreeMap::new(), BankRun::default());
         let mut supervisor = Self { plan, places, crew, members, run, random };
         supervisor.start_all(interrupts)?;
         supervisor.kill_leaders(interrupts)?;
@@ -115,7 +115,7 @@ impl<'p> Supervisor<'p> {
     fn start(&mut self, member: BankProcess, part: BankPart) -> Result<(), Failure> {
         let number = self.run.files.len();
         let history = self.plan.folder.join(format!("history-{number}.jsonl"));
-        let task = Task {
+        let task = BankTask {
             overlay: self.plan.overlay.clone(),
             history: history.clone(),
             part,

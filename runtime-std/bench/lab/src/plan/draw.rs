@@ -4,7 +4,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::schedule::{Plan, Send};
+use super::schedule::{PlannedSchedule, Send};
 use tramontane_local::exit::Failure;
 
 /// Maximum number of lines at which a drawing is legible.
@@ -18,7 +18,7 @@ const LEFT: i32 = 60;
 const TOP: i32 = 48;
 
 /// Draws a plan.
-pub(super) fn svg(plan: &Plan) -> Result<String, Failure> {
+pub(super) fn svg(plan: &PlannedSchedule) -> Result<String, Failure> {
     let (members, steps) = (plan.members(), plan.schedule.steps());
     if members > MEMBERS_MAX || steps > STEPS_MAX {
         let what = format_args!("{members} members and {steps} steps are too many to draw");
@@ -29,7 +29,7 @@ pub(super) fn svg(plan: &Plan) -> Result<String, Failure> {
     Ok(svg)
 }
 
-fn drawn(plan: &Plan, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+fn drawn(plan: &PlannedSchedule, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
     let steps = i32::try_from(plan.schedule.steps())?;
     let (width, height) = (LEFT + steps.max(1) * STEP + 40, TOP + i32::from(plan.members()) * LINE);
     let size = (u32::try_from(width)?, u32::try_from(height)?);
@@ -58,11 +58,15 @@ fn drawn(plan: &Plan, svg: &mut String) -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type DrawArea<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 /// Draws an arrow from the sender's line at the step's beginning to the receiver's at its end, with
 /// the block's number.
-fn arrow(area: &Area<'_>, plan: &Plan, send: &Send) -> Result<(), Box<dyn std::error::Error>> {
+fn arrow(
+    area: &DrawArea<'_>,
+    plan: &PlannedSchedule,
+    send: &Send,
+) -> Result<(), Box<dyn std::error::Error>> {
     let x = LEFT + i32::try_from(send.step)? * STEP;
     let (from, to) = ((x + 8, line(send.from)), (x + STEP - 14, line(send.to)));
     let hue = f64::from(send.block) / f64::from(plan.schedule.shape().blocks.get());

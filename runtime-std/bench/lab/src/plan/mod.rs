@@ -12,7 +12,7 @@ use std::num::NonZeroU16;
 use clap::Args;
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
 
-use schedule::{Plan, Send};
+use schedule::{PlannedSchedule, Send};
 use summary::Summary;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::options::AlgorithmName;
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &PlanOptions) -> Result<(), Failure> {
     printed.and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
 }
 
-fn plan_of(arguments: &PlanOptions) -> Result<Plan, Failure> {
+fn plan_of(arguments: &PlanOptions) -> Result<PlannedSchedule, Failure> {
     let PlanOptions { algorithm: name, members, blocks, racks, rank, .. } = *arguments;
     let usage = |what: std::fmt::Arguments<'_>, advice| Err(Failure::usage(what, advice));
     let Some(shape) = Shape::new(members, blocks) else {
@@ -113,11 +113,11 @@ fn plan_of(arguments: &PlanOptions) -> Result<Plan, Failure> {
             format_args!("{} steps of {members} members are too many to print", schedule.steps());
         return usage(what, "use fewer --blocks or --members, or one --rank");
     }
-    Ok(Plan { name, schedule, rank })
+    Ok(PlannedSchedule { name, schedule, rank })
 }
 
 /// Prints one JSON object. Sends are written as they are computed.
-fn json(plan: &Plan, output: &mut impl Write) -> io::Result<()> {
+fn json(plan: &PlannedSchedule, output: &mut impl Write) -> io::Result<()> {
     let shape = plan.schedule.shape();
     let name = serde_json::to_string(&plan.name)?;
     write!(
@@ -138,7 +138,7 @@ fn json(plan: &Plan, output: &mut impl Write) -> io::Result<()> {
     writeln!(output, "],\"summary\":{}}}", serde_json::to_string(&summary.finish())?)
 }
 
-fn text(plan: &Plan, output: &mut impl Write) -> io::Result<()> {
+fn text(plan: &PlannedSchedule, output: &mut impl Write) -> io::Result<()> {
     let mut summary = Summary::new(&plan.schedule, plan.rank);
     writeln!(output, "step  from>to:block")?;
     for step in 0..plan.schedule.steps() {

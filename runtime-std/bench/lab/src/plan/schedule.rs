@@ -17,13 +17,13 @@ pub(super) struct Send {
 
 /// A schedule, and the member whose sends and receives are requested, or `None` for the whole
 /// schedule.
-pub(super) struct Plan {
+pub(super) struct PlannedSchedule {
     pub(super) name: AlgorithmName,
     pub(super) schedule: Schedule,
     pub(super) rank: Option<u16>,
 }
 
-impl Plan {
+impl PlannedSchedule {
     pub(super) fn members(&self) -> u16 {
         self.schedule.shape().members.get()
     }

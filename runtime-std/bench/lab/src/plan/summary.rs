@@ -28,7 +28,7 @@ pub(super) struct Summary {
 
 /// The load of a link in blocks.
 #[derive(Debug, Serialize)]
-struct Load {
+struct LinkLoad {
     from: u16,
     to: u16,
     blocks: u64,
@@ -56,7 +56,7 @@ pub(super) struct Finished {
     /// Minimum number of steps between the arrival of a block and its relay.
     slack_min: Option<u64>,
     /// The loads, sorted by sender and then by receiver.
-    load: Vec<Load>,
+    load: Vec<LinkLoad>,
 }
 
 impl Summary {
@@ -99,10 +99,10 @@ impl Summary {
         }
         // Counts of printed items, far below the limit of exact floats.
         let mean = |relayed| self.slack as f64 / relayed as f64;
-        let mut load: Vec<Load> = self
+        let mut load: Vec<LinkLoad> = self
             .links
             .iter()
-            .map(|((from, to), blocks)| Load { from: *from, to: *to, blocks: *blocks })
+            .map(|((from, to), blocks)| LinkLoad { from: *from, to: *to, blocks: *blocks })
             .collect();
         load.sort_by_key(|load| (load.from, load.to));
         Finished {
@@ -140,7 +140,7 @@ impl fmt::Display for Finished {
         write!(out, "\nlink  from>to:blocks")?;
         for links in self.load.chunk_by(|one, other| one.from == other.from) {
             write!(out, "\n{:>4}", links[0].from)?;
-            for Load { from, to, blocks } in links {
+            for LinkLoad { from, to, blocks } in links {
                 write!(out, "  {from}>{to}:{blocks}")?;
             }
         }

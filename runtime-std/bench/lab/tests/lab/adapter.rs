@@ -5,22 +5,22 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use crate::support::{Place, Process};
+use crate::support::{RunningProgram, TestFolder};
 use serde_json::{Value, json};
 
 /// A member driven by this test.
-struct Member {
+struct DrivenMember {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Member {
-    fn start(place: &Place, init: &Value) -> Self {
+impl DrivenMember {
+    fn start(place: &TestFolder, init: &Value) -> Self {
         Self::start_with(place, &["adapter"], init)
     }
 
-    fn start_with(place: &Place, arguments: &[&str], init: &Value) -> Self {
+    fn start_with(place: &TestFolder, arguments: &[&str], init: &Value) -> Self {
         let mut command = place.command(arguments);
         let mut child = command
             .stdin(Stdio::piped())
@@ -71,7 +71,7 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for DrivenMember {
     fn drop(&mut self) {
         // The member may already have exited.
         let _ = self.child.kill();
@@ -79,7 +79,7 @@ impl Drop for Member {
     }
 }
 
-fn init(place: &Place, own: usize, nodes: usize) -> Value {
+fn init(place: &TestFolder, own: usize, nodes: usize) -> Value {
     let names: Vec<String> = (0..nodes).map(|node| format!("n{node}")).collect();
     let shared = place.path().join("shared");
     json!({
@@ -94,9 +94,9 @@ fn init(place: &Place, own: usize, nodes: usize) -> Value {
 
 #[test]
 fn three_members_report_one_order_and_correct_bytes() {
-    let place = Place::new();
-    let mut members: Vec<Member> =
-        (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
+    let place = TestFolder::new();
+    let mut members: Vec<DrivenMember> =
+        (0..3).map(|own| DrivenMember::start(&place, &init(&place, own, 3))).collect();
     for member in &mut members {
         assert_eq!(member.answer()["name"], "tramontane");
     }
@@ -137,8 +137,8 @@ fn three_members_report_one_order_and_correct_bytes() {
 
 #[test]
 fn unsupported_requests_are_reported_without_side_effects() {
-    let place = Place::new();
-    let mut member = Member::start(&place, &init(&place, 0, 1));
+    let place = TestFolder::new();
+    let mut member = DrivenMember::start(&place, &init(&place, 0, 1));
     assert_eq!(member.answer()["type"], "init_ok");
     let refused = [
         (json!({"type": "dance"}), "unsupported"),
@@ -176,9 +176,9 @@ fn unsupported_requests_are_reported_without_side_effects() {
 
 #[test]
 fn leave_is_reported_as_a_smaller_view() {
-    let place = Place::new();
-    let mut members: Vec<Member> =
-        (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
+    let place = TestFolder::new();
+    let mut members: Vec<DrivenMember> =
+        (0..3).map(|own| DrivenMember::start(&place, &init(&place, own, 3))).collect();
     for member in &mut members {
         let view = member.line();
         assert_eq!((&view["type"], &view["members"]), (&json!("view"), &json!(["n0", "n1", "n2"])));
@@ -194,17 +194,17 @@ fn leave_is_reported_as_a_smaller_view() {
 
 #[test]
 fn adapter_reports_external_sender_as_unsupported() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut outside = init(&place, 0, 2);
     outside["groups"][1]["members"] = json!(["n1"]);
     outside["groups"][1]["senders"] = json!(["n0"]);
-    let mut member = Member::start(&place, &outside);
+    let mut member = DrivenMember::start(&place, &outside);
     assert_eq!(member.answer()["code"], "unsupported");
     assert_eq!(member.answer()["type"], "halt");
 }
 
 /// Returns the `init` of two groups of one replica, and a client.
-fn init_of_shards(place: &Place, own: usize) -> Value {
+fn init_of_shards(place: &TestFolder, own: usize) -> Value {
     let mut init = init(place, own, 3);
     for (group, replica) in [(0, "n1"), (1, "n0")] {
         let of_group = &mut init["groups"][group];
@@ -226,8 +226,8 @@ fn shards_by_reference_deliver_to_all_destinations() {
 }
 
 fn assert_shards_deliver(arguments: &[&str]) {
-    let place = Place::new();
-    let start = |own| Member::start_with(&place, arguments, &init_of_shards(&place, own));
+    let place = TestFolder::new();
+    let start = |own| DrivenMember::start_with(&place, arguments, &init_of_shards(&place, own));
     let (mut below, mut root, mut client) = (start(0), start(1), start(2));
     for (replica, group) in [(&mut root, "g0"), (&mut below, "g1")] {
         assert_eq!(replica.answers("leader", 1)[0]["group"], group);
@@ -266,17 +266,18 @@ fn assert_shards_deliver(arguments: &[&str]) {
 
 #[test]
 fn adapter_reports_sending_replica_as_unsupported() {
-    let place = Place::new();
-    let mut member = Member::start_with(&place, &["adapter", "--shards"], &init(&place, 0, 2));
+    let place = TestFolder::new();
+    let mut member =
+        DrivenMember::start_with(&place, &["adapter", "--shards"], &init(&place, 0, 2));
     assert_eq!(member.answer()["code"], "unsupported");
     assert_eq!(member.answer()["type"], "halt");
 }
 
 #[test]
 fn invalid_command_ends_adapter_with_one_line_error() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (input, word) in [("hello\n", "hello"), ("{\"type\":\"stats\"}\n", "init")] {
-        let mut process = Process::start(place.command(&["adapter"]));
+        let mut process = RunningProgram::start(place.command(&["adapter"]));
         process.write(input.as_bytes());
         process.wait().failed(3, &[word]);
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::Place;
+use crate::support::TestFolder;
 use serde_json::Value;
 
 /// Returns how long clients make transfers.
@@ -21,7 +21,7 @@ fn bank_conserves_money_with_payloads_by_reference() {
 }
 
 fn assert_bank_conserves_money(options: &[&str]) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let seconds = seconds();
     let words = ["bank", "--json", "--clients", "2", "--rate", "300", "--duration"];
     let started = Instant::now();
@@ -41,5 +41,5 @@ fn assert_bank_conserves_money(options: &[&str]) {
 
 #[test]
 fn bank_refuses_rdma_options_without_rdma() {
-    Place::new().run(&["bank", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
+    TestFolder::new().run(&["bank", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
 }

@@ -1,7 +1,7 @@
 //! `tramontane-lab bench blocks`: its output and its refusals. Times are not judged here.
 
 use crate::bench;
-use crate::support::Place;
+use crate::support::TestFolder;
 use serde_json::Value;
 
 /// Returns whether there is a spread of positive figures.
@@ -16,7 +16,7 @@ fn probe<'r>(row: &'r Value, name: &str) -> Option<&'r Value> {
 
 #[test]
 fn bench_measures_block_groups_and_probes() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let few = ["blocks", "--nodes", "3", "--bytes", "100000", "--messages", "3", "--rounds", "1"];
     let shm = ["--fabric", "shm", "--probe"];
     let report = bench(&place, &[&few[..], &shm[..]].concat());
@@ -46,7 +46,7 @@ fn bench_measures_block_groups_and_probes() {
 
 #[test]
 fn overlapping_block_groups_run_concurrently() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let few = ["blocks", "--nodes", "4", "--bytes", "70000", "--messages", "4", "--rounds", "1"];
     for (senders, groups) in [("all", 4), ("half", 2)] {
         for fabric in ["shm", "tcp"] {
@@ -66,7 +66,7 @@ fn overlapping_block_groups_run_concurrently() {
 
 #[test]
 fn delay_experiment_measures_pauses_of_one_member() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments =
         ["--experiment", "delays", "--nodes", "3", "--bytes", "600000", "--block", "65536"];
     let few = ["--delayed", "0,2", "--pause-blocks", "40", "--messages", "3", "--rounds", "1"];
@@ -100,7 +100,7 @@ fn delay_experiment_measures_pauses_of_one_member() {
 
 #[test]
 fn slow_tcp_link_respects_its_rate_limit() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = [
         "blocks",
         "--fabric",
@@ -129,7 +129,7 @@ fn slow_tcp_link_respects_its_rate_limit() {
 
 #[test]
 fn overlap_experiment_varies_the_senders() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let few = ["--nodes", "4", "--bytes", "70000", "--messages", "3", "--rounds", "1"];
     let report = bench(
         &place,
@@ -143,7 +143,7 @@ fn overlap_experiment_varies_the_senders() {
 
 #[test]
 fn experiment_determines_which_parameters_vary() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let few = [
         "--nodes",
         "2,3",
@@ -168,7 +168,7 @@ fn experiment_determines_which_parameters_vary() {
 
 #[test]
 fn invalid_block_arguments_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refused = |arguments: &[&str], words: &[&str]| {
         place.run(&[&["bench", "blocks"], arguments].concat()).failed(2, words);
     };

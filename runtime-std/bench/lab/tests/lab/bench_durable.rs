@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::bench;
-use crate::support::Place;
+use crate::support::TestFolder;
 
 #[test]
 fn durable_bench_restarts_with_the_same_messages() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = ["durable", "--nodes", "1,3", "--mib", "2", "--rounds", "2", "--bytes", "1000"];
     let report = bench(&place, &arguments);
     let cases = report["cases"].as_array().expect("cases");
@@ -32,5 +32,5 @@ fn durable_bench_restarts_with_the_same_messages() {
 #[test]
 fn error_names_unwritable_folder() {
     let arguments = ["bench", "durable", "--folder", "/proc/nowhere", "--mib", "1"];
-    Place::new().run(&arguments).failed(4, &["/proc/nowhere"]);
+    TestFolder::new().run(&arguments).failed(4, &["/proc/nowhere"]);
 }

@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use crate::bench;
-use crate::support::Place;
+use crate::support::TestFolder;
 
 /// Returns the requested rows of one paper.
 fn rows(arguments: &[&str]) -> Vec<Value> {
-    let record = bench(&Place::new(), &[&["record", "--seeds", "1"], arguments].concat());
+    let record = bench(&TestFolder::new(), &[&["record", "--seeds", "1"], arguments].concat());
     let part = &record["parts"][0];
     let all = ["goals", "claims"].map(|kind| part[kind].as_array().expect("rows").clone());
     all.concat()
@@ -96,7 +96,7 @@ lines = [["core", "gb_per_s(core, nodes=sizes)"]]
 
 #[test]
 fn rows_of_file_become_page_with_drawings() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.file("own.toml", OWN.as_bytes());
     let page = place.path().join("page.md");
     let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
@@ -123,7 +123,7 @@ fn rows_of_file_become_page_with_drawings() {
 
 #[test]
 fn record_rows_with_invalid_queries_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refused = |arguments: &[&str], words: &[&str]| {
         place.run(&[&["bench", "record"], arguments].concat()).failed(2, words);
     };

@@ -1,7 +1,7 @@
 //! `tramontane-lab bench shards`: short runs, whose figures are not judged.
 
 use crate::bench;
-use crate::support::Place;
+use crate::support::TestFolder;
 use serde_json::Value;
 
 fn median(row: &Value, figure: &str) -> f64 {
@@ -10,7 +10,7 @@ fn median(row: &Value, figure: &str) -> f64 {
 
 #[test]
 fn shard_bench_measures_both_payload_paths() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let report = bench(&place, &["shards", "--rounds", "1", "--messages", "300", "--window", "16"]);
     let rows = report["rows"].as_array().expect("rows");
     for fabric in ["shm", "tcp"] {
@@ -38,7 +38,7 @@ fn shard_bench_measures_both_payload_paths() {
 
 #[test]
 fn killed_leader_is_replaced_and_measured() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let report = bench(&place, &["shards", "--fabric", "shm", "--kills", "2"]);
     let takeovers = &report["takeovers"][0];
     assert_eq!(takeovers["kills"], 2);
@@ -50,6 +50,6 @@ fn killed_leader_is_replaced_and_measured() {
 
 #[test]
 fn unsupported_shard_runs_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.run(&["bench", "shards", "--fabric", "verbs"]).failed(2, &["shm and tcp"]);
 }

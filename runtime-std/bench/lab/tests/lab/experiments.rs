@@ -1,11 +1,11 @@
 //! `tramontane-lab bench`: its output and its refusals. Rates are not judged here.
 
 use crate::bench;
-use crate::support::Place;
+use crate::support::TestFolder;
 
 #[test]
 fn bench_measures_shared_memory_sending_and_ring() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let report = bench(
         &place,
         &["multicast", "--probe", "--messages", "2000", "--rounds", "1", "--bytes", "64"],
@@ -20,7 +20,7 @@ fn bench_measures_shared_memory_sending_and_ring() {
 
 #[test]
 fn bench_measures_tcp_sending_and_the_mesh() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let tcp = ["multicast", "--fabric", "tcp", "--probe", "--rounds", "1", "--bytes", "1024"];
     for more in [&["--nodes", "3"][..], &["--nodes", "2", "--senders", "one", "--unpinned"]] {
         let report = bench(&place, &[&tcp[..], &["--messages", "500"], more].concat());
@@ -50,7 +50,7 @@ fn bench_measures_tcp_sending_and_the_mesh() {
 
 #[test]
 fn bench_compares_keyed_with_unencrypted_sending() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let keyed = ["multicast", "--fabric", "tcp", "--key", "--messages", "500", "--rounds", "1"];
     let report = bench(&place, &[&keyed[..], &["--bytes", "1024"]].concat());
     let row = &report["rows"][0];
@@ -63,7 +63,7 @@ fn bench_compares_keyed_with_unencrypted_sending() {
 
 #[test]
 fn bench_reports_polling_thread_and_disabled_techniques() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let polled =
         ["multicast", "--drive", "polled", "--messages", "500", "--rounds", "1", "--bytes", "8"];
     assert_eq!(bench(&place, &polled)["rows"][0]["drive"], "polled");
@@ -76,7 +76,7 @@ fn bench_reports_polling_thread_and_disabled_techniques() {
 
 #[test]
 fn bench_measures_latency_and_idle_time() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let report = bench(&place, &["latency", "--messages", "200", "--rounds", "1"]);
     assert!(report["last_ratio"]["median"].as_f64() > Some(0.0), "{report}");
     let report = bench(&place, &["idle", "--seconds", "1"]);
@@ -87,7 +87,7 @@ fn bench_measures_latency_and_idle_time() {
 
 #[test]
 fn invalid_experiment_arguments_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.run(&["bench", "multicast", "--nodes", "0"]).failed(2, &["--nodes is 0"]);
     place.run(&["bench", "multicast", "--rounds", "0"]).failed(2, &["--rounds is 0"]);
     place.run(&["bench", "multicast", "--window", "0"]).failed(2, &["window"]);
@@ -102,7 +102,7 @@ fn invalid_experiment_arguments_are_refused() {
 
 #[test]
 fn bench_measures_large_messages_beside_small_ones() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for fabric in ["shm", "tcp"] {
         let run =
             ["views", "--large", "33554432", "--nodes", "2", "--rounds", "1", "--fabric", fabric];
@@ -123,7 +123,7 @@ fn bench_measures_large_messages_beside_small_ones() {
 
 #[test]
 fn help_names_every_experiment_and_fabric() {
-    let help = Place::new().run(&["--help"]).succeeded();
+    let help = TestFolder::new().run(&["--help"]).succeeded();
     let help = String::from_utf8(help).expect("text");
     let (_, bench) = help.split_once("  bench ").expect("a line");
     // The command's text ends where the next command begins. A line may be wrapped.
@@ -145,7 +145,7 @@ fn help_names_every_experiment_and_fabric() {
 
 #[test]
 fn experiments_refuse_options_of_another_fabric() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.run(&["bench", "latency", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
     place.run(&["bench", "multicast", "--fabric", "verbs", "--probe"]).failed(2, &["--probe"]);
     place.assert_empty();

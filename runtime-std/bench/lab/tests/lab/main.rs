@@ -13,14 +13,14 @@ mod plan;
 mod support;
 mod terminal;
 
-use support::Place;
+use support::TestFolder;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tramontane-lab");
 
 /// Returns the JSON output of an experiment.
 #[track_caller]
-fn bench(place: &Place, arguments: &[&str]) -> serde_json::Value {
+fn bench(place: &TestFolder, arguments: &[&str]) -> serde_json::Value {
     // Simulated runs take a quarter of a minute on an idle machine.
     let run = &mut place.start(&[&["bench"], arguments, &["--json"]].concat());
     let output = run.wait_patiently().succeeded();

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::Place;
+use crate::support::TestFolder;
 use serde_json::{Value, json};
 
 #[track_caller]
-fn plan(place: &Place, arguments: &[&str]) -> Value {
+fn plan(place: &TestFolder, arguments: &[&str]) -> Value {
     let output = place.run(&[&["plan", "--json"], arguments].concat()).succeeded();
     serde_json::from_slice(&output).expect("JSON")
 }
 
 #[test]
 fn small_pipeline_plan_matches_the_paper() {
-    let plan = plan(&Place::new(), &["--members", "4", "--blocks", "2"]);
+    let plan = plan(&TestFolder::new(), &["--members", "4", "--blocks", "2"]);
     assert_eq!(
         (&plan["members"], &plan["blocks"], &plan["steps"]),
         (&json!(4), &json!(2), &json!(3))
@@ -34,7 +34,7 @@ fn small_pipeline_plan_matches_the_paper() {
 
 #[test]
 fn plan_shows_the_steps_of_each_algorithm() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (algorithm, steps) in
         [("sequential", 35), ("interleaved", 35), ("chain", 11), ("tree", 15), ("pipeline", 7)]
     {
@@ -56,7 +56,7 @@ fn plan_shows_the_steps_of_each_algorithm() {
 
 #[test]
 fn summary_shows_the_limits_of_each_algorithm() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let summary = |algorithm| {
         plan(&place, &["--algorithm", algorithm, "--members", "8", "--blocks", "20"])["summary"]
             .clone()
@@ -72,7 +72,7 @@ fn summary_shows_the_limits_of_each_algorithm() {
 
 #[test]
 fn plan_of_one_member_lists_all_its_transfers() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (all, own) = (
         plan(&place, &["--members", "11", "--blocks", "6"]),
         plan(&place, &["--members", "11", "--blocks", "6", "--rank", "9"]),
@@ -89,7 +89,7 @@ fn plan_of_one_member_lists_all_its_transfers() {
 
 #[test]
 fn plan_prints_lines_per_step_and_draws_arrows() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let text = place.run(&["plan", "--members", "3", "--blocks", "2"]).succeeded();
     let text = String::from_utf8(text).expect("text");
     assert!(text.starts_with("step  from>to:block\n   0  0>2:0\n"), "{text}");
@@ -104,7 +104,7 @@ fn plan_prints_lines_per_step_and_draws_arrows() {
 /// The last member of a sequential send receives five blocks at the end, and is idle before that.
 #[test]
 fn summary_of_one_part_counts_sends_and_receipts() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = ["--algorithm", "sequential", "--members", "8", "--blocks", "5", "--rank", "2"];
     let text = place.run(&[&["plan"], &arguments[..]].concat()).succeeded();
     let text = String::from_utf8(text).expect("text");
@@ -129,7 +129,7 @@ fn summary_of_one_part_counts_sends_and_receipts() {
 
 #[test]
 fn plan_summary_counts_blocks_per_link() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = ["--members", "11", "--blocks", "6"];
     let plan = plan(&place, &arguments);
     let mut expected: BTreeMap<(u64, u64), u64> = BTreeMap::new();
@@ -153,7 +153,7 @@ fn plan_summary_counts_blocks_per_link() {
 
 #[test]
 fn invalid_plan_fails_with_one_line() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (arguments, told) in [
         (&["--members", "0", "--blocks", "1"][..], "0"),
         (&["--members", "3", "--blocks", "0"], "0"),

@@ -5,14 +5,14 @@
 mod support;
 
 use serde_json::Value;
-use support::Place;
+use support::TestFolder;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tramontane-lab");
 
 #[test]
 fn experiments_run_over_rdma_and_report_counters() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let bench = |arguments: &[&str]| -> Value {
         let output = place
             .run(&[&["bench"], arguments, &["--fabric", "verbs", "--json"]].concat())

@@ -9,37 +9,37 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{Ended, Place, free_addresses, send, wait_for};
+use super::{ProgramEnd, TestFolder, free_addresses, send, wait_for};
 
 /// A group file, with its nodes' logs next to it.
-pub struct Group {
-    pub place: Place,
+pub struct GroupFile {
+    pub place: TestFolder,
     pub config: String,
 }
 
 /// A group's transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
+pub enum Transport {
     SharedMemory,
     TcpWithKey,
 }
 
-impl Carrier {
+impl Transport {
     pub const ALL: [Self; 2] = [Self::SharedMemory, Self::TcpWithKey];
 }
 
-impl Group {
+impl GroupFile {
     /// Creates a group of nodes 0 to `nodes - 1`.
-    pub fn of(carrier: Carrier, nodes: usize) -> Self {
+    pub fn of(carrier: Transport, nodes: usize) -> Self {
         let group = Self::without_file();
         let mut text = "name = \"log\"\nheartbeat_ms = 20\nfailure_timeout_ms = 3000\n".to_owned();
-        if carrier == Carrier::TcpWithKey {
+        if carrier == Transport::TcpWithKey {
             group.key("key", "7f");
             text.push_str("fabric = \"tcp\"\nkey_file = \"key\"\n");
         }
         for (id, address) in free_addresses(nodes).into_iter().enumerate() {
             text.push_str(&format!("[[nodes]]\nid = {id}\n"));
-            if carrier == Carrier::TcpWithKey {
+            if carrier == Transport::TcpWithKey {
                 text.push_str(&format!("address = \"{address}\"\n"));
             }
         }
@@ -48,7 +48,7 @@ impl Group {
     }
 
     pub fn without_file() -> Self {
-        let place = Place::new();
+        let place = TestFolder::new();
         let config = place.path().join("group.toml").to_str().expect("a path").to_owned();
         Self { place, config }
     }
@@ -98,7 +98,7 @@ impl Group {
     }
 
     /// Runs a command that ends: `status`, `leave`, or a node that does not start.
-    pub fn run(&self, command: &str, more: &[&str]) -> Ended {
+    pub fn run(&self, command: &str, more: &[&str]) -> ProgramEnd {
         self.place.run(&[&[command, "--config", &self.config], more].concat())
     }
 

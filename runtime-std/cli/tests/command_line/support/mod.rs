@@ -26,9 +26,9 @@ use tempfile::TempDir;
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// A folder in shared memory for one test, removed on drop.
-pub struct Place(TempDir);
+pub struct TestFolder(TempDir);
 
-impl Place {
+impl TestFolder {
     pub fn new() -> Self {
         Self(
             tempfile::Builder::new()
@@ -99,14 +99,14 @@ impl Place {
 
     /// Runs the program to its end without input.
     #[track_caller]
-    pub fn run<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Ended {
-        Process::start(self.command(arguments)).wait()
+    pub fn run<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> ProgramEnd {
+        RunningProgram::start(self.command(arguments)).wait()
     }
 
     /// Starts it.
     #[track_caller]
-    pub fn start<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Process {
-        Process::start(self.command(arguments))
+    pub fn start<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> RunningProgram {
+        RunningProgram::start(self.command(arguments))
     }
 }
 
@@ -150,13 +150,13 @@ fn program_name() -> &'static str {
 
 /// The exit status and output of a process.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramEnd {
     pub status: ExitStatus,
     pub output: Vec<u8>,
     pub errors: String,
 }
 
-impl Ended {
+impl ProgramEnd {
     #[track_caller]
     pub fn succeeded(self) -> Vec<u8> {
         assert!(self.status.success(), "{self:?}");
@@ -183,9 +183,9 @@ impl Ended {
     }
 }
 
-impl Ended {
-    /// Does the same as [`Ended::failed`], for a command that has already written other lines to
-    /// standard error.
+impl ProgramEnd {
+    /// Does the same as [`ProgramEnd::failed`], for a command that has already written other lines
+    /// to standard error.
     #[track_caller]
     pub fn failed_at_last(&self, status: i32, words: &[&str]) {
         let last = self.errors.lines().last().unwrap_or_default();
@@ -193,7 +193,7 @@ impl Ended {
         Self { status: self.status, output: Vec::new(), errors }.failed(status, words);
     }
 
-    /// Does the same as [`Ended::failed`], for a command that has also printed output.
+    /// Does the same as [`ProgramEnd::failed`], for a command that has also printed output.
     #[track_caller]
     pub fn failed_after_output(&self, status: i32, words: &[&str]) {
         assert!(!self.output.is_empty(), "{self:?}");
@@ -202,15 +202,15 @@ impl Ended {
 }
 
 /// A running process whose output is read as it is written. It is killed with the test.
-pub struct Process {
+pub struct RunningProgram {
     child: Child,
-    output: Option<Reader>,
-    errors: Option<Reader>,
+    output: Option<OutputReader>,
+    errors: Option<OutputReader>,
     /// Number of output bytes that have already been awaited.
     seen: usize,
 }
 
-impl Process {
+impl RunningProgram {
     #[track_caller]
     pub fn start(mut command: Command) -> Self {
         let mut child = command
@@ -219,8 +219,8 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .expect("a process");
-        let output = child.stdout.take().map(Reader::start);
-        let errors = child.stderr.take().map(Reader::start);
+        let output = child.stdout.take().map(OutputReader::start);
+        let errors = child.stderr.take().map(OutputReader::start);
         Self { child, output, errors, seen: 0 }
     }
 
@@ -265,35 +265,37 @@ impl Process {
 
     /// Closes the input, waits for the end, and returns the output.
     #[track_caller]
-    pub fn wait(mut self) -> Ended {
+    pub fn wait(mut self) -> ProgramEnd {
         self.end_input();
         self.wait_with_input()
     }
 
-    /// Does the same as [`Process::wait`], with the input left open.
+    /// Does the same as [`RunningProgram::wait`], with the input left open.
     #[track_caller]
-    pub fn wait_with_input(&mut self) -> Ended {
+    pub fn wait_with_input(&mut self) -> ProgramEnd {
         self.wait_within(LONG)
     }
 
-    /// Does the same as [`Process::wait_with_input`], for a process that takes a minute to notice
-    /// that it is stuck.
+    /// Does the same as [`RunningProgram::wait_with_input`], for a process that takes a minute to
+    /// notice that it is stuck.
     #[track_caller]
-    pub fn wait_patiently(&mut self) -> Ended {
+    pub fn wait_patiently(&mut self) -> ProgramEnd {
         self.wait_within(3 * LONG)
     }
 
     #[track_caller]
-    fn wait_within(&mut self, limit: Duration) -> Ended {
+    fn wait_within(&mut self, limit: Duration) -> ProgramEnd {
         let status =
             wait_within(limit, "the end of a process", || self.child.try_wait().expect("a status"));
-        let take = |reader: &mut Option<Reader>| reader.take().map(Reader::end).unwrap_or_default();
+        let take = |reader: &mut Option<OutputReader>| {
+            reader.take().map(OutputReader::end).unwrap_or_default()
+        };
         let (output, errors) = (take(&mut self.output), take(&mut self.errors));
-        Ended { status, output, errors: String::from_utf8_lossy(&errors).into_owned() }
+        ProgramEnd { status, output, errors: String::from_utf8_lossy(&errors).into_owned() }
     }
 }
 
-impl Drop for Process {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -301,12 +303,12 @@ impl Drop for Process {
 }
 
 /// A thread that reads what a process writes.
-struct Reader {
+struct OutputReader {
     bytes: Arc<Mutex<Vec<u8>>>,
     thread: JoinHandle<()>,
 }
 
-impl Reader {
+impl OutputReader {
     fn start(mut from: impl Read + Send + 'static) -> Self {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&bytes);

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{Place, Process, free_addresses, wait_for};
+use super::{RunningProgram, TestFolder, free_addresses, wait_for};
 
 /// An overlay of two groups, g1 above g2, in a folder of its own.
 pub struct Overlay {
-    pub place: Place,
+    pub place: TestFolder,
     pub config: PathBuf,
 }
 
@@ -22,7 +22,7 @@ impl Overlay {
 
     /// Creates an overlay with these additional lines in its file.
     pub fn with(fabric: &str, lines: &str) -> Self {
-        let place = Place::new();
+        let place = TestFolder::new();
         let is_shared = fabric == "shm";
         let group = |name: &str, parent: &str| {
             let replicas =
@@ -43,7 +43,7 @@ impl Overlay {
     }
 
     /// Starts a replica with its own log.
-    pub fn replica(&self, name: &str) -> Process {
+    pub fn replica(&self, name: &str) -> RunningProgram {
         let log = self.log_path(name).display().to_string();
         let mut command = self.command(&[]);
         command.extend(["--id", name, "--log", &log].map(str::to_owned));
@@ -51,7 +51,7 @@ impl Overlay {
     }
 
     /// Starts all replicas.
-    pub fn start_all(&self) -> Vec<Process> {
+    pub fn start_all(&self) -> Vec<RunningProgram> {
         NAMES.iter().map(|name| self.replica(name)).collect()
     }
 
@@ -130,7 +130,7 @@ fn lines(word: &str, count: usize) -> String {
 /// from the second client is lost, and all replicas are equal in the end.
 pub fn a_client_and_replicas_are_killed_under_load(overlay: &Overlay) {
     const EACH: usize = 3_000;
-    let mut replicas: BTreeMap<&str, Process> =
+    let mut replicas: BTreeMap<&str, RunningProgram> =
         NAMES.iter().map(|name| (*name, overlay.replica(name))).collect();
     overlay.await_leader("g1");
     let send = || overlay.place.start(&overlay.command(&["send", "--to", "g1,g2"]));

@@ -4,14 +4,14 @@
 use std::process::Command;
 
 use super::group::Node;
-use super::{Place, wait_for};
+use super::{TestFolder, wait_for};
 
 /// Width of most terminals.
 pub const COLUMNS: usize = 80;
 
 /// Starts the program on its own terminal. The output of the returned process is what the terminal
 /// shows.
-pub fn on_terminal(place: &Place, arguments: &str) -> Node {
+pub fn on_terminal(place: &TestFolder, arguments: &str) -> Node {
     let program = crate::PROGRAM;
     let mut command = Command::new("script");
     let command_line = format!("stty cols {COLUMNS}; exec {program} {arguments}");
@@ -58,7 +58,7 @@ fn assert_fits(text: &str) {
 /// Asserts that each of these commands shows a table that fits a terminal.
 #[track_caller]
 pub fn assert_tables_fit(commands: &[&str]) {
-    let place = Place::new();
+    let place = TestFolder::new();
     for arguments in commands {
         let mut shown = on_terminal(&place, arguments);
         let (code, errors) = shown.ended();

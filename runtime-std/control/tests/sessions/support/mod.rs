@@ -25,7 +25,7 @@ pub const DIGEST: u64 = 42;
 
 /// One member's settings, which a test can change before using them.
 #[derive(Clone)]
-pub struct Part {
+pub struct MemberSettings {
     pub own: Rank,
     pub members: Vec<NodeId>,
     pub addresses: Vec<Address>,
@@ -35,7 +35,7 @@ pub struct Part {
     pub time_limit: Duration,
 }
 
-impl Part {
+impl MemberSettings {
     pub fn join(&self, listener: Option<Listener>) -> Result<Mesh<'static>, MeshError> {
         self.join_as(listener, None)
     }
@@ -81,17 +81,20 @@ pub fn listeners(count: u16, folder: Option<&tempfile::TempDir>) -> Vec<Listener
 }
 
 /// Returns a group of `members` members, each with a socket that already listens.
-pub fn group(members: u16, key: Option<SharedKey>) -> (Vec<Part>, Vec<Listener>) {
+pub fn group(members: u16, key: Option<SharedKey>) -> (Vec<MemberSettings>, Vec<Listener>) {
     group_at(listeners(members, None), key)
 }
 
 /// Returns a group whose members use these listeners.
-pub fn group_at(listeners: Vec<Listener>, key: Option<SharedKey>) -> (Vec<Part>, Vec<Listener>) {
+pub fn group_at(
+    listeners: Vec<Listener>,
+    key: Option<SharedKey>,
+) -> (Vec<MemberSettings>, Vec<Listener>) {
     let members = u16::try_from(listeners.len()).expect("few");
     let addresses: Vec<Address> =
         listeners.iter().map(|listener| listener.address().clone()).collect();
     let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect();
-    let part = |own| Part {
+    let part = |own| MemberSettings {
         own: Rank(own),
         members: ids.clone(),
         addresses: addresses.clone(),
@@ -109,7 +112,7 @@ pub fn key(byte: u8) -> Option<SharedKey> {
 
 /// Lets all these members join at the same time.
 pub fn join_all(
-    parts: Vec<Part>,
+    parts: Vec<MemberSettings>,
     listeners: Vec<Listener>,
 ) -> Vec<Result<Mesh<'static>, MeshError>> {
     let joining: Vec<_> = parts

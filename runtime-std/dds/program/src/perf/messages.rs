@@ -25,7 +25,7 @@ impl Role for PerfParticipant {
     fn command() -> Vec<String> {
         vec!["perf-member".into()]
     }
-    type Task = Task;
+    type Task = PerfTask;
     type Order = PerfOrder;
     type Report = PerfReport;
 }
@@ -40,7 +40,7 @@ pub(super) enum Mode {
 
 /// The task of a participant: node 0 publishes, the others subscribe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct PerfTask {
     pub(super) node: u32,
     pub(super) group: Description,
     pub(super) topics: Vec<TopicDescription>,
@@ -70,14 +70,14 @@ pub(super) enum PerfReport {
     /// This participant has joined and sees all others.
     Ready,
     /// This participant has finished.
-    Seen(Seen),
+    Seen(PerfFigures),
     /// This participant cannot continue.
     Failed { status: u8, text: String },
 }
 
 /// A participant's observations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct PerfFigures {
     /// Number of samples that the participant wrote or received.
     pub(super) samples: u64,
     /// The time from the first of those samples to the last.
@@ -98,7 +98,7 @@ impl PerfReport {
     }
 
     /// Returns the observations.
-    pub(super) fn seen(self) -> Result<Seen, Failure> {
+    pub(super) fn seen(self) -> Result<PerfFigures, Failure> {
         match self.check()? {
             Self::Seen(seen) => Ok(seen),
             other => Err(Failure::other(

@@ -27,7 +27,9 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 use tramontane_runtime::shared_memory::Root;
 
-use messages::{ANSWERS, DATA, Mode, PerfOrder, PerfParticipant, PerfReport, Seen, Task};
+use messages::{
+    ANSWERS, DATA, Mode, PerfFigures, PerfOrder, PerfParticipant, PerfReport, PerfTask,
+};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{WindowOption, seconds};
@@ -127,7 +129,7 @@ impl PerfOptions {
         }
     }
 
-    fn task(&self) -> Result<Task, Failure> {
+    fn task(&self) -> Result<PerfTask, Failure> {
         let nodes = self.subscribers + 1;
         let topic = |name| {
             let topic = TopicDescription::new(name, "Octets").level(self.level());
@@ -143,7 +145,7 @@ impl PerfOptions {
         };
         let group = Description::builder("dds-perf").nodes(nodes);
         let domain = Domain::new(group, topics)?;
-        Ok(Task {
+        Ok(PerfTask {
             node: 0,
             group: domain.group().clone(),
             topics: domain.topics().to_vec(),
@@ -178,9 +180,9 @@ pub(super) fn run(arguments: &PerfOptions) -> Result<(), Failure> {
 /// each participant's observations, the publisher's first.
 fn round(
     arguments: &PerfOptions,
-    task: &Task,
+    task: &PerfTask,
     interrupts: &Interrupts,
-) -> Result<Vec<Seen>, Failure> {
+) -> Result<Vec<PerfFigures>, Failure> {
     let nodes = task.group.nodes.len();
     let meeting =
         LocalGroup::new(arguments.fabric, nodes, "dds-perf", &arguments.device.options())?;
@@ -195,7 +197,7 @@ fn round(
     let mut workers = Vec::new();
     for (rank, node) in task.group.nodes.iter().enumerate() {
         let data = logs.as_ref().map(|logs| logs.path().join(rank.to_string()));
-        let task = Task { node: node.id, place: meeting.place(rank), data, ..task.clone() };
+        let task = PerfTask { node: node.id, place: meeting.place(rank), data, ..task.clone() };
         let inherited = meeting.inherited(rank).into_iter().collect();
         workers.push(crew.start(&task, &Launch { inherited, processor: None })?);
     }

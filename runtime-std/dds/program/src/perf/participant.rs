@@ -6,7 +6,7 @@ use tramontane_dds::{DataWriter, Domain, DomainParticipant, TypeSupport};
 use tramontane_local::crew::Worker;
 use tramontane_runtime::group::{Forming, StartOptions};
 
-use super::messages::{Mode, PerfParticipant, PerfReport, Seen, Task};
+use super::messages::{Mode, PerfFigures, PerfParticipant, PerfReport, PerfTask};
 use super::{pinging, publishing};
 use tramontane_local::exit::{Failure, Status};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
     Err(Failure::silent(failure.status))
 }
 
-fn take_part(task: &Task, worker: &Worker<PerfParticipant>) -> Result<(), Failure> {
+fn take_part(task: &PerfTask, worker: &Worker<PerfParticipant>) -> Result<(), Failure> {
     let (group, options) = task.place.start(task.group.clone(), task.node)?;
     let domain = Domain::of(group, task.topics.clone())?;
     // The participant's folder is new, and the group exists only for this run.
@@ -46,7 +46,7 @@ pub(super) fn begin(worker: &Worker<PerfParticipant>) -> Result<bool, Failure> {
 
 /// Reports the observations, and stays until the parent releases this process. If it left earlier,
 /// the participants that are still counting would lose a peer.
-pub(super) fn finish(worker: &Worker<PerfParticipant>, seen: Seen) -> Result<(), Failure> {
+pub(super) fn finish(worker: &Worker<PerfParticipant>, seen: PerfFigures) -> Result<(), Failure> {
     report(worker, &PerfReport::Seen(seen))?;
     worker.wait_for_release();
     Ok(())
@@ -86,6 +86,6 @@ fn report(worker: &Worker<PerfParticipant>, report: &PerfReport) -> Result<(), F
 }
 
 /// Returns observations without any samples.
-pub(super) const fn nothing() -> Seen {
-    Seen { samples: 0, elapsed: Duration::ZERO, lost: 0, round_trips_ns: Vec::new() }
+pub(super) const fn nothing() -> PerfFigures {
+    PerfFigures { samples: 0, elapsed: Duration::ZERO, lost: 0, round_trips_ns: Vec::new() }
 }

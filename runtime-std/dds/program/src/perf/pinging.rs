@@ -10,7 +10,7 @@ use tramontane_dds::{
 };
 use tramontane_local::crew::Worker;
 
-use super::messages::{ANSWERS, DATA, PerfParticipant, Seen, Task};
+use super::messages::{ANSWERS, DATA, PerfFigures, PerfParticipant, PerfTask};
 use super::participant::{begin, finish, nothing, read, wait_for_readers};
 use tramontane_local::exit::{Failure, Status};
 
@@ -20,19 +20,19 @@ const ROUND_TRIPS_MAX: usize = 1 << 20;
 /// Runs this participant's side of the measurement.
 pub(super) fn run(
     participant: &DomainParticipant,
-    task: &Task,
+    task: &PerfTask,
     worker: &Worker<PerfParticipant>,
 ) -> Result<(), Failure> {
     if task.node == 0 { ping(participant, task, worker) } else { pong(participant, task, worker) }
 }
 
-fn writer_qos(task: &Task) -> WriterQos {
+fn writer_qos(task: &PerfTask) -> WriterQos {
     WriterQos::of(task.topics.first().map_or(Level::Atomic, |topic| topic.level))
 }
 
 fn ping(
     participant: &DomainParticipant,
-    task: &Task,
+    task: &PerfTask,
     worker: &Worker<PerfParticipant>,
 ) -> Result<(), Failure> {
     let data = participant.topic::<Octets>(DATA)?;
@@ -48,7 +48,7 @@ fn ping(
         missing: peers,
         sent: Instant::now(),
         begun: None,
-        seen: Seen { round_trips_ns: Vec::with_capacity(ROUND_TRIPS_MAX), ..nothing() },
+        seen: PerfFigures { round_trips_ns: Vec::with_capacity(ROUND_TRIPS_MAX), ..nothing() },
         writer: participant.create_datawriter(&data, writer_qos(task))?,
         done,
     };
@@ -69,7 +69,7 @@ fn ping(
 
 fn pong(
     participant: &DomainParticipant,
-    task: &Task,
+    task: &PerfTask,
     worker: &Worker<PerfParticipant>,
 ) -> Result<(), Failure> {
     let data = participant.topic::<Octets>(DATA)?;
@@ -104,9 +104,9 @@ struct Pinging {
     missing: u32,
     sent: Instant,
     begun: Option<Instant>,
-    seen: Seen,
+    seen: PerfFigures,
     writer: DataWriter<Octets>,
-    done: SyncSender<Seen>,
+    done: SyncSender<PerfFigures>,
 }
 
 impl DataReaderListener<Octets> for Pinging {

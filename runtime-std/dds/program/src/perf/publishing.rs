@@ -11,7 +11,7 @@ use tramontane_dds::{
 };
 use tramontane_local::crew::Worker;
 
-use super::messages::{DATA, PerfParticipant, Seen, Task};
+use super::messages::{DATA, PerfFigures, PerfParticipant, PerfTask};
 use super::participant::{begin, finish, nothing, number, read, wait_for_readers};
 use tramontane_local::exit::{Failure, Status};
 
@@ -30,7 +30,7 @@ const LAST_LIMIT: Duration = Duration::from_secs(30);
 /// Publishes or counts samples, depending on the node.
 pub(super) fn run(
     participant: &DomainParticipant,
-    task: &Task,
+    task: &PerfTask,
     worker: &Worker<PerfParticipant>,
 ) -> Result<(), Failure> {
     if task.node == 0 { publish(participant, task, worker) } else { subscribe(participant, worker) }
@@ -38,7 +38,7 @@ pub(super) fn run(
 
 fn publish(
     participant: &DomainParticipant,
-    task: &Task,
+    task: &PerfTask,
     worker: &Worker<PerfParticipant>,
 ) -> Result<(), Failure> {
     let topic = participant.topic::<Octets>(DATA)?;
@@ -58,7 +58,7 @@ fn publish(
         samples += 1;
     }
     write(&mut writer, task.bytes, LAST)?;
-    finish(worker, Seen { samples, elapsed: started.elapsed(), ..nothing() })
+    finish(worker, PerfFigures { samples, elapsed: started.elapsed(), ..nothing() })
 }
 
 fn write(
@@ -81,7 +81,7 @@ fn subscribe(
 ) -> Result<(), Failure> {
     let topic = participant.topic::<Octets>(DATA)?;
     let (done, finished) = sync_channel(1);
-    let counting = Counting { seen: nothing(), first: None, checksum: 0, next: 0, done };
+    let counting = SampleCounter { seen: nothing(), first: None, checksum: 0, next: 0, done };
     let reader =
         participant.create_datareader_with_listener(&topic, ReaderQos::default(), counting)?;
     if !begin(worker)? {
@@ -96,15 +96,15 @@ fn subscribe(
 }
 
 /// State of a subscriber that counts samples.
-struct Counting {
-    seen: Seen,
+struct SampleCounter {
+    seen: PerfFigures,
     first: Option<Instant>,
     checksum: u64,
     next: u64,
-    done: SyncSender<Seen>,
+    done: SyncSender<PerfFigures>,
 }
 
-impl DataReaderListener<Octets> for Counting {
+impl DataReaderListener<Octets> for SampleCounter {
     #[inline]
     fn on_sample(&mut self, sample: &Lent<'_, Octets>) -> Disposition {
         let Ok(OctetsRef(bytes)) = sample.view() else { return Disposition::Taken };

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tramontane_local::table::{Table, scaled};
 
-use super::messages::Seen;
+use super::messages::PerfFigures;
 use super::{ModeName, PerfOptions};
 
 /// The result that `--json` prints.
@@ -65,7 +65,7 @@ impl Spread {
 impl Result {
     /// Computes the result of all rounds from each participant's observations, the publisher's
     /// first.
-    pub(super) fn of(arguments: &PerfOptions, rounds: &[Vec<Seen>]) -> Self {
+    pub(super) fn of(arguments: &PerfOptions, rounds: &[Vec<PerfFigures>]) -> Self {
         let mut result = Self {
             mode: match arguments.mode {
                 ModeName::Throughput => "throughput",
@@ -128,12 +128,12 @@ impl Result {
 }
 
 /// Returns the number of samples per second at the slowest subscriber.
-fn slowest(seen: &[Seen]) -> f64 {
-    let rate = |seen: &Seen| seen.samples as f64 / seen.elapsed.as_secs_f64().max(1e-9);
+fn slowest(seen: &[PerfFigures]) -> f64 {
+    let rate = |seen: &PerfFigures| seen.samples as f64 / seen.elapsed.as_secs_f64().max(1e-9);
     seen.iter().skip(1).map(rate).fold(f64::INFINITY, f64::min)
 }
 
-fn round_trips(rounds: &[Vec<Seen>]) -> RoundTrip {
+fn round_trips(rounds: &[Vec<PerfFigures>]) -> RoundTrip {
     let mut count = 0;
     let mut of_rounds: Vec<[f64; 4]> = Vec::new();
     for seen in rounds {

@@ -7,10 +7,10 @@ use tramontane_dds::{Domain, DomainParticipant, Level, Octets, WriterQos};
 use tramontane_runtime::group::{ControlEndpoints, StartOptions};
 use tramontane_runtime::shared_memory::Root;
 
-use crate::support::{LONG, Place};
+use crate::support::{LONG, TestFolder};
 
 #[track_caller]
-fn perf(place: &Place, arguments: &[&str]) -> Value {
+fn perf(place: &TestFolder, arguments: &[&str]) -> Value {
     let common = ["perf", "--seconds", "0.05", "--rounds", "1", "--json"];
     let output = place.run(&[&common[..], arguments].concat()).succeeded();
     place.assert_empty();
@@ -19,7 +19,7 @@ fn perf(place: &Place, arguments: &[&str]) -> Value {
 
 #[test]
 fn throughput_runs_lose_no_sample_at_any_level() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = tempfile::tempdir().expect("a folder");
     let logs = folder.path().to_str().expect("text");
     for (level, subscribers, fabric) in [
@@ -57,7 +57,7 @@ fn throughput_runs_lose_no_sample_at_any_level() {
 
 #[test]
 fn round_trips_are_measured_to_all_subscribers() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let seen = perf(&place, &["--mode", "ping", "--subscribers", "2", "--bytes", "64"]);
     let times = &seen["round_trip_us"];
     // On a busy machine, one round trip may take longer than the whole measurement.
@@ -69,7 +69,7 @@ fn round_trips_are_measured_to_all_subscribers() {
 
 #[test]
 fn perf_prints_a_table_and_refuses_invalid_arguments() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.run(&["perf", "--seconds", "0.02", "--rounds", "1"]).succeeded();
     let text = String::from_utf8(output).expect("text");
     assert!(text.contains("samples/s") && text.contains("atomic"), "{text}");
@@ -97,7 +97,7 @@ keep_depth = 2
 
 #[test]
 fn spy_prints_kept_and_new_samples() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.file("domain.toml", DOMAIN.as_bytes());
     let domain = Domain::read(&path).expect("a domain");
     let options = StartOptions { root: Root::under(place.path()), ..StartOptions::new(0) };
@@ -135,7 +135,7 @@ fn spy_prints_kept_and_new_samples() {
 /// An external spy needs only an address: it is not one of the domain's nodes.
 #[test]
 fn external_spy_needs_only_an_address() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let text = format!("{DOMAIN}clients = true\n");
     let domain = Domain::read(&place.file("domain.toml", text.as_bytes())).expect("a domain");
     let root = Root::under(place.path());
@@ -193,7 +193,7 @@ clients = true
 
 #[test]
 fn topics_are_created_listed_and_deleted() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.file("domain.toml", PLACES.as_bytes());
     let domain = Domain::read(&path).expect("a domain");
     let options = StartOptions { root: Root::under(place.path()), ..StartOptions::new(0) };

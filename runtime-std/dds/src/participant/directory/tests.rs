@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Created, Directory, Due, Refusal};
+use super::{Created, Directory, Due, TopicRefusal};
 use crate::domain::{Level, TopicDescription, TopicPlaces};
 
 const DECLARED: &str = "declared";
@@ -14,7 +14,7 @@ const LEVELS: [Level; 2] = [Level::Atomic, Level::Volatile];
 
 /// A message, or the effect of a view.
 #[derive(Clone, Debug)]
-enum Deed {
+enum DirectoryDeed {
     Create {
         name: usize,
         level: usize,
@@ -31,13 +31,13 @@ enum Deed {
     Join,
 }
 
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+fn deeds() -> impl Strategy<Value = Vec<DirectoryDeed>> {
     let deed = prop_oneof![
         4 => (0..NAMES.len(), 0..LEVELS.len(), prop_oneof![Just(8_u32), Just(99)])
-            .prop_map(|(name, level, window)| Deed::Create { name, level, window }),
-        2 => (0..NAMES.len()).prop_map(|name| Deed::Delete { name }),
-        6 => (0..3_usize).prop_map(|place| Deed::Keep { place }),
-        1 => Just(Deed::Join),
+            .prop_map(|(name, level, window)| DirectoryDeed::Create { name, level, window }),
+        2 => (0..NAMES.len()).prop_map(|name| DirectoryDeed::Delete { name }),
+        6 => (0..3_usize).prop_map(|place| DirectoryDeed::Keep { place }),
+        1 => Just(DirectoryDeed::Join),
     ];
     prop::collection::vec(deed, 1..60)
 }
@@ -53,7 +53,7 @@ fn places() -> Vec<TopicPlaces> {
 
 /// The history from the beginning: successful creations, successful deletions, and freed places.
 #[derive(Clone, Debug)]
-enum Event {
+enum DirectoryEvent {
     Created { topic: TopicDescription, place: usize },
     Deleted { name: String },
     Freed { place: usize },
@@ -61,7 +61,7 @@ enum Event {
 
 /// The model.
 #[derive(Default)]
-struct Naive(Vec<Event>);
+struct Naive(Vec<DirectoryEvent>);
 
 impl Naive {
     /// Returns the topic at a place, its generation, and whether it has been deleted.
@@ -70,21 +70,21 @@ impl Naive {
         let mut generation = 0;
         for event in &self.0 {
             match event {
-                Event::Created { topic, place: at } => {
+                DirectoryEvent::Created { topic, place: at } => {
                     generation += 1;
                     if *at == place {
                         found = Some((topic.clone(), generation, false));
                     }
                 }
-                Event::Deleted { name } => {
+                DirectoryEvent::Deleted { name } => {
                     if let Some((topic, _, is_deleted)) = &mut found
                         && topic.name == *name
                     {
                         *is_deleted = true;
                     }
                 }
-                Event::Freed { place: at } if *at == place => found = None,
-                Event::Freed { .. } => {}
+                DirectoryEvent::Freed { place: at } if *at == place => found = None,
+                DirectoryEvent::Freed { .. } => {}
             }
         }
         found
@@ -116,8 +116,9 @@ impl Naive {
             self.at(*place).is_none() && of.level == topic.level && topic.window <= of.window
         };
         let place = (0..all.len()).find(is_free).ok_or("no place")?;
-        self.0.push(Event::Created { topic: topic.clone(), place });
-        let generation = self.0.iter().filter(|event| matches!(event, Event::Created { .. }));
+        self.0.push(DirectoryEvent::Created { topic: topic.clone(), place });
+        let generation =
+            self.0.iter().filter(|event| matches!(event, DirectoryEvent::Created { .. }));
         Ok(Created { index: place + 1, generation: generation.count() as u64, is_new: true })
     }
 
@@ -129,20 +130,20 @@ impl Naive {
             None => Err("unknown"),
             Some((.., true)) => Err("ends"),
             Some((place, _, generation, false)) => {
-                self.0.push(Event::Deleted { name: name.to_owned() });
+                self.0.push(DirectoryEvent::Deleted { name: name.to_owned() });
                 Ok((place + 1, generation))
             }
         }
     }
 }
 
-fn kind(refusal: &Refusal) -> &'static str {
+fn kind(refusal: &TopicRefusal) -> &'static str {
     match refusal {
-        Refusal::Differs { .. } => "differs",
-        Refusal::Ends(_) => "ends",
-        Refusal::NoPlace { .. } => "no place",
-        Refusal::Declared(_) => "declared",
-        Refusal::Unknown(_) => "unknown",
+        TopicRefusal::Differs { .. } => "differs",
+        TopicRefusal::Ends(_) => "ends",
+        TopicRefusal::NoPlace { .. } => "no place",
+        TopicRefusal::Declared(_) => "declared",
+        TopicRefusal::Unknown(_) => "unknown",
     }
 }
 
@@ -161,16 +162,16 @@ proptest! {
         let mut written: [Option<u64>; 3] = [None; 3];
         for deed in deeds {
             match deed {
-                Deed::Create { name, level, window } => {
+                DirectoryDeed::Create { name, level, window } => {
                     let topic = topic(NAMES[name], LEVELS[level], window);
                     let told = own.create(7, 3, topic.clone());
                     prop_assert_eq!(told.map_err(|why| kind(&why)), naive.create(&topic));
                 }
-                Deed::Delete { name } => {
+                DirectoryDeed::Delete { name } => {
                     let told = own.delete(NAMES[name]).map_err(|why| kind(&why));
                     prop_assert_eq!(told, naive.delete(NAMES[name]));
                 }
-                Deed::Keep { place } => match own.due(place, open[place], false) {
+                DirectoryDeed::Keep { place } => match own.due(place, open[place], false) {
                     Some(Due::Open) => {
                         let held = naive.at(place);
                         prop_assert!(held.is_some_and(|(.., ends)| !ends));
@@ -185,11 +186,11 @@ proptest! {
                         prop_assert!(!open[place]);
                         prop_assert!(own.free(generation));
                         prop_assert!(!own.free(generation), "a word that comes twice does nothing");
-                        naive.0.push(Event::Freed { place });
+                        naive.0.push(DirectoryEvent::Freed { place });
                     }
                     None => prop_assert!(naive.at(place).is_none_or(|(.., ends)| !ends)),
                 },
-                Deed::Join => {
+                DirectoryDeed::Join => {
                     let mut joined = directory();
                     prop_assert!(joined.restore(own.state()));
                     prop_assert_eq!(&joined, &own);

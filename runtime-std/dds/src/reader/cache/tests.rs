@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 
 /// An event. Time advances in steps of a millisecond.
 #[derive(Clone, Debug)]
-enum Deed {
+enum CacheDeed {
     Write { instance: u8, writer: u32, lives_ms: i64 },
     End { instance: u8, writer: u32, kind: Kind },
     Leave { writer: u32 },
@@ -17,7 +17,7 @@ enum Deed {
     Select { takes: bool, max: usize, samples: SampleStates, states: InstanceStates },
 }
 
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+fn deeds() -> impl Strategy<Value = Vec<CacheDeed>> {
     let instance = 0_u8..4;
     let writer = 0_u32..3;
     let kinds =
@@ -26,13 +26,17 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
     let states = prop_oneof![Just(InstanceStates::all()), Just(InstanceStates::ALIVE)];
     let deed = prop_oneof![
         6 => (instance.clone(), writer.clone(), prop_oneof![Just(1_i64 << 40), 0_i64..20])
-            .prop_map(|(instance, writer, lives_ms)| Deed::Write { instance, writer, lives_ms }),
+            .prop_map(|(instance, writer, lives_ms)| {
+                CacheDeed::Write { instance, writer, lives_ms }
+            }),
         2 => (instance, writer.clone(), kinds)
-            .prop_map(|(instance, writer, kind)| Deed::End { instance, writer, kind }),
-        1 => writer.prop_map(|writer| Deed::Leave { writer }),
-        2 => (1_i64..10).prop_map(|ms| Deed::Pass { ms }),
+            .prop_map(|(instance, writer, kind)| CacheDeed::End { instance, writer, kind }),
+        1 => writer.prop_map(|writer| CacheDeed::Leave { writer }),
+        2 => (1_i64..10).prop_map(|ms| CacheDeed::Pass { ms }),
         2 => (any::<bool>(), 1_usize..6, samples, states)
-            .prop_map(|(takes, max, samples, states)| Deed::Select { takes, max, samples, states }),
+            .prop_map(|(takes, max, samples, states)| {
+                CacheDeed::Select { takes, max, samples, states }
+            }),
     ];
     proptest::collection::vec(deed, 0..60)
 }
@@ -48,17 +52,17 @@ struct Value {
 
 /// The model: it holds values in order of arrival.
 #[derive(Debug)]
-struct Model {
+struct CacheModel {
     history: History,
     limits: ResourceLimits,
     values: Vec<Value>,
     /// The instances: their state, their writers, their generations, and whether a state is to be
     /// reported.
-    instances: BTreeMap<u8, Told>,
+    instances: BTreeMap<u8, InstanceState>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct InstanceState {
     /// 0 if the instance is alive, 1 if it is disposed, 2 if it has no writers.
     state: u8,
     writers: Vec<u32>,
@@ -67,7 +71,7 @@ struct Told {
     notices: [bool; 2],
 }
 
-impl Model {
+impl CacheModel {
     fn expire(&mut self, now_ms: i64) {
         self.values.retain(|value| value.expires_ms > now_ms);
         self.forget();
@@ -137,8 +141,8 @@ impl Model {
     }
 
     /// Returns the ordinals of the selected values, grouped by instance.
-    fn select(&mut self, deed: &Deed, now_ms: i64) -> Vec<u64> {
-        let Deed::Select { takes, max, samples, states } = deed else { return Vec::new() };
+    fn select(&mut self, deed: &CacheDeed, now_ms: i64) -> Vec<u64> {
+        let CacheDeed::Select { takes, max, samples, states } = deed else { return Vec::new() };
         self.expire(now_ms);
         let mut given = Vec::new();
         let mut left = *max;
@@ -222,25 +226,25 @@ proptest! {
         };
         let mut cache = cache(|qos| (qos.history, qos.resource_limits) = (history, limits));
         let mut model =
-            Model { history, limits, values: Vec::new(), instances: BTreeMap::new() };
+            CacheModel { history, limits, values: Vec::new(), instances: BTreeMap::new() };
         let mut now_ms = 100;
         for (ordinal, deed) in (1..).zip(&deeds) {
             let now = at(now_ms);
             match deed {
-                Deed::Write { instance, writer, lives_ms } => {
+                CacheDeed::Write { instance, writer, lives_ms } => {
                     let expires_ms = now_ms + lives_ms;
                     let value = Value { instance: *instance, ordinal, expires_ms, is_read: false };
                     let came = arrival(Kind::Data, *instance, *writer, ordinal, expires_ms, now);
                     let told = give(&mut cache, &came, now);
                     prop_assert_eq!(told, model.write(value, *writer, now_ms));
                 }
-                Deed::End { instance, writer, kind } => {
+                CacheDeed::End { instance, writer, kind } => {
                     model.expire(now_ms);
                     let came = arrival(*kind, *instance, *writer, ordinal, i64::MAX, now);
                     prop_assert_eq!(give(&mut cache, &came, now), Ok(()));
                     model.end(*instance, *writer, *kind);
                 }
-                Deed::Leave { writer: gone } => {
+                CacheDeed::Leave { writer: gone } => {
                     cache.writer_left(writer(*gone), now);
                     for instance in 0..4 {
                         let told = model.instances.get(&instance);
@@ -249,12 +253,12 @@ proptest! {
                         }
                     }
                 }
-                Deed::Pass { ms } => now_ms += ms,
-                Deed::Select { takes, samples, states, .. } => {
+                CacheDeed::Pass { ms } => now_ms += ms,
+                CacheDeed::Select { takes, samples, states, .. } => {
                     // All samples are selected. A test below shows how state entries count towards
                     // a maximum.
                     let (takes, samples, states) = (*takes, *samples, *states);
-                    let all = Deed::Select { takes, max: usize::MAX, samples, states };
+                    let all = CacheDeed::Select { takes, max: usize::MAX, samples, states };
                     let selection = Selection {
                         samples,
                         instances: states,

@@ -42,7 +42,7 @@ fn hand_over(reader: &ReaderCore, kind: Kind, ordinal: u64, expires: Timestamp) 
     let info = SampleInfo::of_state(handle, PublicationHandle::default(), now.wall);
     let arrival = Arrival { kind, info: SampleInfo { ordinal, ..info }, expires };
     let mut payloads = Payloads::default();
-    reader.deliver(&arrival, &mut Incoming::new(&[], &mut payloads), now);
+    reader.deliver(&arrival, &mut IncomingValue::new(&[], &mut payloads), now);
     reader.flush();
 }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::answers::Promised;
-use super::member::{Member, Message, PowerCut};
-use super::values::{self, View};
+use super::member::{LoggedMember, MessageInView, PowerCut};
+use super::values::{self, ViewMembers};
 use crate::support::Chance;
 
 /// Counts of events.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reached {
+pub struct RestartsReached {
     pub power_cuts: u64,
     pub in_restarts: u64,
     pub adopted: u64,
@@ -18,26 +18,26 @@ pub struct Reached {
     pub views: u64,
 }
 
-pub struct Group {
-    pub members: Vec<Member>,
-    pub view: View,
+pub struct LoggedGroup {
+    pub members: Vec<LoggedMember>,
+    pub view: ViewMembers,
     /// The delivered messages, in order, since the group began.
-    pub order: Vec<Message>,
+    pub order: Vec<MessageInView>,
     /// Messages that may have been reported as durable at a majority.
-    pub reported: Vec<Message>,
+    pub reported: Vec<MessageInView>,
     /// Views that any member decided.
     pub decided: BTreeMap<u64, Vec<u32>>,
     pub chance: Chance,
-    pub reached: Reached,
+    pub reached: RestartsReached,
     /// Number of the next message, which is unique.
     next_message: u64,
 }
 
-impl Group {
+impl LoggedGroup {
     /// Creates a group of `count` members, in its first view.
     pub fn new(count: u32, seed: u64) -> Self {
-        let mut members: Vec<Member> = (0..count).map(|_| Member::new()).collect();
-        let view: View = (1, (0..count).collect());
+        let mut members: Vec<LoggedMember> = (0..count).map(|_| LoggedMember::new()).collect();
+        let view: ViewMembers = (1, (0..count).collect());
         for member in &mut members {
             member.open().expect("power is on");
             values::keep(member.log(), Some(&view), None).expect("power is on");
@@ -49,12 +49,12 @@ impl Group {
             order: Vec::new(),
             reported: Vec::new(),
             chance: Chance::new(seed),
-            reached: Reached::default(),
+            reached: RestartsReached::default(),
             next_message: 0,
         }
     }
 
-    pub fn member(&mut self, node: u32) -> &mut Member {
+    pub fn member(&mut self, node: u32) -> &mut LoggedMember {
         &mut self.members[node as usize]
     }
 

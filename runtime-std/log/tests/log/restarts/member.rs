@@ -13,9 +13,9 @@ use crate::support::{Chance, SMALL, identity};
 pub struct PowerCut;
 
 /// A message, with the view in which it was delivered.
-pub type Message = (u64, Vec<u8>);
+pub type MessageInView = (u64, Vec<u8>);
 
-pub struct Member {
+pub struct LoggedMember {
     pub disk: PowerLossFolder,
     /// The member's log; `None` while power is off.
     pub log: Option<Log<PowerLossFolder>>,
@@ -23,7 +23,7 @@ pub struct Member {
     batch: Batch,
 }
 
-impl Member {
+impl LoggedMember {
     pub fn new() -> Self {
         let disk = PowerLossFolder::new(Faults::default());
         Self { disk, log: None, batch: Batch::new() }
@@ -62,7 +62,7 @@ impl Member {
         self.log().end().0
     }
 
-    pub fn deliver(&mut self, message: &Message) {
+    pub fn deliver(&mut self, message: &MessageInView) {
         let sequence = self.delivered();
         self.batch.push(&record(sequence, message)).expect("in order");
     }
@@ -93,7 +93,7 @@ impl Member {
     }
 
     /// Replaces damaged messages with those of another member.
-    pub fn repair(&mut self, from: u64, messages: &[Message]) -> Result<(), PowerCut> {
+    pub fn repair(&mut self, from: u64, messages: &[MessageInView]) -> Result<(), PowerCut> {
         let records: Vec<_> = (from..).zip(messages).map(|(at, of)| record(at, of)).collect();
         self.log().replace(&records).map_err(|_| PowerCut)
     }
@@ -103,23 +103,23 @@ impl Member {
     }
 
     /// Returns all messages up to an end, none of which may be damaged.
-    pub fn messages(&mut self, end: u64) -> Vec<Message> {
+    pub fn messages(&mut self, end: u64) -> Vec<MessageInView> {
         let log = self.log();
         (0..end).map(|at| read(log, at).unwrap_or_else(|| panic!("{at} is damaged"))).collect()
     }
 
-    pub fn message(&mut self, at: u64) -> Option<Message> {
+    pub fn message(&mut self, at: u64) -> Option<MessageInView> {
         read(self.log(), at)
     }
 }
 
-fn read(log: &Log<PowerLossFolder>, at: u64) -> Option<Message> {
+fn read(log: &Log<PowerLossFolder>, at: u64) -> Option<MessageInView> {
     let mut records = log.records(Sequence(at)).ok()?;
     let record = records.read_next()?.ok()?;
     Some((record.view.0, record.bytes.to_vec()))
 }
 
-fn record(sequence: u64, (view, bytes): &Message) -> Record<'_> {
+fn record(sequence: u64, (view, bytes): &MessageInView) -> Record<'_> {
     Record {
         sequence: Sequence(sequence),
         view: ViewId(*view),

@@ -1,11 +1,11 @@
 //! Power is lost at every write of a run, and again while the group restarts.
 
-use super::group::{Group, Reached};
+use super::group::{LoggedGroup, RestartsReached};
 
 /// Runs, loses power and restarts `deaths` times. `first_cut` is the operation of one member's disk
 /// at which power is first lost.
-fn lives(count: u32, seed: u64, first_cut: u64, deaths: u64) -> Reached {
-    let mut group = Group::new(count, seed);
+fn lives(count: u32, seed: u64, first_cut: u64, deaths: u64) -> RestartsReached {
+    let mut group = LoggedGroup::new(count, seed);
     let mut cut_at = Some(first_cut);
     for death in 0..=deaths {
         if death == deaths {
@@ -15,7 +15,7 @@ fn lives(count: u32, seed: u64, first_cut: u64, deaths: u64) -> Reached {
         let unlucky = group.chance.below(u64::from(count));
         for node in 0..count {
             let cut_at = cut_at.filter(|_| u64::from(node) == unlucky);
-            let Group { members, chance, .. } = &mut group;
+            let LoggedGroup { members, chance, .. } = &mut group;
             members[node as usize].lose_power(chance, cut_at);
         }
         match group.restart() {
@@ -33,7 +33,7 @@ fn lives(count: u32, seed: u64, first_cut: u64, deaths: u64) -> Reached {
     group.reached
 }
 
-fn traced(count: u32, seed: u64, first_cut: u64) -> Reached {
+fn traced(count: u32, seed: u64, first_cut: u64) -> RestartsReached {
     let run = || lives(count, seed, first_cut, 4);
     std::panic::catch_unwind(run).unwrap_or_else(|cause| {
         eprintln!("this fails with {count} members, seed {seed}, power cut at {first_cut}");
@@ -48,7 +48,7 @@ fn messages_at_a_majority_survive_any_power_loss() {
         std::env::var(name).ok().map_or(usual, |text| text.parse().expect("a number"))
     };
     let (first, runs) = (number("TRAMONTANE_LOG_FIRST", 0), number("TRAMONTANE_LOG_RUNS", 10));
-    let mut sum = Reached::default();
+    let mut sum = RestartsReached::default();
     for seed in first..first + runs {
         for cut in 1..=60 {
             let count = if cut % 3 == 0 { 5 } else { 3 };

@@ -5,20 +5,20 @@ use tramontane_core::ids::DurableCount;
 use tramontane_core::restart::Verdict;
 
 use super::answers::{Disk, Promised, with_restart};
-use super::group::Group;
-use super::member::{Message, PowerCut};
-use super::values::{self, View};
+use super::group::LoggedGroup;
+use super::member::{MessageInView, PowerCut};
+use super::values::{self, ViewMembers};
 
 /// Returns the messages as pairs of view and number.
-pub fn named(messages: &[Message]) -> Vec<(u64, u8)> {
+pub fn named(messages: &[MessageInView]) -> Vec<(u64, u8)> {
     messages.iter().map(|(view, bytes)| (*view, bytes[0])).collect()
 }
 
 /// An attempt to restart.
 struct Attempt {
     ballot: (u32, u32),
-    base: View,
-    next: View,
+    base: ViewMembers,
+    next: ViewMembers,
     is_adopted: bool,
     participants: Vec<u32>,
     /// Damaged records: the node that lacks the record, the node that has it, and the record.
@@ -27,7 +27,7 @@ struct Attempt {
     log: Option<(u32, u64)>,
 }
 
-impl Group {
+impl LoggedGroup {
     /// Restarts with randomly chosen nodes, and with more nodes if these have to wait.
     pub fn restart(&mut self) -> Result<(), PowerCut> {
         for member in &mut self.members {
@@ -94,7 +94,7 @@ impl Group {
             self.member(*node).repair(*at, &[message])?;
             self.reached.repaired += 1;
         }
-        let log: Vec<Message> = match attempt.log {
+        let log: Vec<MessageInView> = match attempt.log {
             Some((source, end)) => self.member(source).messages(end),
             None => Vec::new(),
         };
@@ -110,10 +110,11 @@ impl Group {
     }
 
     /// Makes a participant's log equal to the chosen one.
-    fn take(&mut self, node: u32, log: &[Message]) -> Result<(), PowerCut> {
+    fn take(&mut self, node: u32, log: &[MessageInView]) -> Result<(), PowerCut> {
         let member = self.member(node);
         let own: Vec<_> = (0..member.durable()).map(|at| member.message(at)).collect();
-        let is_same = |(own, of): &(&Option<Message>, &Message)| own.as_ref() == Some(*of);
+        let is_same =
+            |(own, of): &(&Option<MessageInView>, &MessageInView)| own.as_ref() == Some(*of);
         let common = own.iter().zip(log).take_while(is_same).count();
         let is_cut = member.cut(common as u64)?;
         log[common..].iter().for_each(|message| member.deliver(message));
@@ -123,7 +124,7 @@ impl Group {
     }
 
     /// Checks the conditions for deciding the next view. The members of that view then record it.
-    fn decide(&mut self, attempt: &Attempt, log: Vec<Message>) -> Result<(), PowerCut> {
+    fn decide(&mut self, attempt: &Attempt, log: Vec<MessageInView>) -> Result<(), PowerCut> {
         let (id, members) = &attempt.next;
         let before = self.decided.entry(*id).or_insert_with(|| members.clone());
         assert_eq!(before, members, "one view {id}");

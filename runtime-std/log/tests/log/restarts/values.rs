@@ -7,9 +7,9 @@ use super::answers::Promised;
 use super::member::PowerCut;
 
 /// A view: its id and its members.
-pub type View = (u64, Vec<u32>);
+pub type ViewMembers = (u64, Vec<u32>);
 
-fn text(view: &View) -> String {
+fn text(view: &ViewMembers) -> String {
     let members: Vec<String> = view.1.iter().map(u32::to_string).collect();
     format!("{} {}", view.0, members.join(" "))
 }
@@ -23,7 +23,7 @@ fn members(numbers: &[u64]) -> Vec<u32> {
     numbers.iter().map(|node| *node as u32).collect()
 }
 
-pub fn decided(log: &Log<PowerLossFolder>) -> Option<View> {
+pub fn decided(log: &Log<PowerLossFolder>) -> Option<ViewMembers> {
     let all = numbers(log, "decided")?;
     Some((all[0], members(&all[1..])))
 }
@@ -41,7 +41,7 @@ pub fn promise(log: &Log<PowerLossFolder>) -> Option<Promised> {
 /// Makes some of the values durable, either all or none of them.
 pub fn keep(
     log: &mut Log<PowerLossFolder>,
-    view: Option<&View>,
+    view: Option<&ViewMembers>,
     promise: Option<&Promised>,
 ) -> Result<(), PowerCut> {
     let view = view.map(text);

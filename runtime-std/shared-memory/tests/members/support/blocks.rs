@@ -10,9 +10,9 @@ use tramontane_core::fabric::{
     Fabric as _, HostBlocks as _, Token, ViewPlan, ViewRows as _, Way,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_shared_memory::{BlockMemory, Error, Mappings, Root, SharedMemory};
+use tramontane_shared_memory::{Error, Mappings, Root, SharedBlockMemory, SharedMemory};
 
-use super::{Member, VIEW, await_all, make};
+use super::{MappedMember, VIEW, await_all, make};
 
 /// The size in bytes of a row in these tests, which contains only cells.
 pub const ROW_BYTES: usize = 128;
@@ -36,26 +36,26 @@ pub fn plan(view: ViewId, own: Rank, members: u16) -> ViewPlan<'static> {
 }
 
 /// Allocates fresh block memory for a member.
-pub fn block_memory(fabric: &SharedMemory, bytes: usize) -> Result<BlockMemory, Error> {
+pub fn block_memory(fabric: &SharedMemory, bytes: usize) -> Result<SharedBlockMemory, Error> {
     fabric.block_store().memory(bytes, BlockUse::Both)
 }
 
 /// A member with block memory, in an open view.
 pub struct Carrier {
     pub fabric: SharedMemory,
-    pub memory: BlockMemory,
+    pub memory: SharedBlockMemory,
     pub mappings: Mappings,
 }
 
 impl Carrier {
-    fn of(member: Member, bytes: usize) -> Self {
-        let Member { fabric, mappings } = member;
+    fn of(member: MappedMember, bytes: usize) -> Self {
+        let MappedMember { fabric, mappings } = member;
         let memory = block_memory(&fabric, bytes).expect("block memory");
         Self { fabric, memory, mappings }
     }
 }
 
-fn member(root: &Root, group: &str, members: u16, own: u16) -> Member {
+fn member(root: &Root, group: &str, members: u16, own: u16) -> MappedMember {
     make(root, group, &plan(VIEW, Rank(own), members)).expect("memory").open()
 }
 

@@ -31,9 +31,9 @@ pub const VIEW: ViewId = ViewId(0);
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A folder in shared memory for one test, removed when dropped.
-pub struct Place(PathBuf);
+pub struct SharedFolder(PathBuf);
 
-impl Place {
+impl SharedFolder {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SharedFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -102,12 +102,12 @@ pub fn name(text: &str) -> GroupName {
 }
 
 /// A member of a group, with the memory of its view.
-pub struct Member {
+pub struct MappedMember {
     pub mappings: Mappings,
     pub fabric: SharedMemory,
 }
 
-impl Deref for Member {
+impl Deref for MappedMember {
     type Target = Mappings;
 
     fn deref(&self) -> &Mappings {
@@ -115,7 +115,7 @@ impl Deref for Member {
     }
 }
 
-impl Member {
+impl MappedMember {
     /// Opens the view.
     pub fn open(mut self) -> Self {
         self.fabric.open(VIEW, &self.mappings.memory()).expect("it opens");
@@ -149,7 +149,7 @@ impl Member {
 }
 
 /// Claims a node's id, and allocates the memory of the planned view.
-pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<Member, Error> {
+pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<MappedMember, Error> {
     // Counts the starts in this process. The process id makes the incarnations unique across
     // processes.
     static STARTS: AtomicU32 = AtomicU32::new(0);
@@ -159,24 +159,29 @@ pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<Member, Err
     let residence =
         Residence::claim(root, &name(group), node, plan.digest(), incarnation, LONG, &NEVER)?;
     let mut fabric = SharedMemory::for_residence(&Arc::new(residence));
-    Ok(Member { mappings: fabric.rows(plan)?, fabric })
+    Ok(MappedMember { mappings: fabric.rows(plan)?, fabric })
 }
 
 /// Starts one member and opens the view, without waiting for the others.
-pub fn join(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> Result<Member, Error> {
-    make(root, group, &ViewPlan::of_layout(VIEW, Rank(own), layout)).map(Member::open)
+pub fn join(
+    root: &Root,
+    group: &str,
+    layout: &Layout<'_>,
+    own: u16,
+) -> Result<MappedMember, Error> {
+    make(root, group, &ViewPlan::of_layout(VIEW, Rank(own), layout)).map(MappedMember::open)
 }
 
 /// Starts one member, and waits for the rows of all members.
 #[track_caller]
-pub fn meet(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> Member {
+pub fn meet(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> MappedMember {
     join(root, group, layout, own).expect("it starts").await_peers()
 }
 
 /// Starts all members of a group, each with the rows of all members.
-pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Member> {
+pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<MappedMember> {
     let ranks = 0..u16::try_from(layout.members()).expect("few");
-    let mut members: Vec<Member> =
+    let mut members: Vec<MappedMember> =
         ranks.map(|rank| join(root, group, layout, rank).expect("it starts")).collect();
     await_all(&mut members);
     members
@@ -184,24 +189,24 @@ pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Member> {
 
 /// Waits until all members have the rows of all members.
 #[track_caller]
-pub fn await_all(members: &mut [Member]) {
+pub fn await_all(members: &mut [MappedMember]) {
     let started = Instant::now();
     // Each member checks, even after one that is not ready.
     while members.iter_mut().filter_map(|member| (!member.is_ready()).then_some(())).count() > 0 {
         assert!(started.elapsed() < LONG, "a row never comes");
     }
-    members.iter_mut().for_each(Member::poll_away);
+    members.iter_mut().for_each(MappedMember::poll_away);
 }
 
 /// Another process that plays one "role", which is a test of the same program that does nothing
 /// unless it is requested.
-pub struct Role {
+pub struct RoleProcess {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Role {
+impl RoleProcess {
     /// Starts a role of the module at that path, which `module_path!()` returns.
     pub fn start(module: &str, role: &str, arguments: &str) -> Self {
         let (_program, module) = module.split_once("::").expect("a module of the program");
@@ -270,7 +275,7 @@ impl Role {
     }
 }
 
-impl Drop for Role {
+impl Drop for RoleProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -30,14 +30,14 @@ use crate::group::durable::comparison::{SharedLog, SharedLogs};
 
 /// The outcome of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ClientOutcome {
     /// This member has attached a client, or the group has refused to attach it.
     Attached { life: ClientLife, attached: Result<Attachment, ClientRefusal> },
     /// A client's message was delivered. Its number in the log is `record`.
     Delivered { life: ClientLife, ordinal: u64, record: u64 },
 }
 
-impl Outcome {
+impl ClientOutcome {
     pub(crate) const fn life(&self) -> ClientLife {
         match self {
             Self::Attached { life, .. } | Self::Delivered { life, .. } => *life,
@@ -50,7 +50,7 @@ impl Outcome {
 pub(crate) struct News {
     /// New messages, each with the digest of the order up to and including it.
     pub(crate) delivered: Vec<(RetainedMessage, u64)>,
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<ClientOutcome>,
     /// The current position of the order.
     pub(crate) position: Position,
     /// The number of client control messages before these events.
@@ -77,7 +77,7 @@ pub(crate) struct SubgroupFeed {
     pub(crate) state: StateSupply,
     /// Outcomes that the serving thread has not handled yet. Each message of a client attached here
     /// has one outcome, and clients have a window, so the list is bounded.
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<ClientOutcome>,
     pub(crate) known: Arc<[Known]>,
     pub(crate) words: Words,
     /// The numbers of durable records, if there is a log.

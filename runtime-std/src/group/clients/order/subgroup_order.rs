@@ -13,10 +13,10 @@ use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife, Position};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
-use super::feed::{News, Outcome};
+use super::feed::{ClientOutcome, News};
 use super::notices::Notice;
 use super::retained::RetainedMessage;
-use super::table::{ClientTable, REMEMBERED_MAX, Verdict};
+use super::table::{ClientTable, REMEMBERED_MAX, TableLookup};
 use crate::group::clients::origin::Origin;
 use crate::group::delivery::message::Message;
 
@@ -131,12 +131,12 @@ impl SubgroupOrder {
     fn is_new(&mut self, life: ClientLife, ordinal: u64) -> bool {
         let record = self.records();
         match self.state.table.message(life, ordinal, record) {
-            Verdict::New => {
-                self.news.outcomes.push(Outcome::Delivered { life, ordinal, record });
+            TableLookup::New => {
+                self.news.outcomes.push(ClientOutcome::Delivered { life, ordinal, record });
                 true
             }
-            Verdict::Duplicate => false,
-            verdict @ (Verdict::Unknown | Verdict::Ahead) => {
+            TableLookup::Duplicate => false,
+            verdict @ (TableLookup::Unknown | TableLookup::Ahead) => {
                 let ClientLife { id, .. } = life;
                 tracing::debug!(client = %id, ordinal, ?verdict, "a client's message is left out");
                 false
@@ -148,7 +148,7 @@ impl SubgroupOrder {
         let attached = self.state.table.attach(life, is_new, from);
         self.news.has_changed |= attached.is_ok();
         if from.0 == self.own {
-            self.news.outcomes.push(Outcome::Attached { life, attached });
+            self.news.outcomes.push(ClientOutcome::Attached { life, attached });
         }
     }
 
@@ -288,8 +288,10 @@ mod tests {
         let told = |at: Position, (of, _): &(RetainedMessage, u64)| at.after(&of.publish());
         let position = news.delivered.iter().fold(Position::default(), told);
         assert_eq!((news.position, news.delivered[3].1), (position, position.digest));
-        let attached =
-            Outcome::Attached { life, attached: Ok(Attachment { next: 0, number: 1, records: 0 }) };
+        let attached = ClientOutcome::Attached {
+            life,
+            attached: Ok(Attachment { next: 0, number: 1, records: 0 }),
+        };
         assert!(news.outcomes.contains(&attached));
         assert!(order.take_news().delivered.is_empty(), "once");
     }

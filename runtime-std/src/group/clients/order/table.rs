@@ -70,7 +70,7 @@ pub(crate) struct Attachment {
 
 /// The result of looking up a client's message in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum TableLookup {
     New,
     /// The message has already been delivered.
     Duplicate,
@@ -89,17 +89,17 @@ pub(crate) struct ClientTable {
 impl ClientTable {
     /// Records a client's message that would have this record number in a log, and returns whether
     /// it is new.
-    pub(crate) fn message(&mut self, life: ClientLife, ordinal: u64, record: u64) -> Verdict {
-        let Some(entry) = self.entry(life) else { return Verdict::Unknown };
+    pub(crate) fn message(&mut self, life: ClientLife, ordinal: u64, record: u64) -> TableLookup {
+        let Some(entry) = self.entry(life) else { return TableLookup::Unknown };
         if ordinal > entry.next {
-            return Verdict::Ahead;
+            return TableLookup::Ahead;
         }
         if ordinal < entry.next {
-            return Verdict::Duplicate;
+            return TableLookup::Duplicate;
         }
         entry.next = entry.next.saturating_add(1);
         entry.records = record.saturating_add(1);
-        Verdict::New
+        TableLookup::New
     }
 
     /// Attaches a client to a member.
@@ -196,13 +196,13 @@ mod tests {
         assert_eq!(attach(&mut table, life(1, 1), true, 0), Ok(0));
         assert_eq!(attach(&mut table, life(1, 2), true, 1), Err(ClientRefusal::IdTaken));
         assert_eq!(attach(&mut table, life(1, 2), false, 1), Err(ClientRefusal::LeaseOver));
-        assert_eq!(table.message(life(1, 2), 0, 0), Verdict::Unknown);
-        assert_eq!(table.message(life(1, 1), 0, 6), Verdict::New);
+        assert_eq!(table.message(life(1, 2), 0, 0), TableLookup::Unknown);
+        assert_eq!(table.message(life(1, 1), 0, 6), TableLookup::New);
         assert_eq!(attach(&mut table, life(1, 1), true, 2), Ok(1), "the same client");
         assert!(!table.end_lease(life(1, 1), 1), "it was attached again");
         assert!(!table.end_lease(life(1, 2), 2), "another life");
         assert!(table.end_lease(life(1, 1), 2));
-        assert_eq!(table.message(life(1, 1), 1, 0), Verdict::Unknown);
+        assert_eq!(table.message(life(1, 1), 1, 0), TableLookup::Unknown);
         assert_eq!(attach(&mut table, life(1, 2), true, 1), Ok(0), "the id is free");
     }
 
@@ -306,7 +306,7 @@ mod tests {
                         prop_assert_eq!(said, naive.attach(life, is_new, home));
                     }
                     Word::Message { life, ordinal } => {
-                        let is_new = table.message(life, ordinal, 0) == Verdict::New;
+                        let is_new = table.message(life, ordinal, 0) == TableLookup::New;
                         prop_assert_eq!(is_new, naive.message(life, ordinal));
                     }
                     Word::End { life, attachments } => {
@@ -376,8 +376,8 @@ mod tests {
     ) {
         let Some((life, ordinal)) = member.pop_front() else { return };
         match table.message(life, ordinal, 0) {
-            Verdict::New => delivered.push((life, ordinal)),
-            Verdict::Duplicate => {}
+            TableLookup::New => delivered.push((life, ordinal)),
+            TableLookup::Duplicate => {}
             other => panic!("ordinal {ordinal} of {life:?} is {other:?}"),
         }
     }

@@ -16,7 +16,7 @@ use super::follower::Follower;
 use super::member::ServedMember;
 use super::publisher::Publisher;
 use super::subscriber::Subscriber;
-use crate::group::clients::order::feed::Outcome;
+use crate::group::clients::order::feed::ClientOutcome;
 use crate::group::clients::order::history::compare;
 use crate::group::clients::order::retained::CHUNK_BYTES;
 use crate::group::status::group_status::ClientStatus;
@@ -105,9 +105,13 @@ impl ClientConnection {
     }
 
     /// Handles the outcome of one of the client's requests at the group.
-    pub(crate) fn hear(&mut self, outcome: &Outcome, member: &ServedMember) -> Result<(), Cut> {
+    pub(crate) fn hear(
+        &mut self,
+        outcome: &ClientOutcome,
+        member: &ServedMember,
+    ) -> Result<(), Cut> {
         let ClientKind::Publisher(subgroup, publisher) = &mut self.part else { return Ok(()) };
-        let Outcome::Attached { attached, .. } = outcome else {
+        let ClientOutcome::Attached { attached, .. } = outcome else {
             publisher.hear(outcome);
             return Ok(());
         };

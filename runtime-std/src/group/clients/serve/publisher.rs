@@ -8,7 +8,7 @@ use tramontane_core::node::DurableCounts;
 
 use super::cut::Cut;
 use super::outlet::Outlet;
-use crate::group::clients::order::feed::Outcome;
+use crate::group::clients::order::feed::ClientOutcome;
 use crate::group::clients::order::table::Attachment;
 use crate::group::clients::origin::Origin;
 
@@ -64,8 +64,8 @@ impl Publisher {
     }
 
     /// Records that a message of the client has been delivered.
-    pub(crate) fn hear(&mut self, outcome: &Outcome) {
-        if let Outcome::Delivered { ordinal, record, .. } = outcome {
+    pub(crate) fn hear(&mut self, outcome: &ClientOutcome) {
+        if let ClientOutcome::Delivered { ordinal, record, .. } = outcome {
             let lines = ordinal.saturating_add(1);
             self.reached.delivered = self.reached.delivered.max(lines);
             if let Some(marks) = &mut self.marks {
@@ -165,7 +165,7 @@ mod tests {
         publisher.see_durable(&counts(9, 10, 9));
         assert_eq!(publisher.take_reached().map(|reached| reached.durable_majority), Some(2));
         for (ordinal, record) in [(2, 12), (3, 13), (4, 20)] {
-            publisher.hear(&Outcome::Delivered { life, ordinal, record });
+            publisher.hear(&ClientOutcome::Delivered { life, ordinal, record });
         }
         publisher.see_durable(&counts(21, 13, 10));
         let reached = publisher.take_reached().expect("something is new");

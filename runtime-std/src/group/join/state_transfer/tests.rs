@@ -22,7 +22,7 @@ const JOINER: NodeId = NodeId(2);
 
 /// Members that each follow a script.
 #[derive(Default)]
-struct Members {
+struct ScriptedMembers {
     endpoints: Vec<ControlServer>,
     addresses: BTreeMap<NodeId, Address>,
 }
@@ -31,7 +31,7 @@ fn identity(node: NodeId) -> Identity {
     Identity { node, incarnation: 1, digest: 7 }
 }
 
-impl Members {
+impl ScriptedMembers {
     fn add(&mut self, node: u32, script: impl Fn(&mut Session) + Send + Sync + 'static) {
         let listener =
             Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
@@ -99,14 +99,14 @@ fn hear_words(session: &mut Session, view: &View) -> JoinRequest {
 }
 
 /// Joins with member 0 as the lead, and returns the delivered messages.
-fn join(members: &Members, view: &View) -> Result<Vec<Vec<u8>>, AttemptError> {
+fn join(members: &ScriptedMembers, view: &View) -> Result<Vec<Vec<u8>>, AttemptError> {
     let (description, connector, stop) = (description(), members.connector(), Arc::default());
     let mut delivered = Vec::new();
-    let mut replica = |messages: &mut Messages<'_, '_>| {
+    let mut application = |messages: &mut Messages<'_, '_>| {
         messages.for_each(|message| delivered.push(message.payload.to_vec()));
     };
     let (mut data, mut progress) = (DataFolder::default(), TransferProgress::default());
-    let restoring = Restoring { replica: &mut replica, data: &mut data };
+    let restoring = Restoring { application: &mut application, data: &mut data };
     let (own, stop) = (JOINER, &stop);
     let mut transfer = StateTransfer {
         description: &description,
@@ -132,7 +132,7 @@ fn before() -> View {
 /// has reported that it has caught up.
 #[test]
 fn admitted_joiner_receives_late_deliveries_of_suppliers() {
-    let mut members = Members::default();
+    let mut members = ScriptedMembers::default();
     members.add(0, |session| {
         let asked = hear_words(session, &before());
         assert_eq!(
@@ -161,7 +161,7 @@ fn admitted_joiner_receives_late_deliveries_of_suppliers() {
 #[test]
 fn newly_populated_subgroup_is_restored_before_admission() {
     let alone = View { members: vec![NodeId(0)], ..before() };
-    let mut members = Members::default();
+    let mut members = ScriptedMembers::default();
     let first = alone.clone();
     members.add(0, move |session| {
         hear_words(session, &first);
@@ -190,7 +190,7 @@ fn newly_populated_subgroup_is_restored_before_admission() {
 #[test]
 fn joiner_restores_missing_subgroup_from_view_member() {
     let alone = View { members: vec![NodeId(0)], ..before() };
-    let mut members = Members::default();
+    let mut members = ScriptedMembers::default();
     let first = alone.clone();
     members.add(0, move |session| {
         hear_words(session, &first);
@@ -220,7 +220,7 @@ fn joiner_restores_missing_subgroup_from_view_member() {
 #[test]
 fn joiner_restarts_if_view_ends_before_restore() {
     let alone = View { members: vec![NodeId(0)], ..before() };
-    let mut members = Members::default();
+    let mut members = ScriptedMembers::default();
     let first = alone.clone();
     members.add(0, move |session| {
         hear_words(session, &first);
@@ -241,7 +241,7 @@ fn joiner_restarts_if_view_ends_before_restore() {
 #[test]
 fn joiner_reports_newer_members_it_cannot_reach() {
     let alone = View { members: vec![NodeId(0)], ..before() };
-    let mut members = Members::default();
+    let mut members = ScriptedMembers::default();
     let (first, (said, heard)) = (alone.clone(), std::sync::mpsc::channel());
     members.add(0, move |session| {
         hear_words(session, &first);

@@ -37,7 +37,7 @@ impl Waiters {
 
 /// The counts of one subgroup.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ReceiptCounts {
     reached: [AtomicU64; COUNTED],
     /// Set once no count rises any longer.
     has_ended: AtomicBool,
@@ -58,7 +58,7 @@ const fn index(count: Count) -> Option<usize> {
     }
 }
 
-impl Counts {
+impl ReceiptCounts {
     /// Returns the count. All messages with lower ordinals have reached the level.
     pub(crate) fn get(&self, count: Count) -> u64 {
         index(count)
@@ -211,7 +211,7 @@ mod tests {
         fn receipt_waiters_wake_once_at_their_level(
             deeds in prop::collection::vec(deed(), 0..80),
         ) {
-            let counts = Counts::default();
+            let counts = ReceiptCounts::default();
             let mut reached = [0; COUNTED];
             let mut waits: Model<WaiterKey, ModelWait> = Model::new();
             for deed in deeds {
@@ -264,13 +264,13 @@ mod tests {
     /// A waiter that has missed a change by the driving thread is woken at the next step.
     #[test]
     fn thread_does_not_wait_for_reached_level() {
-        let counts = Counts::default();
+        let counts = ReceiptCounts::default();
         std::thread::scope(|scope| {
             for offset in 0..3 {
                 let counts = &counts;
                 scope.spawn(move || {
                     for ordinal in (offset..3_000).step_by(3) {
-                        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+                        let waker = Waker::from(Arc::new(UnparkThread(std::thread::current())));
                         let mut key = None;
                         while counts.get(Count::Here) <= ordinal {
                             key = counts.wait(Count::Here, ordinal, key, &waker);
@@ -303,9 +303,9 @@ mod tests {
         });
     }
 
-    struct Unpark(std::thread::Thread);
+    struct UnparkThread(std::thread::Thread);
 
-    impl Wake for Unpark {
+    impl Wake for UnparkThread {
         fn wake(self: Arc<Self>) {
             self.0.unpark();
         }

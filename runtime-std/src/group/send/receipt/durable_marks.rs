@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use tramontane_core::ids::DurableCount;
 use tramontane_core::node::DurableCounts;
 
-use super::counts::Counts;
+use super::counts::ReceiptCounts;
 use super::level::Count;
 
 /// The node's messages below the ordinal are among the first `records` records of the log.
@@ -39,7 +39,7 @@ impl DurableMarks {
 
     /// Raises the counts of this node's messages to match the durable records. Returns whether any
     /// count has changed.
-    pub(crate) fn durable(&mut self, durable: &DurableCounts, counts: &Counts) -> bool {
+    pub(crate) fn durable(&mut self, durable: &DurableCounts, counts: &ReceiptCounts) -> bool {
         let levels = [
             (Count::Here, durable.here),
             (Count::Majority, durable.majority),
@@ -78,7 +78,7 @@ mod tests {
             steps in steps(),
             raises in prop::collection::vec((0_usize..40, 0_u64..60, 0_u64..60, 0_u64..60), 0..60),
         ) {
-            let (mut marks, counts) = (DurableMarks::default(), Counts::default());
+            let (mut marks, counts) = (DurableMarks::default(), ReceiptCounts::default());
             // The log position of each of this node's messages, and the end of the log after its
             // step.
             let (mut places, mut step_ends) = (Vec::new(), Vec::new());

@@ -10,7 +10,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::Rank;
 use tramontane_tcp::BlockMemory;
 
-use super::{Member, PATIENCE, VIEW};
+use super::{PATIENCE, TcpMember, VIEW};
 
 pub const FIRST: Channel = Channel(0);
 
@@ -26,7 +26,7 @@ pub fn pattern(salt: u32, length: usize) -> Vec<u8> {
 }
 
 /// Allocates fresh block memory for a member.
-pub fn memory(member: &Member, bytes: usize) -> BlockMemory {
+pub fn memory(member: &TcpMember, bytes: usize) -> BlockMemory {
     member.fabric.block_store().memory(bytes, BlockUse::Both).expect("memory")
 }
 
@@ -36,13 +36,19 @@ pub fn look(memory: &BlockMemory, offset: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-pub fn receive(at: &mut Member, from: Way, into: &BlockMemory, range: (usize, usize), token: u64) {
+pub fn receive(
+    at: &mut TcpMember,
+    from: Way,
+    into: &BlockMemory,
+    range: (usize, usize),
+    token: u64,
+) {
     let posted = at.fabric.post_receive(from, into.area(range.0), range.1, Token(token));
     posted.expect("a receive");
 }
 
 pub fn send(
-    from: &mut Member,
+    from: &mut TcpMember,
     to: Way,
     of: &BlockMemory,
     range: (usize, usize),
@@ -52,12 +58,12 @@ pub fn send(
 }
 
 /// Returns a member's pending events about blocks.
-pub fn told(member: &mut Member) -> Vec<BlockEvent> {
+pub fn told(member: &mut TcpMember) -> Vec<BlockEvent> {
     std::iter::from_fn(|| member.fabric.poll_block()).collect()
 }
 
 /// Lets all members poll until they have `count` events about blocks. Returns the events of each.
-pub fn exchange(members: &mut [Member], count: usize) -> Vec<Vec<BlockEvent>> {
+pub fn exchange(members: &mut [TcpMember], count: usize) -> Vec<Vec<BlockEvent>> {
     let start = Instant::now();
     let mut all = vec![Vec::new(); members.len()];
     while all.iter().map(Vec::len).sum::<usize>() < count {

@@ -104,14 +104,14 @@ pub fn join(
 }
 
 /// A member with a fabric of the runtime.
-pub struct Member {
+pub struct TcpMember {
     pub own: Rank,
     pub fabric: Tcp,
     pub rows: Rows,
     pub log: RegionMemory,
 }
 
-impl Member {
+impl TcpMember {
     pub fn new(own: Rank, connections: Vec<Option<Connection>>, settings: Settings) -> Self {
         let mut fabric = Tcp::new(ids()[own.index()], settings).expect("descriptors");
         for (peer, connection) in ids().into_iter().zip(connections) {
@@ -202,11 +202,11 @@ fn plan(own: Rank, view: ViewId, digest: u64, members: &[NodeId]) -> ViewPlan<'_
 }
 
 /// Returns three members with view 1 open.
-pub fn members(key: Option<SharedKey>, settings: Settings) -> Vec<Member> {
-    let mut members: Vec<Member> = (0..)
+pub fn members(key: Option<SharedKey>, settings: Settings) -> Vec<TcpMember> {
+    let mut members: Vec<TcpMember> = (0..)
         .map(Rank)
         .zip(connections(key))
-        .map(|(own, connections)| Member::new(own, connections, settings))
+        .map(|(own, connections)| TcpMember::new(own, connections, settings))
         .collect();
     for member in &mut members {
         member.open(VIEW).expect("it opens");
@@ -219,7 +219,7 @@ pub fn members(key: Option<SharedKey>, settings: Settings) -> Vec<Member> {
 }
 
 /// Waits until everything in flight has arrived.
-pub fn settle(members: &mut [Member]) {
+pub fn settle(members: &mut [TcpMember]) {
     for _ in 0..50 {
         for member in &mut *members {
             member.fabric.carry();
@@ -239,7 +239,7 @@ pub fn log_write(offset: usize, length: usize) -> Write {
 }
 
 /// Asserts that one member can store and post a number, and that the other sees the number.
-pub fn assert_way(members: &mut [Member], from: usize, to: usize, value: u64) {
+pub fn assert_way(members: &mut [TcpMember], from: usize, to: usize, value: u64) {
     members[from].rows.row().cell(512).expect("a cell").publish(value);
     let rank = members[to].own;
     members[from].fabric.post(VIEW, rank, &[guard(512)], None).expect("the way is open");
@@ -314,13 +314,13 @@ pub fn write_frame_in(view: ViewId, offset: u64, content: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a member, another correct member, and the hand of a third member: ranks 0, 2 and 1.
-pub fn with_hand(key: Option<SharedKey>) -> (Vec<Member>, Hand) {
+pub fn with_hand(key: Option<SharedKey>) -> (Vec<TcpMember>, Hand) {
     let mut all = connections(key);
     let hand = all[1][0].take().expect("a connection from 1 to 0");
     // The connection between 1 and 2 stays open, and silent.
     std::mem::forget(all[1][2].take());
-    let last = Member::new(Rank(2), all.pop().expect("three"), Settings::default());
-    let first = Member::new(Rank(0), all.swap_remove(0), Settings::default());
+    let last = TcpMember::new(Rank(2), all.pop().expect("three"), Settings::default());
+    let first = TcpMember::new(Rank(0), all.swap_remove(0), Settings::default());
     let mut members = vec![first, last];
     for member in &mut members {
         member.open(VIEW).expect("it opens");

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::meeting::Run;
+use super::meeting::ShardsRun;
 use super::order::InOrder;
 use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use crate::adapter::payload;
 use crate::adapter::protocol::{Answer, DriverCommand, Init};
-use crate::adapter::refusal::{Refusal, not_understood};
+use crate::adapter::refusal::{StartRefusal, not_understood};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::shards::{
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(1);
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A waiting message.
-struct Waiting {
+struct WaitingMessage {
     message: String,
     bytes: usize,
     first: GroupId,
@@ -33,7 +33,7 @@ struct Waiting {
 pub(super) struct ClientUnderTest {
     client: Client,
     features: Vec<&'static str>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingMessage>,
     in_order: InOrder,
     payload: Vec<u8>,
 }
@@ -41,11 +41,11 @@ pub(super) struct ClientUnderTest {
 impl ClientUnderTest {
     /// Connects the client to all groups, and tells them its node.
     pub(super) fn connect(
-        run: &Run,
+        run: &ShardsRun,
         init: &Init,
         features: Vec<&'static str>,
         interrupts: &Interrupts,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, StartRefusal> {
         let until = Instant::now() + run.time_limit;
         let mut options = StartOptions::default();
         options.time_limit = run.time_limit;
@@ -74,7 +74,7 @@ impl ClientUnderTest {
         let names = groups.iter().map(String::as_str);
         match addressed(self.client.places(), names) {
             Ok((first, destinations)) => {
-                self.waiting.push_back(Waiting { message, bytes, first, destinations });
+                self.waiting.push_back(WaitingMessage { message, bytes, first, destinations });
                 Ok(())
             }
             Err(failure) => refuse(&message, "not-a-sender", failure.text().to_owned()),
@@ -84,7 +84,7 @@ impl ClientUnderTest {
     /// Sends the messages that may be sent now, in order.
     fn send_waiting(&mut self) -> Result<(), Failure> {
         while let Some(next) = self.waiting.pop_front() {
-            let Waiting { message, bytes, first, destinations } = &next;
+            let WaitingMessage { message, bytes, first, destinations } = &next;
             if !self.in_order.may_go(*first, *destinations) {
                 self.waiting.push_front(next);
                 break;

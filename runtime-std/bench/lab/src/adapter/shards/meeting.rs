@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use crate::adapter::meeting::{name_of_run, ports};
-use crate::adapter::protocol::{Group, Init};
-use crate::adapter::refusal::{Refusal, node_id, not_understood};
+use crate::adapter::protocol::{GroupOfRun, Init};
+use crate::adapter::refusal::{StartRefusal, node_id, not_understood};
 use tramontane_local::exit::Failure;
 use tramontane_local::shard_trees::Tree;
 use tramontane_runtime::carrier::Carrier;
@@ -44,16 +44,16 @@ pub(super) enum NodePart {
 }
 
 /// A run of the suite, from one node's view.
-pub(super) struct Run {
+pub(super) struct ShardsRun {
     pub(super) description: Description,
     pub(super) places: Places,
     pub(super) part: NodePart,
     pub(super) time_limit: Duration,
 }
 
-impl Run {
+impl ShardsRun {
     /// Creates the run of an `init`.
-    pub(super) fn of(init: &Init, setting: Setting) -> Result<Self, Refusal> {
+    pub(super) fn of(init: &Init, setting: Setting) -> Result<Self, StartRefusal> {
         let groups = groups_of(init);
         check_disjoint(init, &groups)?;
         let description = describe(init, &groups, setting)?;
@@ -65,24 +65,26 @@ impl Run {
 }
 
 /// Returns the names of the replicas of each group, by rank.
-fn groups_of(init: &Init) -> Vec<(&Group, &[String])> {
+fn groups_of(init: &Init) -> Vec<(&GroupOfRun, &[String])> {
     init.groups.iter().map(|group| (group, replicas_of(group))).collect()
 }
 
-fn replicas_of(group: &Group) -> &[String] {
+fn replicas_of(group: &GroupOfRun) -> &[String] {
     // Drivers of earlier versions send only the running members.
     if group.all_members.is_empty() { &group.members } else { &group.all_members }
 }
 
 /// Checks that no node is in two groups, and that replicas do not send.
-fn check_disjoint(init: &Init, groups: &[(&Group, &[String])]) -> Result<(), Refusal> {
+fn check_disjoint(init: &Init, groups: &[(&GroupOfRun, &[String])]) -> Result<(), StartRefusal> {
     for node in init.nodes.iter().map(|node| &node.node) {
         let own = groups.iter().filter(|(_, members)| members.contains(node)).count();
         if own > 1 {
-            return Err(Refusal::Unsupported(format!("{node} is a member of two groups")));
+            return Err(StartRefusal::Unsupported(format!("{node} is a member of two groups")));
         }
         if own == 1 && groups.iter().any(|(group, _)| group.senders.contains(node)) {
-            return Err(Refusal::Unsupported(format!("{node} is a replica, so it cannot send")));
+            return Err(StartRefusal::Unsupported(format!(
+                "{node} is a replica, so it cannot send"
+            )));
         }
     }
     Ok(())
@@ -90,15 +92,15 @@ fn check_disjoint(init: &Init, groups: &[(&Group, &[String])]) -> Result<(), Ref
 
 fn describe(
     init: &Init,
-    groups: &[(&Group, &[String])],
+    groups: &[(&GroupOfRun, &[String])],
     setting: Setting,
-) -> Result<Description, Refusal> {
+) -> Result<Description, StartRefusal> {
     let Setting { tree, fabric, device, references_from } = setting;
     let parents = tree.parents();
     if groups.len() > parents.len() {
         let what =
             format!("there are {} groups, but the tree has only {}", groups.len(), parents.len());
-        return Err(Refusal::Unsupported(what));
+        return Err(StartRefusal::Unsupported(what));
     }
     let mut description = Description::local(name_of_run(init)?.as_str(), &[], 0);
     description.fabric = fabric;
@@ -138,11 +140,11 @@ fn replicas(
     members: &[String],
     fabric: Carrier,
     ports: &[u16],
-) -> Result<Replicas, Refusal> {
+) -> Result<Replicas, StartRefusal> {
     if fabric == Carrier::SharedMemory {
         return Ok(Replicas::Count(u16::try_from(members.len()).unwrap_or(u16::MAX)));
     }
-    let address_of = |member: &String| -> Result<_, Refusal> {
+    let address_of = |member: &String| -> Result<_, StartRefusal> {
         let node = node_id(init, member)? as usize;
         let (Some(named), Some(port)) = (init.nodes.get(node), ports.get(node)) else {
             return Err(not_understood(format_args!("no address of {member}")).into());
@@ -155,9 +157,9 @@ fn replicas(
 
 fn part_of(
     init: &Init,
-    groups: &[(&Group, &[String])],
+    groups: &[(&GroupOfRun, &[String])],
     places: &Places,
-) -> Result<NodePart, Refusal> {
+) -> Result<NodePart, StartRefusal> {
     for (group, members) in groups {
         if let Some(rank) = members.iter().position(|member| *member == init.node) {
             let name = format!("{}.{rank}", group.group);
@@ -192,20 +194,20 @@ mod tests {
         }
     }
 
-    fn run(init: &Init) -> Result<Run, Refusal> {
+    fn run(init: &Init) -> Result<ShardsRun, StartRefusal> {
         let setting = Setting {
             tree: Tree::Base,
             fabric: Carrier::SharedMemory,
             device: DeviceOptions::default(),
             references_from: None,
         };
-        Run::of(init, setting)
+        ShardsRun::of(init, setting)
     }
 
     #[test]
     fn all_nodes_derive_the_same_overlay() {
         let all = ["n5", "n0", "n2", "n7", "n1", "n3", "n4", "n6"];
-        let runs: Vec<Run> = all
+        let runs: Vec<ShardsRun> = all
             .iter()
             .zip([r#""n5","n0","n2""#, r#""n0""#].iter().cycle())
             .map(|(node, running)| run(&init(node, r#""n4","n6""#, running)).ok().expect("a run"))
@@ -225,7 +227,7 @@ mod tests {
 
     #[test]
     fn requests_beyond_shards_are_unsupported() {
-        let is_unsupported = |init: &Init| matches!(run(init), Err(Refusal::Unsupported(_)));
+        let is_unsupported = |init: &Init| matches!(run(init), Err(StartRefusal::Unsupported(_)));
         assert!(is_unsupported(&init("n0", r#""n1""#, "")), "a replica that sends");
         let mut overlapping = init("n0", "", "");
         overlapping.groups[1].all_members.push("n0".to_owned());
@@ -234,7 +236,7 @@ mod tests {
         for group in 2..9 {
             let members = Vec::new();
             let group = format!("g{group}");
-            many.groups.push(Group {
+            many.groups.push(GroupOfRun {
                 group,
                 senders: Vec::new(),
                 all_members: vec![format!("m{}", many.groups.len())],

@@ -21,10 +21,10 @@ mod state;
 
 use super::node::NodeUnderTest;
 use super::protocol::Init;
-use super::refusal::Refusal;
+use super::refusal::StartRefusal;
 use client::ClientUnderTest;
 pub(super) use meeting::Setting;
-use meeting::{NodePart, Run};
+use meeting::{NodePart, ShardsRun};
 use replica::ReplicaUnderTest;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
@@ -46,12 +46,12 @@ pub(super) fn join(
     init: &Init,
     setting: Setting,
     interrupts: &Interrupts,
-) -> Result<Box<dyn NodeUnderTest>, Refusal> {
+) -> Result<Box<dyn NodeUnderTest>, StartRefusal> {
     let mut features = FEATURES.to_vec();
     if setting.fabric == Carrier::Tcp {
         features.push("network");
     }
-    let run = Run::of(init, setting)?;
+    let run = ShardsRun::of(init, setting)?;
     Ok(match run.part {
         NodePart::Replica(replica) => {
             Box::new(ReplicaUnderTest::start(&run, replica, features, interrupts)?)

@@ -9,7 +9,7 @@ use tramontane_runtime::shards::{Destinations, GroupId, MessageId};
 
 /// A message that is still unanswered.
 #[derive(Debug)]
-struct UnderWay {
+struct UnansweredMessage {
     id: MessageId,
     /// The group that orders the message first.
     first: GroupId,
@@ -18,19 +18,20 @@ struct UnderWay {
 
 /// The messages in flight.
 #[derive(Debug, Default)]
-pub(super) struct InOrder(Vec<UnderWay>);
+pub(super) struct InOrder(Vec<UnansweredMessage>);
 
 impl InOrder {
     /// Returns whether a message that is ordered first by that group may be sent now.
     pub(super) fn may_go(&self, first: GroupId, destinations: Destinations) -> bool {
-        let follows =
-            |other: &UnderWay| other.first == first || !other.destinations.meets(destinations);
+        let follows = |other: &UnansweredMessage| {
+            other.first == first || !other.destinations.meets(destinations)
+        };
         self.0.iter().all(follows)
     }
 
     /// Records that a message has been sent.
     pub(super) fn went(&mut self, id: MessageId, first: GroupId, destinations: Destinations) {
-        self.0.push(UnderWay { id, first, destinations });
+        self.0.push(UnansweredMessage { id, first, destinations });
     }
 
     /// Removes a message whose answers have arrived.

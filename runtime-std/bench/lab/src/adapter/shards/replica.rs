@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::meeting::Run;
-use super::state::Application;
+use super::meeting::ShardsRun;
+use super::state::DeliveryReporter;
 use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use crate::adapter::protocol::{Answer, DriverCommand};
-use crate::adapter::refusal::Refusal;
+use crate::adapter::refusal::StartRefusal;
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::shards::{
@@ -25,15 +25,15 @@ pub(super) struct ReplicaUnderTest {
 impl ReplicaUnderTest {
     /// Starts a replica. A restarted replica is ready once it counts in quorums again.
     pub(super) fn start(
-        run: &Run,
+        run: &ShardsRun,
         replica: ReplicaId,
         features: Vec<&'static str>,
         interrupts: &Interrupts,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, StartRefusal> {
         let mut options = StartOptions::default();
         options.time_limit = run.time_limit;
         options.cancel = interrupts.flag();
-        let application = Application::new(run.places.group_name(replica.group).to_owned());
+        let application = DeliveryReporter::new(run.places.group_name(replica.group).to_owned());
         let started = Instant::now();
         let running = start(&run.description, replica, options, application);
         interrupts.check()?;

@@ -10,43 +10,43 @@ use serde::{Deserialize, Serialize};
 use crate::adapter::delivery::write_line;
 use crate::adapter::payload;
 use crate::adapter::protocol::Answer;
-use tramontane_runtime::shards::{Delivered, MessageId, Replica};
+use tramontane_runtime::shards::{Delivered, MessageId, ShardApplication};
 
 /// The state shared by all replicas of a group.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+struct ReplicatedState {
     /// The node of each client incarnation, by the client's number and incarnation.
     nodes: BTreeMap<String, String>,
-    delivered: Vec<Told>,
+    delivered: Vec<ReportedMessage>,
 }
 
 /// A message as reported to the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Told {
+struct ReportedMessage {
     message: Option<String>,
     sender: String,
     bytes: usize,
     digest: Option<String>,
 }
 
-/// The application.
-pub(super) struct Application {
+/// The application of a replica under test, which reports deliveries to the driver.
+pub(super) struct DeliveryReporter {
     group: String,
-    state: State,
+    state: ReplicatedState,
     /// Whether the replica is new: it has delivered nothing, and restored no state.
     is_new: bool,
 }
 
-impl Application {
+impl DeliveryReporter {
     pub(super) fn new(group: String) -> Self {
-        Self { group, state: State::default(), is_new: true }
+        Self { group, state: ReplicatedState::default(), is_new: true }
     }
 
     /// Reports all deliveries after a position to the driver. Each line is written before the
     /// upcall returns. The group keeps deliveries while a majority of it runs.
     fn tell(&self, from: usize, replayed: bool) -> io::Result<()> {
         for (sequence, told) in self.state.delivered.iter().enumerate().skip(from) {
-            let Told { message, sender, bytes, digest } = told;
+            let ReportedMessage { message, sender, bytes, digest } = told;
             write_line(&Answer::Deliver {
                 message: message.as_deref().map(Cow::from),
                 sender,
@@ -70,7 +70,7 @@ fn client(id: MessageId) -> String {
     format!("{}/{}", id.client, id.incarnation)
 }
 
-impl Replica for Application {
+impl ShardApplication for DeliveryReporter {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         self.is_new = false;
         let Delivered { id, payload, .. } = *message;
@@ -80,7 +80,7 @@ impl Replica for Application {
             self.state.nodes.insert(client(id), node);
             return 0;
         }
-        let told = Told {
+        let told = ReportedMessage {
             message: payload::name(payload).map(Cow::into_owned),
             // If a client has not sent its name, its node is unknown, and the driver will report
             // that.
@@ -100,7 +100,7 @@ impl Replica for Application {
     }
 
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
-        let state: State = serde_json::from_reader(state)?;
+        let state: ReplicatedState = serde_json::from_reader(state)?;
         let before = std::mem::replace(&mut self.state, state).delivered;
         if !self.state.delivered.starts_with(&before) {
             return Err(io::Error::other("it does not begin with what was delivered here"));
@@ -123,14 +123,14 @@ mod tests {
     use tramontane_core::ids::ClientNumber;
     use tramontane_runtime::shards::Destinations;
 
-    fn deliver(application: &mut Application, number: u64, payload: &[u8]) {
+    fn deliver(application: &mut DeliveryReporter, number: u64, payload: &[u8]) {
         let id = MessageId { client: ClientNumber(3), incarnation: 2, number };
         let destinations = Destinations::default();
         application.deliver(&Delivered { place: number, id, destinations, payload });
     }
 
-    fn greeted() -> Application {
-        let mut application = Application::new("g0".to_owned());
+    fn greeted() -> DeliveryReporter {
+        let mut application = DeliveryReporter::new("g0".to_owned());
         deliver(&mut application, 0, b"n7");
         application
     }
@@ -144,7 +144,7 @@ mod tests {
         deliver(&mut from, 2, b"");
         late.restore(&mut from.snapshot()).expect("it goes on");
         assert_eq!(late.state.delivered, from.state.delivered);
-        let mut new = Application::new("g0".to_owned());
+        let mut new = DeliveryReporter::new("g0".to_owned());
         new.restore(&mut from.snapshot()).expect("all of it");
         deliver(&mut new, 3, b"n7/1/2 n7");
         let senders: Vec<&str> =
