@@ -13,7 +13,8 @@ use tramontane_runtime::group::{
 };
 use tramontane_runtime::member::{SendError, Stopped};
 
-use crate::fixed_support::{Meeting, PATIENCE, await_end};
+use crate::fixed_support::{Meeting, await_end};
+use crate::group_support::PATIENCE;
 use crate::group_support::carriers;
 
 fn shape(nodes: u32, window: u32, message_max: u32) -> DescriptionBuilder {

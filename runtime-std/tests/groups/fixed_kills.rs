@@ -10,7 +10,8 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, DescriptionBuilder, Messages, start};
 use tramontane_runtime::member::Stopped;
 
-use crate::fixed_support::{Meeting, PATIENCE, await_end};
+use crate::fixed_support::{Meeting, await_end};
+use crate::group_support::PATIENCE;
 use crate::group_support::carriers_of_processes;
 
 const KILLED: u32 = 2;

@@ -10,9 +10,7 @@ use tramontane_runtime::group::{Description, DescriptionBuilder, Running, StartO
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shared_memory::Root;
 
-use crate::group_support::device;
-
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::group_support::{PATIENCE, device};
 
 /// Waits until a member has ended, and returns the reason.
 pub fn await_end(running: &Running) -> Stopped {

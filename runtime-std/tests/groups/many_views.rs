@@ -20,7 +20,7 @@ use tramontane_runtime::group::{
 };
 use tramontane_runtime::shared_memory::Root;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::group_support::PATIENCE;
 
 /// The number of view changes in a run.
 const VIEW_CHANGES: u64 = 10_000;

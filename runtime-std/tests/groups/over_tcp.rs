@@ -10,7 +10,8 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, DescriptionBuilder, Messages, start};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::fixed_support::{Meeting, PATIENCE};
+use crate::fixed_support::Meeting;
+use crate::group_support::PATIENCE;
 
 const MEMBERS: u32 = 3;
 const EACH: u64 = 3_000;

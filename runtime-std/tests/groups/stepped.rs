@@ -9,7 +9,8 @@ use tramontane_runtime::group::{
 };
 use tramontane_runtime::member::{SendError, Stopped};
 
-use crate::fixed_support::{Meeting, PATIENCE};
+use crate::fixed_support::Meeting;
+use crate::group_support::PATIENCE;
 use crate::group_support::carriers;
 
 /// Keeps the messages that it receives.

@@ -2,7 +2,6 @@
 //! groups' recipients.
 
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
 
 use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::Algorithm;
@@ -14,10 +13,8 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 
 use crate::fixed_support::Meeting;
+pub use crate::group_support::PATIENCE;
 use crate::group_support::carriers;
-
-/// Maximum time for any operation, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const BLOCK: usize = 1000;
 

@@ -20,8 +20,7 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::Root;
 
-/// Maximum time for any operation, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use super::PATIENCE;
 
 /// The subgroup of all nodes.
 pub const ALL: SubgroupId = SubgroupId(0);
