@@ -65,6 +65,10 @@ impl RegionBench for VerbsProcesses {
         40
     }
 
+    fn is_quiet(&self, process: Process) -> bool {
+        self.fabrics[process.0].as_ref().is_none_or(|fabric| fabric.in_flight() == 0)
+    }
+
     fn lose(&mut self, process: Process) -> Result<(), &'static str> {
         // Acts like a process that ends: its queue pairs and sockets disappear without notice.
         self.fabrics[process.0] = None;

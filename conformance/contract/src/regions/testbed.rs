@@ -48,8 +48,16 @@ pub trait RegionBench {
     /// poll.
     fn pass(&mut self);
 
-    /// Number of passes, with polls between them, after which all writes in flight have landed.
+    /// Number of passes, with polls between them, after which all writes in flight have landed if
+    /// the processes are also quiet.
     fn passes_to_settle(&self) -> u32;
+
+    /// Returns whether nothing that a process has posted is known to be in flight. Needed only by
+    /// fabrics whose writes may take longer than the passes.
+    fn is_quiet(&self, process: Process) -> bool {
+        let _ = process;
+        true
+    }
 
     /// Ends a process and everything that it has, without notice. The process is not used
     /// afterwards.
