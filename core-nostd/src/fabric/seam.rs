@@ -79,7 +79,8 @@ pub trait Fabric {
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), Self::Error>;
 
     /// Returns whether a peer's memory for this view can be written. Nothing may be posted to the
-    /// peer before that (VIE-11, VIE-12).
+    /// peer before that (VIE-11, VIE-12). A lost peer is not ready, so a caller that waits for a
+    /// peer also polls for its loss.
     fn ready(&self, view: ViewId, peer: Rank) -> bool;
 
     /// Stops all traffic with a peer, in both directions as far as the fabric can. Idempotent.

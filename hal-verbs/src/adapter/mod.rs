@@ -21,7 +21,7 @@
 //! - Objects of the two kinds are never mixed: all objects of a site come from one context. A call
 //!   that mixes them is refused.
 
-/// Makes the same call on an object of either kind. Each file has an enum `Inner` with both kinds.
+/// Makes the same call on an object of either kind. A file that uses this has an enum `Inner`.
 macro_rules! either {
     ($object:expr, $inner:pat => $call:expr) => {
         match $object {

@@ -34,10 +34,10 @@
 //!         while !fabric.ready(view, peer) {
 //!             assert!(!matches!(fabric.poll(), Some(Event::PeerLost { .. })));
 //!         }
-//!         rows.row().cell(0).ok_or("no cell")?.publish(7);
+//!         rows.row().cell(0).expect("in the row").publish(7);
 //!         fabric.post(view, peer, &[Write::of_row(0, 8, Kind::Guard)], None)?;
 //!     }
-//!     let arrived = || rows.rows()[0].cell(0).is_some_and(|cell| cell.load() == 7);
+//!     let arrived = || rows.rows()[0].cell(0).is_ok_and(|cell| cell.load() == 7);
 //!     while !arrived() {
 //!         // The first member may have left by the time its write is here.
 //!         assert!(!matches!(fabric.poll(), Some(Event::PeerLost { .. })) || arrived());
