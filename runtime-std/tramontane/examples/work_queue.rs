@@ -13,7 +13,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[serde(crate = "tramontane::serde")]
 struct Queue {
     waiting: VecDeque<String>,
-    /// The task of each busy worker.
     taken: BTreeMap<u32, String>,
 }
 
@@ -23,7 +22,6 @@ enum Command {
     Add(String),
     /// A worker has done its task, if it had one, and takes the next.
     Next(u32),
-    /// These workers are lost.
     GiveBack(Vec<u32>),
 }
 
@@ -63,10 +61,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     loop {
         let members = queue.status().members;
-        let is_lost = |node: &&u32| !members.contains(node);
         let (lost, has_tasks) = queue.query_local(|queue| {
-            let lost: Vec<u32> = queue.taken.keys().filter(is_lost).copied().collect();
-            (lost, !queue.waiting.is_empty())
+            let lost = queue.taken.keys().filter(|node| !members.contains(node));
+            (lost.copied().collect::<Vec<_>>(), !queue.waiting.is_empty())
         })?;
         if !lost.is_empty() && members.contains(&node) {
             queue.propose(Command::GiveBack(lost)).wait(PATIENCE)?;
