@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartOptions, ViewChanged, start,
+    Application, Description, Forming, Messages, Running, StartOptions, ViewChanged, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -28,7 +28,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// One member's sum of all numbers that were sent.
 struct Counter(Arc<AtomicU64>);
 
-impl Replica for Counter {
+impl Application for Counter {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         for message in messages {
             let number =

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Membership, Messages, Replica, StartOptions, Stepped, start_stepped,
+    Application, Description, Membership, Messages, StartOptions, Stepped, start_stepped,
 };
 
 /// The messages to send.
@@ -35,7 +35,7 @@ struct Read {
     sum: u64,
 }
 
-impl Replica for Read {
+impl Application for Read {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         for message in messages {
             self.sum += u64::from(message.payload[0]);
@@ -112,7 +112,7 @@ fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn st
             delivered += member.step()?.progress.delivered;
         }
     }
-    let sum = members.iter_mut().map(|member| member.replica().sum).sum();
+    let sum = members.iter_mut().map(|member| member.application().sum).sum();
     // Dropping them would add instructions to the count.
     std::mem::forget((members, senders));
     Ok(sum)

@@ -29,7 +29,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     // Deliveries come in batches, on the polling thread. Payloads are only lent, so the program
     // copies what it keeps.
     let (deliver, delivered) = mpsc::channel();
-    let replica = move |messages: &mut Messages<'_, '_>| {
+    let application = move |messages: &mut Messages<'_, '_>| {
         for message in messages {
             let text = String::from_utf8_lossy(message.payload).into_owned();
             // This fails once everything has arrived, because the receiver has been dropped by
@@ -37,7 +37,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
             let _ = deliver.send(format!("{:>2} from {}: {text}", message.place, message.sender));
         }
     };
-    let running = start(group, options, replica)?;
+    let running = start(group, options, application)?;
 
     let mut sender = running.sender_of(SubgroupId::ZERO).ok_or("this member does not send")?;
     for number in 0..MESSAGES {

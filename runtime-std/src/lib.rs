@@ -1,7 +1,7 @@
 //! Groups on Linux hosts, over shared memory, TCP or RDMA.
 //!
 //! Start with [`group::Running`], a member of a group. [`group::start`] makes this process a member
-//! of the group that a [`group::Description`] describes. A [`group::Replica`] receives the same
+//! of the group that a [`group::Description`] describes. A [`group::Application`] receives the same
 //! messages in the same order at every member, and a [`group::Sender`] sends them:
 //!
 //! ```
@@ -16,10 +16,10 @@
 //! let group = Description::builder(&name).nodes(1).window(8).message_max(64).build()?;
 //! let delivered = Arc::new(Mutex::new(Vec::new()));
 //! let kept = Arc::clone(&delivered);
-//! let replica = move |messages: &mut Messages<'_, '_>| {
+//! let application = move |messages: &mut Messages<'_, '_>| {
 //!     kept.lock().unwrap().extend(messages.map(|message| message.payload.to_vec()));
 //! };
-//! let running = start(group, StartOptions::new(0), replica)?;
+//! let running = start(group, StartOptions::new(0), application)?;
 //! let mut sender = running.sender().ok_or("every node sends")?;
 //! sender.send(b"hello", Duration::from_secs(1))?;
 //! running.leave(Duration::from_secs(10))?;

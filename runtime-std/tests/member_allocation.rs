@@ -29,10 +29,10 @@ fn sending_and_delivering_allocate_nothing() {
                 scope.spawn(move || {
                     let time_limit = Duration::from_secs(20);
                     let options = StartOptions { root, time_limit, ..StartOptions::new(node) };
-                    let replica = |messages: &mut Messages<'_, '_>| {
+                    let application = |messages: &mut Messages<'_, '_>| {
                         DELIVERED.fetch_add(messages.count() as u64, Ordering::Relaxed);
                     };
-                    let running = start(group, options, replica).expect("it starts");
+                    let running = start(group, options, application).expect("it starts");
                     let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
                     // The first message initializes what is set up lazily, namely a thread's own
                     // storage.

@@ -13,13 +13,13 @@ use super::counts::UpTo;
 use super::entry::{Content, Entry};
 use super::link::Memory;
 use super::overlay::Destinations;
-use super::progress::{Application, Delivered, Halt};
+use super::progress::{Delivered, Halt, ShardApplication};
 use super::role::Held;
 use super::step::StepContext;
 
 impl Common<'_> {
     /// Delivers everything that is decided and present. Returns whether anything was delivered.
-    pub(super) fn deliver<F, M: Memory, A: Application>(
+    pub(super) fn deliver<F, M: Memory, A: ShardApplication>(
         &mut self,
         held: &Held,
         application: &mut A,
@@ -49,7 +49,7 @@ impl Common<'_> {
         Ok(is_further)
     }
 
-    fn process<F, M: Memory, A: Application>(
+    fn process<F, M: Memory, A: ShardApplication>(
         &mut self,
         place: u64,
         entry: &Entry,

@@ -86,7 +86,7 @@ pub use overlay::{
     ReplicaId,
 };
 pub use posting::Posting;
-pub use progress::{Application, Delivered, Halt, OpenError, Progress};
+pub use progress::{Delivered, Halt, OpenError, Progress, ShardApplication};
 pub use replica::{LentState, Replica};
 pub use shape::{ReplicaBytes, Shape};
 pub use status::LogCounts;

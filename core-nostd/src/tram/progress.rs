@@ -21,14 +21,14 @@ pub struct Delivered<'p> {
 }
 
 /// The application of a replica, which receives the messages for the replica's group in order.
-pub trait Application {
+pub trait ShardApplication {
     /// Receives a message, and returns one byte as an answer for its client. All replicas of the
     /// group receive the same messages in the same order. The call must not take longer than the
     /// suspicion timeout.
     fn deliver(&mut self, message: &Delivered<'_>) -> u8;
 }
 
-impl<F: FnMut(&Delivered<'_>) -> u8> Application for F {
+impl<F: FnMut(&Delivered<'_>) -> u8> ShardApplication for F {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         self(message)
     }

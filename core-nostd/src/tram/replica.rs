@@ -23,7 +23,7 @@ use super::overlay::{Overlay, ReplicaId};
 use super::pass_on::Served;
 use super::places::Places;
 use super::posting::CONTROL_BYTES;
-use super::progress::{Application, Halt, OpenError, Progress};
+use super::progress::{Halt, OpenError, Progress, ShardApplication};
 use super::replies::Replies;
 use super::role::{Follower, Held, Leader, Role};
 use super::shape::Shape;
@@ -185,7 +185,7 @@ impl<'s> Replica<'s> {
     where
         F: Fabric + Permissions,
         M: Memory,
-        A: Application,
+        A: ShardApplication,
     {
         let Self { common, role } = self;
         let log = Log::new(memory.log(), common.shape);
@@ -289,7 +289,7 @@ impl Common<'_> {
     where
         F: Fabric + Permissions,
         M: Memory,
-        A: Application,
+        A: ShardApplication,
     {
         self.copy_headers(step)?;
         self.prepare_followers(leader, step)?;

@@ -15,7 +15,7 @@ use crate::options::Drive;
 use crate::touch;
 use tramontane_local::clock::process_time_ns;
 use tramontane_runtime::group::{
-    Messages, Replica, Run, Running, Sender, StartError, Stepped, start_stepped,
+    Application, Messages, Run, Running, Sender, StartError, Stepped, start_stepped,
 };
 use tramontane_runtime::member::Idle;
 use tramontane_runtime::rdma::PostCounts;
@@ -92,18 +92,18 @@ pub(crate) struct Rest {
 }
 
 /// Starts a member that this process steps.
-fn start<R: Replica>(
+fn start<A: Application>(
     own: &experiment::Member,
     switches: Switches,
-    replica: R,
-) -> Result<Stepped<R>, BenchError> {
+    application: A,
+) -> Result<Stepped<A>, BenchError> {
     let (description, mut options) = own.start()?;
     options.settings.options.switches = switches;
-    Ok(start_stepped(description, options, replica)?)
+    Ok(start_stepped(description, options, application)?)
 }
 
 /// Starts a thread that steps a member.
-fn spawn<R: Replica + 'static>(member: Stepped<R>) -> Result<Running, BenchError> {
+fn spawn<A: Application + 'static>(member: Stepped<A>) -> Result<Running, BenchError> {
     Ok(member.spawn().map_err(StartError::from)?)
 }
 
@@ -128,7 +128,7 @@ impl Reader {
     }
 }
 
-impl Replica for Reader {
+impl Application for Reader {
     #[inline]
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self.read(messages);
@@ -191,7 +191,7 @@ impl Sending {
         }
         outcome.messages_per_s = total as f64 / begun.elapsed().as_secs_f64();
         outcome.posts = member.counts();
-        outcome.checksum = member.replica().checksum;
+        outcome.checksum = member.application().checksum;
         Ok((outcome, spawn(member)?))
     }
 
@@ -199,14 +199,14 @@ impl Sending {
         let total = own.messages_of_all(self.messages);
         let (done, finished) = sync_channel(1);
         let (mut reader, mut delivered, mut begun) = (self.reader(), 0, None);
-        let replica = move |messages: &mut Messages<'_, '_>| {
+        let application = move |messages: &mut Messages<'_, '_>| {
             let begun = begun.get_or_insert_with(Instant::now);
             delivered += reader.read(messages);
             if delivered == total {
                 let _ = done.try_send((begun.elapsed(), reader.checksum));
             }
         };
-        let running = spawn(start(own, self.switches(), replica)?)?;
+        let running = spawn(start(own, self.switches(), application)?)?;
         match running.sender_of(ALL) {
             Some(sender) if self.message_bytes > sender.message_max() => self.send_large(sender)?,
             Some(sender) => self.send(sender)?,
@@ -272,7 +272,7 @@ struct Noting {
     latency_ns: Vec<u32>,
 }
 
-impl Replica for Noting {
+impl Application for Noting {
     #[inline]
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         for message in messages {
@@ -313,7 +313,7 @@ impl Experiment for LowRate {
             delivered += member.step()?.progress.delivered;
         }
         let posts = member.counts();
-        let latency_ns = std::mem::take(&mut member.replica().latency_ns);
+        let latency_ns = std::mem::take(&mut member.application().latency_ns);
         Ok((Latencies { latency_ns, posts }, Some(spawn(member)?)))
     }
 }

@@ -25,7 +25,7 @@ use tramontane_core::ids::SubgroupId;
 use super::messages::{NOTICE_MAX, Terms};
 use tramontane_local::exit::Failure;
 use tramontane_runtime::group::{
-    self, Description, Forming, LargeBlocks, Replica, Running, StartError, StartOptions,
+    self, Application, Description, Forming, LargeBlocks, Running, StartError, StartOptions,
     SubgroupDescription,
 };
 
@@ -120,7 +120,7 @@ impl Job {
     /// Becomes a member once all others have joined.
     pub(super) fn start(
         &mut self,
-        replica: impl Replica + 'static,
+        application: impl Application + 'static,
         cancel: &AtomicBool,
     ) -> Result<Running, Failure> {
         let description = self.describe()?;
@@ -130,7 +130,7 @@ impl Job {
             forming: Forming { new_group: true, first_view_only: true, ..Forming::default() },
             ..std::mem::replace(&mut self.options, unused)
         };
-        group::start(description, options, replica).map_err(|error| self.not_started(error))
+        group::start(description, options, application).map_err(|error| self.not_started(error))
     }
 
     fn describe(&self) -> Result<Description, Failure> {

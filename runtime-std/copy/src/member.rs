@@ -13,7 +13,7 @@ use super::ledger::{Decision, Ledger};
 use super::messages::Notice;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_runtime::blocks::Buffer;
-use tramontane_runtime::group::{self, MemberState, Messages, Replica, Running, ViewChanged};
+use tramontane_runtime::group::{self, Application, MemberState, Messages, Running, ViewChanged};
 use tramontane_runtime::member::{SendError, Stopped};
 
 /// Interval between checks whether a wait must end.
@@ -91,7 +91,7 @@ struct Deliveries {
     arrivals: Option<Arrivals>,
 }
 
-impl Replica for Deliveries {
+impl Application for Deliveries {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         if messages.subgroup() == DATA {
             // The chunks arrive with their buffers.

@@ -13,8 +13,8 @@
 //! the member in its own thread and returns the handle [`Running`]. Alternatively, it becomes a
 //! member with [`start_stepped`], and its caller steps the member; the handle is [`Stepped`], with
 //! [`step`](Running::step), [`idle`](Running::idle) and [`sleep`](Running::sleep), and
-//! [`spawn`](Running::spawn) can later pass the member to a thread. Messages are delivered to a
-//! [`Replica`], and come from any number of [`Sender`]s: slot by slot, in runs, or copied, each
+//! [`spawn`](Running::spawn) can later pass the member to a thread. Messages are delivered to an
+//! [`Application`], and come from any number of [`Sender`]s: slot by slot, in runs, or copied, each
 //! with a [`Receipt`]. In a logged subgroup, receipts also report where a message is durable
 //! ([`Sender::logged`]). [`leave`](Running::leave) and [`close`](Running::close) end either kind of
 //! member.
@@ -65,10 +65,10 @@ pub use tramontane_control::client_messages::ClientId;
 pub use self::running::{ByCaller, ByThread, Running, Stepped};
 pub use crate::group::control::control_endpoints::ControlEndpoints;
 pub use crate::group::control::control_endpoints::ControlEndpointsError;
+pub use crate::group::delivery::application::Application;
 pub use crate::group::delivery::delivery_queue::{QueueEnd, QueuedMessage, queue};
 pub use crate::group::delivery::message::{Message, ViewChanged};
 pub use crate::group::delivery::messages::Messages;
-pub use crate::group::delivery::replica::Replica;
 pub use crate::group::description::builder::DescriptionBuilder;
 pub use crate::group::description::error::DescriptionError;
 pub use crate::group::description::layout::ViewLayout;

@@ -9,7 +9,7 @@ use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
 use super::control::clients::Clients;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::durable::comparison::SharedLogs;
 use crate::group::durable::log_notice::LogNotice;
 use crate::group::durable::log_reader::LogReader;
@@ -65,10 +65,10 @@ pub struct Running<D: Driven = ByThread> {
 /// // With fixed membership, all nodes must start; this group has only one node.
 /// let group = Description::builder(&name).nodes(1).window(8).message_max(64).fixed().build()?;
 /// let mut delivered = Vec::new();
-/// let replica = |messages: &mut Messages<'_, '_>| {
+/// let application = |messages: &mut Messages<'_, '_>| {
 ///     delivered.extend(messages.map(|message| message.payload.to_vec()));
 /// };
-/// let mut member = start_stepped(group, StartOptions::new(0), replica)?;
+/// let mut member = start_stepped(group, StartOptions::new(0), application)?;
 /// let mut sender = member.sender().ok_or("every node sends")?;
 /// sender.send(b"hello", Duration::from_secs(1))?;
 /// while !member.is_settled() {
@@ -79,19 +79,19 @@ pub struct Running<D: Driven = ByThread> {
 /// # Ok(())
 /// # }
 /// ```
-pub type Stepped<R> = Running<ByCaller<R>>;
+pub type Stepped<A> = Running<ByCaller<A>>;
 
 /// A member driven by its own thread.
 pub struct ByThread(Poller);
 
 /// A member stepped by its caller.
-pub struct ByCaller<R: Replica>(AnyMember<R>);
+pub struct ByCaller<A: Application>(AnyMember<A>);
 
 /// The stepped member, whose kind is fixed at the start.
 #[allow(clippy::large_enum_variant, reason = "one per member, never moved")]
-enum AnyMember<R: Replica> {
-    Fixed(Fixed<R>),
-    Changing(Box<Engine<R>>),
+enum AnyMember<A: Application> {
+    Fixed(Fixed<A>),
+    Changing(Box<Engine<A>>),
 }
 
 /// Calls a function with either kind of member.
@@ -155,7 +155,7 @@ impl Driven for ByThread {
     }
 }
 
-impl<R: Replica> Driven for ByCaller<R> {
+impl<A: Application> Driven for ByCaller<A> {
     #[allow(private_interfaces)]
     fn driver(&self) -> Option<Arc<dyn Drive>> {
         None
@@ -323,12 +323,12 @@ impl Running {
     }
 }
 
-impl<R: Replica> Stepped<R> {
-    pub(crate) const fn fixed(handle: Handle, member: Fixed<R>) -> Self {
+impl<A: Application> Stepped<A> {
+    pub(crate) const fn fixed(handle: Handle, member: Fixed<A>) -> Self {
         Self { driven: ByCaller(AnyMember::Fixed(member)), handle }
     }
 
-    pub(crate) fn changing(handle: Handle, member: Engine<R>) -> Self {
+    pub(crate) fn changing(handle: Handle, member: Engine<A>) -> Self {
         Self { driven: ByCaller(AnyMember::Changing(Box::new(member))), handle }
     }
 
@@ -362,8 +362,8 @@ impl<R: Replica> Stepped<R> {
     }
 
     /// Returns the application.
-    pub fn replica(&mut self) -> &mut R {
-        each!(&mut self.driven.0, member => member.replica())
+    pub fn application(&mut self) -> &mut A {
+        each!(&mut self.driven.0, member => member.application())
     }
 
     /// Returns whether everything that this member has sent is delivered everywhere, and everything
@@ -412,7 +412,7 @@ impl<R: Replica> Stepped<R> {
     /// Fails if the thread cannot be started. In that case the member has ended.
     pub fn spawn(self) -> std::io::Result<Running>
     where
-        R: 'static,
+        A: 'static,
     {
         let Self { driven: ByCaller(member), handle } = self;
         let ending = &handle.participant.ending;

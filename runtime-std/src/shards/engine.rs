@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use tramontane_core::ids::{ClientNumber, NodeId, Time, ViewId};
 use tramontane_core::tram::{
-    Application, Delivered, LinkId, LinkRole, Progress, ReplicaId, ReplicaLinks, Stage, Timestamp,
+    self, Delivered, LinkId, LinkRole, Progress, ReplicaId, ReplicaLinks, Stage, Timestamp,
 };
 
+use super::application::ShardApplication;
 use super::calls::{Calls, Meeting, Met, why_refused};
 use super::lent::ReplicaCell;
 use super::links::{Agreed, Links, row_bytes};
-use super::replica::Replica;
 use super::request::Request;
 use super::service::Service;
 use super::snapshot::{Snapshot, Source, Taken};
@@ -43,11 +43,11 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 /// The components from which a replica's engine is created.
-pub(super) struct Parts<F: PeerFabric, R> {
+pub(super) struct Parts<F: PeerFabric, A> {
     pub(super) cell: ReplicaCell,
     pub(super) links: Links<F>,
     pub(super) fabric: F,
-    pub(super) application: R,
+    pub(super) application: A,
     pub(super) incarnation: u16,
     pub(super) calls: Arc<Calls<Request>>,
     pub(super) service: Arc<Service>,
@@ -58,8 +58,8 @@ pub(super) struct Parts<F: PeerFabric, R> {
 }
 
 /// A replica that is stepped.
-pub(super) struct Engine<F: PeerFabric, R> {
-    parts: Parts<F, R>,
+pub(super) struct Engine<F: PeerFabric, A> {
+    parts: Parts<F, A>,
     clock: Clock,
     is_fetching: bool,
     lost_since: Option<Time>,
@@ -82,11 +82,11 @@ struct Counts {
 }
 
 /// The application of a replica, in the form in which the core calls it.
-struct Upcalls<'a, R> {
-    application: &'a mut R,
+struct Upcalls<'a, A> {
+    application: &'a mut A,
 }
 
-impl<R: Replica> Application for Upcalls<'_, R> {
+impl<A: ShardApplication> tram::ShardApplication for Upcalls<'_, A> {
     #[inline]
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         self.application.deliver(message)
@@ -101,9 +101,9 @@ impl Done for Progress {
     }
 }
 
-impl<F: PeerFabric, R: Replica> Engine<F, R> {
+impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
     /// Begins to call the nodes that this replica calls.
-    pub(super) fn new(parts: Parts<F, R>) -> Self {
+    pub(super) fn new(parts: Parts<F, A>) -> Self {
         let engine = Self {
             parts,
             clock: Clock::new(),
@@ -398,7 +398,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
     }
 }
 
-impl<F: PeerFabric, R: Replica> Steps for Engine<F, R> {
+impl<F: PeerFabric, A: ShardApplication> Steps for Engine<F, A> {
     type Fabric = F;
     type Done = Progress;
 

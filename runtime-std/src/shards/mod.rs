@@ -3,9 +3,9 @@
 //!
 //! An overlay is a [`Description`]: a file, or built by a program. A process becomes a replica of
 //! one of its groups by [`start`], and is driven by a thread of its own. Its application is a
-//! [`Replica`]: it is handed the messages of its group in their order, with their destinations. A
-//! process becomes a client by [`Client::connect`]; it multicasts to a set of groups, and learns
-//! who delivered.
+//! [`ShardApplication`], which receives the messages of its group in their order, with their
+//! destinations. A process becomes a client by [`Client::connect`]; it multicasts to a set of
+//! groups, and learns who delivered.
 //!
 //! Shards exist only in memory. A replica that has failed returns with a snapshot from another
 //! replica of its group, and counts again once a quorum that excludes it has admitted it. A group
@@ -19,12 +19,13 @@
 //! |---|---|
 //! | `description`, `description_error`, `places` | the overlay file; its errors; names, ids and node ids |
 //! | `start`, `start_error`, `founding` | how a process becomes a replica; whether it forms its group or returns |
-//! | `replica`, `engine`, `snapshot` | the application's side; the engine of a replica; the state that a returning replica takes over |
+//! | `application`, `engine`, `snapshot` | the application's side; the engine of a replica; the state that a returning replica takes over |
 //! | `client`, `client_engine`, `seat` | a client; its engine; how it gets its number |
 //! | `lent`, `links`, `fabric` | memory that the core borrows; two-member views; the fabric |
 //! | `calls`, `lives`, `messages`, `service` | how processes meet; the known processes; their messages; the control server |
 //! | `request`, `status`, `ask` | requests of other threads; the status; questions of operators and clients |
 
+mod application;
 mod ask;
 mod calls;
 mod client;
@@ -40,7 +41,6 @@ mod links;
 mod lives;
 mod messages;
 mod places;
-mod replica;
 mod request;
 mod seat;
 mod service;
@@ -49,13 +49,13 @@ mod start;
 mod start_error;
 mod status;
 
+pub use self::application::ShardApplication;
 pub use self::ask::{AskError, Operator};
 pub use self::client::Client;
 pub use self::client_engine::{ClientError, Delivery};
 pub use self::description::{CLIENTS_MAX, Description, GroupDescription, Replicas};
 pub use self::description_error::DescriptionError;
 pub use self::places::{NoSuchPlace, Places};
-pub use self::replica::Replica;
 pub use self::start::{Running, StartOptions, start};
 pub use self::start_error::StartError;
 pub use self::status::{ReplicaState, ReplicaStatus};

@@ -12,6 +12,7 @@ use tramontane_core::ids::NodeId;
 use tramontane_core::tram::{ReplicaId, ReplicaLinks, ReplicaOptions, Shape};
 use tramontane_verbs::Site;
 
+use super::application::ShardApplication;
 use super::calls::Calls;
 use super::description::{Description, Replicas};
 use super::engine::{Engine, Parts};
@@ -20,7 +21,6 @@ use super::lent::open_replica;
 use super::links::Links;
 use super::lives::Lives;
 use super::places::Places;
-use super::replica::Replica;
 use super::service::Service;
 use super::snapshot::{Snapshot, Source};
 use super::start_error::StartError;
@@ -74,11 +74,11 @@ pub struct Running {
 ///
 /// # Errors
 /// Returns [`StartError`]. In that case nothing is left behind.
-pub fn start<R: Replica + 'static>(
+pub fn start<A: ShardApplication + 'static>(
     description: &Description,
     replica: ReplicaId,
     options: StartOptions<'_>,
-    application: R,
+    application: A,
 ) -> Result<Running, StartError> {
     let place = StartingProcess::of(description)?;
     place.places.check(replica)?;
@@ -86,7 +86,7 @@ pub fn start<R: Replica + 'static>(
     let identity = place.identity(node)?;
     // One instance for all applications, so that a program does not compile everything again for
     // each of its application types.
-    let application: Box<dyn Replica> = Box::new(application);
+    let application: Box<dyn ShardApplication> = Box::new(application);
     let starting = Starting { place, description, own: replica, identity, application };
     let residence = starting.place.residence(description.fabric, &identity, &options)?;
     let address = starting.place.endpoints.addresses.get(&node);
@@ -200,7 +200,7 @@ struct Starting<'d> {
     description: &'d Description,
     own: ReplicaId,
     identity: Identity,
-    application: Box<dyn Replica>,
+    application: Box<dyn ShardApplication>,
 }
 
 impl Starting<'_> {

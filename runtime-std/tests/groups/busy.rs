@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, Sender, StartOptions, start,
+    Application, Description, Forming, Messages, Running, Sender, StartOptions, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -47,7 +47,7 @@ struct Counting {
     takes: Duration,
 }
 
-impl Replica for Counting {
+impl Application for Counting {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let mut counts = self.counts.lock().expect("nobody panics");
         for message in messages {

@@ -28,7 +28,7 @@ fn messages_of_several_threads_share_one_order() {
         let delivered = meeting.run(shape(3, 8, 16), 3, |node, description, options| {
             let (done, all) = mpsc::channel();
             let mut seen = Vec::new();
-            let replica = move |messages: &mut Messages<'_, '_>| {
+            let application = move |messages: &mut Messages<'_, '_>| {
                 seen.extend(messages.map(|message| {
                     assert_eq!(message.sender, NodeId(u32::from(message.payload[0])));
                     (message.place, message.payload.to_vec())
@@ -37,7 +37,7 @@ fn messages_of_several_threads_share_one_order() {
                     let _ = done.send(std::mem::take(&mut seen));
                 }
             };
-            let running = start(description, options, replica).expect("it starts");
+            let running = start(description, options, application).expect("it starts");
             let sender = running.sender_of(SubgroupId(0)).expect("a sender");
             std::thread::scope(|scope| {
                 for thread in 0..2_u8 {
@@ -74,12 +74,12 @@ fn upcall_panic_stops_member_and_informs_others() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let ends = meeting.run(shape(2, 8, 16), 2, |node, description, options| {
-            let replica = move |messages: &mut Messages<'_, '_>| {
+            let application = move |messages: &mut Messages<'_, '_>| {
                 for message in messages {
                     assert!(node != 1 || message.payload != b"bang", "told to");
                 }
             };
-            let running = start(description, options, replica).expect("it starts");
+            let running = start(description, options, application).expect("it starts");
             let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
             if node == 0 {
                 sender.send(b"bang", PATIENCE).expect("it is sent");
@@ -109,10 +109,10 @@ fn leave_ends_fixed_group_and_returns_undelivered_messages() {
         let both_delivered = Barrier::new(2);
         let ends = meeting.run(shape(2, 8, 16), 2, |node, description, options| {
             let (told, heard) = mpsc::channel();
-            let replica = move |messages: &mut Messages<'_, '_>| {
+            let application = move |messages: &mut Messages<'_, '_>| {
                 let _ = told.send(messages.count());
             };
-            let running = start(description, options, replica).expect("it starts");
+            let running = start(description, options, application).expect("it starts");
             let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
             if node == 1 {
                 heard.recv_timeout(PATIENCE).expect("it comes");
@@ -150,12 +150,12 @@ fn idle_fixed_group_sleeps_and_posts_nothing() {
         let meeting = Meeting::new(fabric, 3);
         let running = meeting.run(shape(3, 8, 64), 3, |node, description, options| {
             let (told, heard) = mpsc::channel();
-            let replica = move |messages: &mut Messages<'_, '_>| {
+            let application = move |messages: &mut Messages<'_, '_>| {
                 for message in messages {
                     let _ = told.send(message.payload.to_vec());
                 }
             };
-            let running = start(description, options, replica).expect("it starts");
+            let running = start(description, options, application).expect("it starts");
             let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
             for round in 0..20_u32 {
                 // Each member in turn breaks the silence during which all are asleep.
@@ -186,8 +186,8 @@ fn full_delivery_queue_slows_down_delivery() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let taken = meeting.run(shape(2, 4, 16).senders(1), 2, |node, description, options| {
-            let (replica, end) = queue(2);
-            let running = start(description, options, replica).expect("it starts");
+            let (application, end) = queue(2);
+            let running = start(description, options, application).expect("it starts");
             std::thread::scope(|scope| {
                 if node == 0 {
                     let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
@@ -213,8 +213,8 @@ fn settle_completes_while_polling_thread_is_idle() {
     // wait indefinitely.
     let meeting = Meeting::new(Carrier::SharedMemory, 1);
     meeting.run(shape(1, 4, 8), 1, |_, description, options| {
-        let replica = |_: &mut Messages<'_, '_>| {};
-        let running = start(description, options, replica).expect("it starts");
+        let application = |_: &mut Messages<'_, '_>| {};
+        let running = start(description, options, application).expect("it starts");
         let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
         for round in 0..100_u64 {
             sender.send(&[], PATIENCE).expect("it is sent");
@@ -233,13 +233,13 @@ fn fixed_group_requires_all_nodes_and_same_description() {
         let meeting = Meeting::new(fabric, 2);
         let mut options = meeting.options(0);
         options.time_limit = Duration::from_millis(300);
-        let replica = |_: &mut Messages<'_, '_>| {};
-        let alone = start(meeting.describe(shape(2, 8, 16)), options, replica);
+        let application = |_: &mut Messages<'_, '_>| {};
+        let alone = start(meeting.describe(shape(2, 8, 16)), options, application);
         assert!(matches!(alone, Err(StartError::Meet(_))), "{fabric:?}: {alone:?}");
         let started = meeting.run(shape(2, 8, 16), 2, |node, mut description, mut options| {
             description.subgroups[0].window += node;
             options.time_limit = Duration::from_secs(5);
-            start(description, options, replica).map(drop)
+            start(description, options, application).map(drop)
         });
         let differs = |started: &Result<(), StartError>| {
             started.as_ref().is_err_and(|error| error.to_string().contains("(subgroups)"))
@@ -252,15 +252,15 @@ fn fixed_group_requires_all_nodes_and_same_description() {
 #[test]
 fn late_process_cannot_join_fixed_group() {
     let meeting = Meeting::new(Carrier::Tcp, 2);
-    let replica = |_: &mut Messages<'_, '_>| {};
+    let application = |_: &mut Messages<'_, '_>| {};
     let running = meeting.run(shape(2, 8, 16), 2, |_, description, options| {
-        start(description, options, replica).expect("it starts")
+        start(description, options, application).expect("it starts")
     });
     let own = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let mut options = meeting.options(1);
     options.listener = Some(own.try_into().expect("it listens"));
     options.time_limit = Duration::from_secs(5);
-    let late = start(meeting.describe(shape(2, 8, 16)), options, replica);
+    let late = start(meeting.describe(shape(2, 8, 16)), options, application);
     assert!(matches!(late, Err(StartError::FixedRuns { node: 1 })), "{late:?}");
     assert!(running.iter().all(|member| member.stopped().is_none()));
 }

@@ -25,8 +25,8 @@ fn group() -> DescriptionBuilder {
 fn role_send_until_killed() {
     let Ok(role) = std::env::var("TRAMONTANE_ROLE") else { return };
     let meeting = Meeting::of_role(&role);
-    let replica = |_: &mut Messages<'_, '_>| {};
-    let running = start(meeting.describe(group()), meeting.options(KILLED), replica);
+    let application = |_: &mut Messages<'_, '_>| {};
+    let running = start(meeting.describe(group()), meeting.options(KILLED), application);
     let running = running.expect("it starts");
     let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
     // With a limit, in case the test ends without killing this process.
@@ -55,11 +55,11 @@ fn fixed_members_name_the_killed_process() {
         let (told, heard) = mpsc::channel();
         let running = meeting.run(group(), KILLED, |_, description, options| {
             let told = told.clone();
-            let replica = move |messages: &mut Messages<'_, '_>| {
+            let application = move |messages: &mut Messages<'_, '_>| {
                 let from_it = messages.filter(|message| message.sender == NodeId(KILLED)).count();
                 let _ = told.send(from_it);
             };
-            start(description, options, replica).expect("it starts")
+            start(description, options, application).expect("it starts")
         });
         // The process is killed in the middle of its messages, and each of the others has delivered
         // some.

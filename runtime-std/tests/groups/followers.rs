@@ -13,8 +13,8 @@ use tramontane_client::{ClientId, Event, Members, Publisher, PublisherOptions, S
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    ControlEndpoints, Description, Forming, Messages, Replica, Running, StartOptions, ViewChanged,
-    start,
+    Application, ControlEndpoints, Description, Forming, Messages, Running, StartOptions,
+    ViewChanged, start,
 };
 use tramontane_runtime::shared_memory::Root;
 
@@ -63,15 +63,15 @@ impl Ledger {
 }
 
 #[derive(Clone, Default)]
-struct Application(Arc<Mutex<Ledger>>);
+struct SharedLedger(Arc<Mutex<Ledger>>);
 
-impl Application {
+impl SharedLedger {
     fn ledger(&self) -> Ledger {
         self.0.lock().expect("nobody panics").clone()
     }
 }
 
-impl Replica for Application {
+impl Application for SharedLedger {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let mut ledger = self.0.lock().expect("nobody panics");
         messages.for_each(|message| ledger.message(message.client, message.payload));
@@ -124,8 +124,8 @@ impl Place {
         Self { root: tempfile::tempdir_in("/dev/shm").expect("a folder"), description }
     }
 
-    fn start(&self, node: u32, forming: Forming) -> (Running, Application) {
-        let application = Application::default();
+    fn start(&self, node: u32, forming: Forming) -> (Running, SharedLedger) {
+        let application = SharedLedger::default();
         let options = StartOptions {
             root: Root::under(self.root.path()),
             time_limit: PATIENCE,
@@ -137,7 +137,7 @@ impl Place {
     }
 
     /// Starts all nodes, which form the group.
-    fn start_all(&self) -> Vec<(Running, Application)> {
+    fn start_all(&self) -> Vec<(Running, SharedLedger)> {
         std::thread::scope(|scope| {
             let forming = || Forming { new_group: true, ..Forming::default() };
             let starts: Vec<_> =

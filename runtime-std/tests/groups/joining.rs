@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartError, StartOptions, start,
+    Application, Description, Forming, Messages, Running, StartError, StartOptions, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -47,7 +47,7 @@ impl Read for State {
 /// A member, and whether its state has been requested.
 struct Supplier(State, Arc<AtomicBool>);
 
-impl Replica for Supplier {
+impl Application for Supplier {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         messages.for_each(drop);
     }

@@ -13,7 +13,7 @@ use tramontane_core::multicast::Switches;
 use tramontane_core::node::Options;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartOptions, start,
+    Application, Description, Forming, Messages, Running, StartOptions, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -43,7 +43,7 @@ struct Slow {
     takes: Duration,
 }
 
-impl Replica for Slow {
+impl Application for Slow {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let numbers = messages.map(|message| {
             u64::from_le_bytes(message.payload[..8].try_into().expect("a number"))

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartOptions, ViewChanged, start,
+    Application, Description, Forming, Messages, Running, StartOptions, ViewChanged, start,
 };
 use tramontane_runtime::shared_memory::Root;
 
@@ -39,7 +39,7 @@ const SLACK_MAPPINGS: usize = 64;
 #[derive(Default)]
 struct ViewNumber(Arc<AtomicU64>);
 
-impl Replica for ViewNumber {
+impl Application for ViewNumber {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         messages.for_each(drop);
     }

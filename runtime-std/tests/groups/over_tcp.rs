@@ -38,7 +38,7 @@ fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
     let ended = meeting.run(group, MEMBERS, |own, description, options| {
         let (done, digest) = mpsc::channel();
         let (mut hash, mut count, mut next) = (Xxh3::new(), 0, [0_u64; MEMBERS as usize]);
-        let replica = move |messages: &mut Messages<'_, '_>| {
+        let application = move |messages: &mut Messages<'_, '_>| {
             for delivered in messages {
                 let node = delivered.sender.get();
                 let next = &mut next[usize::try_from(node).expect("small")];
@@ -53,7 +53,7 @@ fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
                 }
             }
         };
-        let running = start(description, options, replica).expect("it starts");
+        let running = start(description, options, application).expect("it starts");
         let mut sender = running.sender_of(SubgroupId(0)).expect("all send");
         for number in 0..EACH {
             let bytes = message(own.into(), number, longest.into());

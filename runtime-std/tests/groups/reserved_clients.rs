@@ -11,7 +11,7 @@ use tramontane_client::{
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    ControlEndpoints, Description, Forming, Messages, Replica, Running, StartOptions,
+    Application, ControlEndpoints, Description, Forming, Messages, Running, StartOptions,
     SubgroupDescription, ViewChanged, start,
 };
 use tramontane_runtime::shared_memory::Root;
@@ -23,9 +23,9 @@ const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
 /// The messages of the reserved subgroup since it was last opened.
 #[derive(Clone, Default)]
-struct Application(Arc<Mutex<Vec<String>>>);
+struct SharedLines(Arc<Mutex<Vec<String>>>);
 
-impl Application {
+impl SharedLines {
     fn lines(&self) -> Vec<String> {
         self.0.lock().expect("nobody panics").clone()
     }
@@ -36,7 +36,7 @@ fn line(client: Option<ClientId>, payload: &[u8]) -> String {
     format!("{from}: {}", String::from_utf8_lossy(payload))
 }
 
-impl Replica for Application {
+impl Application for SharedLines {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let is_place = messages.subgroup() == PLACE;
         let lines = messages.map(|message| line(message.client, message.payload));
@@ -108,8 +108,8 @@ impl Crowd {
         Self { root: tempfile::tempdir_in("/dev/shm").expect("a folder"), description }
     }
 
-    fn start(&self, node: u32) -> (Running, Application) {
-        let application = Application::default();
+    fn start(&self, node: u32) -> (Running, SharedLines) {
+        let application = SharedLines::default();
         let options = StartOptions {
             root: Root::under(self.root.path()),
             time_limit: PATIENCE,
@@ -120,7 +120,7 @@ impl Crowd {
         (running.expect("it starts"), application)
     }
 
-    fn start_all(&self, nodes: &[u32]) -> Vec<(Running, Application)> {
+    fn start_all(&self, nodes: &[u32]) -> Vec<(Running, SharedLines)> {
         std::thread::scope(|scope| {
             let starts: Vec<_> =
                 nodes.iter().map(|node| scope.spawn(move || self.start(*node))).collect();
@@ -168,7 +168,7 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// Returns what all members received while the subgroup was open, once it is closed at all of them.
-fn told_until_closed(members: &[(Running, Application)]) -> Vec<String> {
+fn told_until_closed(members: &[(Running, SharedLines)]) -> Vec<String> {
     let is_closed = |lines: &[String]| lines.last().is_some_and(|line| line == "closed");
     await_that("it is closed at all", || members.iter().all(|(_, own)| is_closed(&own.lines())));
     let mut lines = members[0].1.lines();

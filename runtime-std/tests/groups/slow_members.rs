@@ -42,14 +42,14 @@ fn with_slow_member<T>(
                 scope.spawn(move || {
                     let options =
                         StartOptions { root, time_limit: PATIENCE, ..StartOptions::new(node) };
-                    let replica = move |messages: &mut Messages<'_, '_>| {
+                    let application = move |messages: &mut Messages<'_, '_>| {
                         for _ in messages {
                             if node == 2 && is_slow.load(Ordering::Relaxed) {
                                 std::thread::sleep(EACH);
                             }
                         }
                     };
-                    start(description, options, replica).expect("it starts")
+                    start(description, options, application).expect("it starts")
                 })
             })
             .collect();

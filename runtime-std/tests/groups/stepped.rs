@@ -7,7 +7,7 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::ReserveError;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Fate, Forming, Membership, Messages, Replica, Stepped, start_stepped,
+    Application, Description, Fate, Forming, Membership, Messages, Stepped, start_stepped,
 };
 use tramontane_runtime::member::{SendError, Stopped};
 
@@ -18,7 +18,7 @@ use crate::group_support::carriers;
 #[derive(Default)]
 struct Kept(Vec<Vec<u8>>);
 
-impl Replica for Kept {
+impl Application for Kept {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self.0.extend(messages.map(|message| message.payload.to_vec()));
     }
@@ -29,11 +29,15 @@ impl Replica for Kept {
 fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
     let start = Instant::now();
     let mut rest = 0;
-    while member.replica().0.len() < count || rest < 2_000 {
-        assert!(start.elapsed() < PATIENCE, "{} of {count} delivered", member.replica().0.len());
+    while member.application().0.len() < count || rest < 2_000 {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{} of {count} delivered",
+            member.application().0.len()
+        );
         let stepped = member.step();
         // A step may deliver the last message and then find that the others have left.
-        let has_all = member.replica().0.len() == count;
+        let has_all = member.application().0.len() == count;
         match stepped {
             Ok(step) if step.is_idle() => rest += 1,
             Ok(_) => rest = 0,
@@ -42,7 +46,7 @@ fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
         }
         std::thread::yield_now();
     }
-    std::mem::take(&mut member.replica().0)
+    std::mem::take(&mut member.application().0)
 }
 
 /// Runs two members, each in its own thread, in both kinds of group and over each fabric.
@@ -162,7 +166,7 @@ fn sleeping_member_wakes_for_message_and_leaves() {
             std::thread::sleep(Duration::from_millis(50));
             sender.send(b"now", PATIENCE).expect("it is sent");
         }
-        while member.replica().0.is_empty() {
+        while member.application().0.is_empty() {
             assert!(start.elapsed() < PATIENCE, "it slept on");
             let is_idle = member.step().expect("it runs").is_idle();
             if is_idle && idle.pause() {

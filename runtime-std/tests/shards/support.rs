@@ -9,8 +9,8 @@ use tramontane_core::ids::ClientNumber;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::{self, DeviceOptions};
 use tramontane_runtime::shards::{
-    Answers, Client, Delivered, Description, Destinations, MessageId, Replica, ReplicaId,
-    ReplicaState, Replicas, Running, SendError, StartError, StartOptions, start,
+    Answers, Client, Delivered, Description, Destinations, MessageId, ReplicaId, ReplicaState,
+    Replicas, Running, SendError, ShardApplication, StartError, StartOptions, start,
 };
 use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
@@ -37,7 +37,7 @@ impl Keeper {
     }
 }
 
-impl Replica for Keeper {
+impl ShardApplication for Keeper {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         let kept = (message.id, message.destinations.0, message.payload.to_vec());
         self.0.lock().expect("no panic").push(kept);

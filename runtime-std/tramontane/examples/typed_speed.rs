@@ -48,13 +48,13 @@ fn all<R: Send>(name: &str, members: u32, one: impl Fn(Description, u32) -> R + 
 
 fn untyped(group: Description, node: u32) -> Running {
     let mut sum = 0_u64;
-    let replica = move |messages: &mut Messages<'_, '_>| {
+    let application = move |messages: &mut Messages<'_, '_>| {
         for message in messages {
             sum += u64::from(message.payload[0]);
         }
         std::hint::black_box(sum);
     };
-    start(group, StartOptions::new(node), replica).expect("it starts")
+    start(group, StartOptions::new(node), application).expect("it starts")
 }
 
 fn typed(group: Description, node: u32) -> Replicated<Sum> {

@@ -6,9 +6,9 @@
 //! names.
 //!
 //! A program runs one member of a group, and the group survives the failure of members. [`start`]
-//! makes the program a member. Its application is a [`Replica`], which receives the same messages
-//! in the same order as all others, and provides its state to a joining member. Messages are sent
-//! with a [`Sender`]:
+//! makes the program a member. Its application is an [`Application`], which receives the same
+//! messages in the same order as all others, and provides its state to a joining member. Messages
+//! are sent with a [`Sender`]:
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -22,11 +22,11 @@
 //! let group = Description::builder(&name).nodes(1).window(8).message_max(64).build()?;
 //! let delivered = Arc::new(Mutex::new(Vec::new()));
 //! let kept = Arc::clone(&delivered);
-//! // A closure is a replica without state.
-//! let replica = move |messages: &mut Messages<'_, '_>| {
+//! // A closure is an application without state.
+//! let application = move |messages: &mut Messages<'_, '_>| {
 //!     kept.lock().unwrap().extend(messages.map(|message| message.payload.to_vec()));
 //! };
-//! let running = start(group, StartOptions::new(0), replica)?;
+//! let running = start(group, StartOptions::new(0), application)?;
 //! let mut sender = running.sender().ok_or("every node sends")?;
 //! sender.send(b"hello", Duration::from_secs(1))?;
 //! running.leave(Duration::from_secs(10))?;
@@ -59,13 +59,13 @@ pub use tramontane_runtime::blocks;
 pub use tramontane_runtime::carrier::Carrier;
 #[doc(inline)]
 pub use tramontane_runtime::group::{
-    self, Accepted, ClientId, DataError, Delivered, Description, DescriptionBuilder,
+    self, Accepted, Application, ClientId, DataError, Delivered, Description, DescriptionBuilder,
     DescriptionError, DurableEverywhere, DurableHere, DurableMajority, Forming, GroupStatus, Level,
     LogPart, LogReader, LogReaderError, Logged, LoggedMessage, Membership, Message, Messages,
     NodeDescription, NotFormed, NotLogged, NotReached, OperatorClient, OperatorError, Ordinal,
-    Reached, Receipt, Replica, ReservedSubgroups, Run, Running, Sender, SharedStatus, Slot,
-    StartError, StartOptions, Step, Stepped, SubgroupDescription, SubgroupStatus, Unsent, View,
-    ViewChanged, Volatile, Waiting, start, start_stepped,
+    Reached, Receipt, ReservedSubgroups, Run, Running, Sender, SharedStatus, Slot, StartError,
+    StartOptions, Step, Stepped, SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged,
+    Volatile, Waiting, start, start_stepped,
 };
 #[doc(inline)]
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};
@@ -91,7 +91,7 @@ pub mod shared_memory {
 /// The items that most programs need.
 pub mod prelude {
     pub use crate::{
-        Description, Message, Messages, Receipt, Replica, Running, Sender, StartOptions, View,
+        Application, Description, Message, Messages, Receipt, Running, Sender, StartOptions, View,
         start,
     };
 }

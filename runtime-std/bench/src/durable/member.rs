@@ -12,7 +12,7 @@ use crate::durable::events::{Delivered, DurableMember, Order, Report, Task};
 use crate::error::BenchError;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Worker;
-use tramontane_runtime::group::{Forming, Messages, Replica, Running, StartOptions, start};
+use tramontane_runtime::group::{Application, Forming, Messages, Running, StartOptions, start};
 use tramontane_runtime::shared_memory::Root;
 
 const GROUP: SubgroupId = SubgroupId(0);
@@ -44,7 +44,7 @@ struct Digesting {
     durable_here: u64,
 }
 
-impl Replica for Digesting {
+impl Application for Digesting {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let mut delivered = self.seen.delivered();
         for message in messages {

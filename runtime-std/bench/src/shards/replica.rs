@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Role, Worker};
-use tramontane_runtime::shards::{Delivered, Description, Places, Replica, StartOptions, start};
+use tramontane_runtime::shards::{
+    Delivered, Description, Places, ShardApplication, StartOptions, start,
+};
 
 use super::load::broken;
 use crate::error::BenchError;
@@ -49,20 +51,20 @@ pub(super) enum Report {
     Failed(String),
 }
 
-/// An application that does nothing with messages.
-struct Application {
+/// An application that does nothing with messages, and reports when its replica leads.
+struct LeaderReporter {
     reporter: Reporter<Report>,
     has_not_delivered: bool,
 }
 
-impl Application {
+impl LeaderReporter {
     /// Sends a report. The parent may have exited; then the report is lost.
     fn report(&self, report: &Report) {
         let _ = self.reporter.send(report);
     }
 }
 
-impl Replica for Application {
+impl ShardApplication for LeaderReporter {
     fn deliver(&mut self, _message: &Delivered<'_>) -> u8 {
         if std::mem::take(&mut self.has_not_delivered) {
             self.report(&Report::Delivers { at_ns: now_ns() });
@@ -93,7 +95,7 @@ fn serve(task: &Task, worker: &Worker<ReplicaProcess>) -> Result<(), BenchError>
     let overlay = task.overlay.overlay().map_err(|error| broken(&error))?;
     let places = Places::new(&task.overlay, overlay);
     let replica = places.replica_named(&task.name).map_err(|error| broken(&error))?;
-    let application = Application { reporter: worker.reporter(), has_not_delivered: false };
+    let application = LeaderReporter { reporter: worker.reporter(), has_not_delivered: false };
     let mut options = StartOptions::default();
     options.cancel = worker.released();
     let running =

@@ -18,7 +18,7 @@ use crate::views::events::{
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_runtime::group::{
-    Fate, Forming, Messages, Receipt, Replica, Running, StartOptions, ViewChanged, start,
+    Application, Fate, Forming, Messages, Receipt, Running, StartOptions, ViewChanged, start,
 };
 use tramontane_runtime::member::{SendError, Stopped};
 use tramontane_runtime::shared_memory::Root;
@@ -81,7 +81,7 @@ impl Ledger {
     }
 }
 
-impl Replica for Ledger {
+impl Application for Ledger {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self.lines.clear();
         for message in messages {

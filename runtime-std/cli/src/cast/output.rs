@@ -9,7 +9,7 @@ use super::event::CastEvent;
 use super::frame::Frame;
 use tramontane_local::output::Output;
 use tramontane_local::record::Bytes;
-use tramontane_runtime::group::{Message, Messages, Replica};
+use tramontane_runtime::group::{Application, Message, Messages};
 
 /// Output format of delivered records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -87,7 +87,7 @@ impl Receiver {
     }
 }
 
-impl Replica for Receiver {
+impl Application for Receiver {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let output = self.output.clone();
         output.put_each(messages, |message, to| self.take(&message, to));

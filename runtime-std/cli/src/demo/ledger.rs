@@ -16,7 +16,7 @@ use super::input::Records;
 use super::messages::{Deliveries, LatencyCount, Wrong};
 use super::share::Share;
 use tramontane_local::clock::now_ns;
-use tramontane_runtime::group::{Message, Messages, Replica};
+use tramontane_runtime::group::{Application, Message, Messages};
 
 /// Size in bytes of the buffer for small messages. They are hashed together, because the hash is
 /// fastest on long inputs.
@@ -212,7 +212,7 @@ impl<'r> Ledger<'r> {
     }
 }
 
-impl Replica for Ledger<'_> {
+impl Application for Ledger<'_> {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let now = now_ns();
         let (mut all, mut own) = (0, 0);

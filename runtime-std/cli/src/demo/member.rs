@@ -94,14 +94,14 @@ impl Run<'_> {
         let start_ns = now_ns();
         let mut idle = self.member.idle();
         let mut idle_steps = 0_u32;
-        while self.member.replica().delivered < self.total {
+        while self.member.application().delivered < self.total {
             if self.worker.is_released() {
                 return Ok(None);
             }
             self.fill()?;
             if !self.member.step()?.is_idle() {
                 idle.reset();
-                let delivered_at_ns = self.member.replica().delivered_at_ns;
+                let delivered_at_ns = self.member.application().delivered_at_ns;
                 self.report_progress(delivered_at_ns)?;
                 continue;
             }
@@ -116,7 +116,7 @@ impl Run<'_> {
             }
         }
         let nulls = self.member.nulls();
-        Ok(Some(self.member.replica().report(self.sent, nulls, start_ns)))
+        Ok(Some(self.member.application().report(self.sent, nulls, start_ns)))
     }
 
     /// Sends while slots are free.
@@ -139,7 +139,7 @@ impl Run<'_> {
             stamped += record.len();
             slot.payload().copy_from_slice(record);
             slot.commit();
-            self.member.replica().committed(stamp, 1);
+            self.member.application().committed(stamp, 1);
             self.sent += 1;
             share.advance();
         }
@@ -152,7 +152,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.reported_at_ns = now_ns;
-        let delivered = self.member.replica().delivered;
+        let delivered = self.member.application().delivered;
         report(self.worker, &DemoReport::Delivered(delivered))
     }
 }

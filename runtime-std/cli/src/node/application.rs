@@ -19,7 +19,7 @@ use tramontane_local::lines::add_message;
 use tramontane_local::output::Output;
 use tramontane_local::record::Bytes;
 use tramontane_runtime::group::{
-    Description, FIRST_VIEW, Message, Messages, Replica, SubgroupDescription, View, ViewChanged,
+    Application, Description, FIRST_VIEW, Message, Messages, SubgroupDescription, View, ViewChanged,
 };
 
 /// The choice of what goes to standard output.
@@ -119,7 +119,7 @@ impl Subgroups {
 }
 
 /// The application of a node.
-pub(super) struct Application {
+pub(super) struct NodeApplication {
     printing: Printing,
     output: Output,
     events: Sender<NodeEvent>,
@@ -138,7 +138,7 @@ pub(super) struct Application {
     meter: Arc<Meter>,
 }
 
-impl Application {
+impl NodeApplication {
     pub(super) fn new(
         printing: Printing,
         output: Output,
@@ -215,7 +215,7 @@ impl Application {
     }
 }
 
-impl Replica for Application {
+impl Application for NodeApplication {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
         self.lines.clear();

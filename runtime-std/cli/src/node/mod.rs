@@ -35,7 +35,7 @@ use tramontane_control::HostAddress;
 use tramontane_core::ids::SubgroupId;
 
 use super::log_file::{Rotation, SharedLogFile, with_ending};
-use application::{Application, Printing, Subgroups};
+use application::{NodeApplication, Printing, Subgroups};
 use event::NodeEvent;
 use input::{Input, Lines};
 use log::{Log, Recent};
@@ -216,7 +216,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     let logs = arguments.logs(&description, node)?;
     let files = logs.values().filter_map(Log::file).cloned().collect();
     let rotation = Rotation::watch(files)?;
-    let application = Application::new(
+    let application = NodeApplication::new(
         Printing { deliveries: !arguments.quiet && arguments.log.is_none(), json: arguments.json },
         output.clone(),
         sender.clone(),
@@ -253,7 +253,7 @@ fn become_member(
     node: u32,
     arguments: &NodeOptions,
     interrupts: &Interrupts,
-    application: Application,
+    application: NodeApplication,
 ) -> Result<Running, Failure> {
     let hands_on_state = description.membership == Membership::Changing
         && description.subgroups.iter().any(|subgroup| !subgroup.logged);

@@ -8,7 +8,7 @@
 use std::io::{self, Cursor, Read, Write as _};
 use std::sync::mpsc::Sender;
 
-use tramontane_runtime::shards::{Delivered, Destinations, Places, Replica};
+use tramontane_runtime::shards::{Delivered, Destinations, Places, ShardApplication};
 
 use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file, kept_text};
 use tramontane_local::lines::add_message;
@@ -82,7 +82,7 @@ pub(super) fn names(places: &Places, destinations: Destinations) -> String {
     names.join(",")
 }
 
-impl Replica for Log {
+impl ShardApplication for Log {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         if matches!(self.sink, Sink::Nowhere) {
             return 0;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tramontane::{GroupStatus, Running, Sender, SharedStatus, StartOptions, Stopped, start};
 
+use super::application::TopicApplication;
 use super::entities::{
     create_reader, create_reader_from, create_reader_with_listener, create_writer,
 };
@@ -14,7 +15,6 @@ use super::facts::DomainFacts;
 use super::handles::ParticipantId;
 use super::history::LogSource;
 use super::host::Host;
-use super::replica::TopicReplica;
 use super::shared::{ANNOUNCE, Shared};
 use super::timers;
 use super::voice::Voice;
@@ -86,7 +86,7 @@ impl DomainParticipant {
         let facts = DomainFacts::of(domain);
         let shared = Arc::new(Shared::new(facts, own));
         let options = StartOptions { terms: options.terms ^ domain.terms(), ..options };
-        let running = start(domain.group().clone(), options, TopicReplica::new(&shared))?;
+        let running = start(domain.group().clone(), options, TopicApplication::new(&shared))?;
         let discovery = running
             .sender_of(tramontane::SubgroupId(0))
             .ok_or_else(|| DdsError::Domain("this node may not send in discovery".into()))?;

@@ -12,7 +12,7 @@
 //! | `voice` | how messages of members and external participants get into a topic |
 //! | `shared` | state that its entities share |
 //! | `upcall` | marks of threads that may be inside a listener |
-//! | `replica` | the participant as an application of its group |
+//! | `application` | the participant as an application of its group |
 //! | `discovery` | readers that participants announce to each other |
 //! | `words` | handling of discovery messages |
 //! | `directory` | topics created and deleted at run time, according to discovery's order |
@@ -21,6 +21,7 @@
 //! | `timers` | the thread that notices what did not happen in time |
 //! | `handles` | names of writers and readers |
 
+mod application;
 mod directory;
 mod discovery;
 mod domain_participant;
@@ -32,7 +33,6 @@ mod history;
 mod host;
 mod life;
 mod outside;
-mod replica;
 mod shared;
 mod timers;
 mod topic_calls;

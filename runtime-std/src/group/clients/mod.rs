@@ -35,7 +35,7 @@ use crate::group::clients::serve::member::ServedMember;
 use crate::group::clients::serve::outlet::Outlet;
 use crate::group::clients::serve::service::Service;
 use crate::group::control::clients::{Clients, NoClients, RecordPlaces, refuse};
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::terms::Description;
 use crate::group::durable::comparison::SharedLogs;
 use crate::group::engine::participant::Participant;
@@ -52,11 +52,11 @@ pub(crate) struct ClientOrders {
 impl ClientOrders {
     /// Wraps an application so that it receives its group's messages in the clients' order, if the
     /// group accepts clients.
-    pub(crate) fn before<R: Replica>(
+    pub(crate) fn before<A: Application>(
         description: &Description,
         own: NodeId,
-        application: R,
-    ) -> std::io::Result<(Self, Served<R>)> {
+        application: A,
+    ) -> std::io::Result<(Self, Served<A>)> {
         let subgroups = subgroups_with_clients(description);
         if subgroups.is_empty() {
             return Ok((Self { feed: None }, Served::without(application)));

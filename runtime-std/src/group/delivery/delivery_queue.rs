@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tramontane_core::ids::{NodeId, Place, SubgroupId};
 
+use super::application::Application;
 use super::messages::Messages;
-use super::replica::Replica;
 
 /// A delivered message, copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,20 +29,20 @@ pub struct QueuedMessage {
 /// The end of the queue that messages are taken from.
 pub struct QueueEnd {
     messages: Receiver<QueuedMessage>,
-    /// Returns the buffers of taken messages to the replica.
+    /// Returns the buffers of taken messages to the application.
     used: SyncSender<Vec<u8>>,
 }
 
-/// Creates a queue of at most `capacity` messages. Returns the replica to start a member with, and
-/// the end to take messages from. If membership can change, the queue must not stay full for as
+/// Creates a queue of at most `capacity` messages. Returns the application to start a member with,
+/// and the end to take messages from. If membership can change, the queue must not stay full for as
 /// long as the group's failure timeout, or the other members remove this one.
 #[must_use]
-pub fn queue(capacity: usize) -> (impl Replica + 'static, QueueEnd) {
+pub fn queue(capacity: usize) -> (impl Application + 'static, QueueEnd) {
     let capacity = capacity.max(1);
     let (queue, messages) = mpsc::sync_channel(capacity);
     // Each end holds one buffer in addition to the queued ones.
     let (used, unused) = mpsc::sync_channel::<Vec<u8>>(capacity + 2);
-    let replica = move |messages: &mut Messages<'_, '_>| {
+    let application = move |messages: &mut Messages<'_, '_>| {
         let subgroup = messages.subgroup();
         for message in messages {
             let mut payload = unused.try_recv().unwrap_or_default();
@@ -55,7 +55,7 @@ pub fn queue(capacity: usize) -> (impl Replica + 'static, QueueEnd) {
             };
         }
     };
-    (replica, QueueEnd { messages, used })
+    (application, QueueEnd { messages, used })
 }
 
 impl QueueEnd {
@@ -64,7 +64,7 @@ impl QueueEnd {
     pub fn take<R>(&self, timeout: Duration, with: impl FnOnce(&QueuedMessage) -> R) -> Option<R> {
         let message = self.messages.recv_timeout(timeout).ok()?;
         let result = with(&message);
-        // If the replica has been dropped, the buffer is no longer needed.
+        // If the application has been dropped, the buffer is no longer needed.
         let _ = self.used.try_send(message.payload);
         Some(result)
     }

@@ -2,12 +2,12 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `replica` | the application's interface |
+//! | `application` | the application's interface |
 //! | `delivery_queue` | delivery into a queue |
 //! | `message` | one message, and a view that begins |
 //! | `messages` | the messages of a batch |
 
+pub(crate) mod application;
 pub(crate) mod delivery_queue;
 pub(crate) mod message;
 pub(crate) mod messages;
-pub(crate) mod replica;

@@ -10,15 +10,15 @@ use std::time::Duration;
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::HostFabric as _;
 use tramontane_core::ids::{Rank, SubgroupId};
-use tramontane_core::multicast::{Application, Batch};
+use tramontane_core::multicast::{self, Batch};
 use tramontane_core::node::{Node, OpenError, Progress};
 
 use super::parts::{Parts, Step};
 use super::request::Request;
 use crate::fabric::AnyFabric;
+use crate::group::delivery::application::Application;
 use crate::group::delivery::message::ViewChanged;
 use crate::group::delivery::messages::Messages;
-use crate::group::delivery::replica::Replica;
 use crate::group::description::layout::ViewLayout;
 use crate::group::description::view::{FIRST_VIEW, View};
 use crate::group::status::group_status::MemberState;
@@ -47,22 +47,22 @@ self_cell!(
 );
 
 /// The member that is stepped.
-pub(crate) struct Fixed<R: Replica> {
+pub(crate) struct Fixed<A: Application> {
     // Dropped first, because it reads memory that `shared` keeps.
     node: NodeCell,
     shared: Arc<Shared>,
     view: Arc<View>,
-    parts: Parts<R>,
+    parts: Parts<A>,
     clock: Clock,
     has_ended: bool,
     has_left: bool,
 }
 
-impl<R: Replica> Fixed<R> {
+impl<A: Application> Fixed<A> {
     /// Opens the node on memory that all members have prepared, and informs the application of the
     /// view.
     pub(crate) fn open(
-        mut parts: Parts<R>,
+        mut parts: Parts<A>,
         own: Rank,
         layout: ViewLayout,
         memory: Memory,
@@ -96,7 +96,7 @@ impl<R: Replica> Fixed<R> {
         let change =
             ViewChanged { view, own: parts.participant.own, joined: &view.members, gone: &[] };
         guarded(|| {
-            parts.replica.view_changed(&change);
+            parts.application.view_changed(&change);
             Ok(())
         })?;
         member.show_status();
@@ -104,8 +104,8 @@ impl<R: Replica> Fixed<R> {
     }
 
     /// Returns the application.
-    pub(crate) fn replica(&mut self) -> &mut R {
-        self.parts.replica.application()
+    pub(crate) fn application(&mut self) -> &mut A {
+        self.parts.application.get_mut()
     }
 
     /// Returns this member's statistics.
@@ -129,7 +129,7 @@ impl<R: Replica> Fixed<R> {
     }
 }
 
-impl<R: Replica> Steps for Fixed<R> {
+impl<A: Application> Steps for Fixed<A> {
     type Fabric = AnyFabric;
     type Done = Step;
 
@@ -151,7 +151,7 @@ impl<R: Replica> Steps for Fixed<R> {
     fn work(&mut self) -> Result<Step, Stopped> {
         let Self { node, view, parts, clock, .. } = self;
         let (now, fabric) = (clock.now(), &mut parts.fabric);
-        let mut upcalls = Upcalls { view, replica: &mut parts.replica };
+        let mut upcalls = Upcalls { view, application: &mut parts.application };
         let stepped = node.with_dependent_mut(|_, node| node.step(now, fabric, &mut upcalls));
         let progress = stepped.map_err(Stopped::Broken)?;
         if progress.delivered > 0 {
@@ -237,21 +237,21 @@ impl<R: Replica> Steps for Fixed<R> {
     }
 }
 
-impl<R: Replica> Drop for Fixed<R> {
+impl<A: Application> Drop for Fixed<A> {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
 /// Passes stable messages to the application.
-struct Upcalls<'e, R> {
+struct Upcalls<'e, A> {
     view: &'e View,
-    replica: &'e mut R,
+    application: &'e mut A,
 }
 
-impl<R: Replica> Application for Upcalls<'_, R> {
+impl<A: Application> multicast::Application for Upcalls<'_, A> {
     #[inline]
     fn deliver(&mut self, batch: &mut Batch<'_>) {
-        self.replica.deliver(&mut Messages::plain(batch, self.view));
+        self.application.deliver(&mut Messages::plain(batch, self.view));
     }
 }

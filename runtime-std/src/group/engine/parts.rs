@@ -12,7 +12,7 @@ use super::participant::Participant;
 use super::request::Request;
 use crate::fabric::AnyFabric;
 use crate::group::clients::order::served::Served;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::terms::Membership;
 use crate::group::durable::Logs;
 use crate::group::send::subgroup_sending::{SubgroupSending, Unsent};
@@ -21,12 +21,12 @@ use crate::member::Stopped;
 use crate::poll::{Done, guarded};
 
 /// The components of both kinds of member.
-pub(crate) struct Parts<R> {
+pub(crate) struct Parts<A> {
     pub(crate) participant: Arc<Participant>,
     pub(crate) fabric: AnyFabric,
     pub(crate) sending: Vec<SubgroupSending>,
     pub(crate) requests: Receiver<Request>,
-    pub(crate) replica: Served<R>,
+    pub(crate) application: Served<A>,
     /// The logs of logged subgroups that this node belongs to.
     pub(crate) logs: Logs,
     pub(crate) statistics: Statistics,
@@ -37,7 +37,7 @@ pub(crate) struct Parts<R> {
     pub(crate) overdue: Option<SubgroupId>,
 }
 
-impl<R> Parts<R> {
+impl<A> Parts<A> {
     /// Returns the time without work after which this member sleeps.
     pub(crate) fn idle_time(&self) -> Duration {
         self.idle_time.unwrap_or_else(|| self.fabric.idle_time())
@@ -84,7 +84,7 @@ impl<R> Parts<R> {
         undelivered: impl Fn(SubgroupId) -> Option<Undelivered>,
         mut large: impl FnMut(SubgroupId, u64) -> Option<Vec<u8>>,
     ) where
-        R: Replica,
+        A: Application,
     {
         // With fixed membership, the others may deliver what this member has sent before it left.
         let is_changing = self.participant.description.membership == Membership::Changing;
@@ -98,7 +98,7 @@ impl<R> Parts<R> {
         drop(unsent);
         // The member has ended whether this call panics or not.
         let _ = guarded(|| {
-            self.replica.ended(why);
+            self.application.ended(why);
             Ok(())
         });
     }

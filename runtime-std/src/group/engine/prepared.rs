@@ -22,8 +22,8 @@ pub(crate) struct Prepared {
 }
 
 /// Allocates a view's memory. `list` is the core's list of its members.
-pub(crate) fn prepare<R>(
-    parts: &mut Parts<R>,
+pub(crate) fn prepare<A>(
+    parts: &mut Parts<A>,
     view: View,
     list: Vec<NodeId>,
 ) -> Result<Prepared, Stopped> {
@@ -40,8 +40,8 @@ pub(crate) fn prepare<R>(
 }
 
 /// Opens the node of a view on its memory.
-pub(crate) fn open<R>(
-    parts: &Parts<R>,
+pub(crate) fn open<A>(
+    parts: &Parts<A>,
     prepared: Prepared,
 ) -> Result<(OpenView, Arc<View>), Stopped> {
     let Prepared { view, layout, memory, .. } = prepared;

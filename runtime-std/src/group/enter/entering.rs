@@ -19,7 +19,7 @@ use super::start_options::StartError;
 use crate::fabric::{AnyBell, AnyFabric};
 use crate::group::control::control_service::ControlService;
 use crate::group::control::peer_connector::{Calls, PeerConnector};
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::terms::Description;
 use crate::group::description::view::View;
@@ -68,12 +68,12 @@ pub(crate) struct Entered {
 
 impl StartingMember {
     /// Finds the group, and enters one of its views.
-    pub(crate) fn enter<R: Replica>(
+    pub(crate) fn enter<A: Application>(
         &mut self,
         description: &Description,
         fabric: &mut AnyFabric,
         bell: &AnyBell,
-        replica: &mut R,
+        application: &mut A,
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Entered, StartError> {
@@ -81,7 +81,7 @@ impl StartingMember {
         loop {
             let met = self.find_group(description, until, cancel)?;
             let reception = Reception::open(self, description, bell)?;
-            let restoring = Restoring { replica: &mut *replica, data: &mut self.data };
+            let restoring = Restoring { application: &mut *application, data: &mut self.data };
             let (admission, sessions, let_in) = match met {
                 Found::First(sessions) => {
                     restoring.data.begin_anew()?;

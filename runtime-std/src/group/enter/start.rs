@@ -11,23 +11,23 @@ use std::time::Instant;
 
 use super::place::StartingMember;
 use super::start_options::{StartError, StartOptions};
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::terms::{Description, Membership};
 use crate::group::running::{Running, Stepped};
 
 /// Makes this process a member of a group. The member is driven by its own thread.
 ///
-/// Returns once this process is in a view and [`Replica::view_changed`] has been called.
+/// Returns once this process is in a view and [`Application::view_changed`] has been called.
 ///
 /// # Errors
 /// Returns [`StartError`]. In that case nothing is left behind, except a folder for the node's
 /// state.
-pub fn start<R: Replica + 'static>(
+pub fn start<A: Application + 'static>(
     description: Description,
     options: StartOptions<'_>,
-    replica: R,
+    application: A,
 ) -> Result<Running, StartError> {
-    start_boxed(description, options, Box::new(replica))
+    start_boxed(description, options, Box::new(application))
 }
 
 /// Not generic, so that a program does not compile the whole member again for each of its
@@ -35,9 +35,9 @@ pub fn start<R: Replica + 'static>(
 fn start_boxed(
     description: Description,
     options: StartOptions<'_>,
-    replica: Box<dyn Replica>,
+    application: Box<dyn Application>,
 ) -> Result<Running, StartError> {
-    Ok(start_stepped(description, options, replica)?.spawn()?)
+    Ok(start_stepped(description, options, application)?.spawn()?)
 }
 
 /// Makes this process a member of a group, which the caller [steps](Running::step) in its own loop.
@@ -46,21 +46,21 @@ fn start_boxed(
 ///
 /// # Errors
 /// Returns the same errors as [`start`].
-pub fn start_stepped<R: Replica>(
+pub fn start_stepped<A: Application>(
     description: Description,
     options: StartOptions<'_>,
-    replica: R,
-) -> Result<Stepped<R>, StartError> {
+    application: A,
+) -> Result<Stepped<A>, StartError> {
     let until = Instant::now() + options.time_limit;
     let cancel = options.cancel;
     let settings = options.settings;
     let (place, fabric) = StartingMember::take(&description, options)?;
     match description.membership {
         Membership::Fixed => {
-            place.become_fixed(description, fabric, replica, settings, until, cancel)
+            place.become_fixed(description, fabric, application, settings, until, cancel)
         }
         Membership::Changing => {
-            place.become_member(description, fabric, replica, settings, until, cancel)
+            place.become_member(description, fabric, application, settings, until, cancel)
         }
     }
 }

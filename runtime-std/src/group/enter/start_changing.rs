@@ -13,7 +13,7 @@ use super::start_options::StartError;
 use crate::fabric::AnyFabric;
 use crate::group::clients::ClientOrders;
 use crate::group::control::control_service::MemberAccess;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::terms::Description;
 use crate::group::durable::Logs;
 use crate::group::durable::data::DataFolder;
@@ -30,20 +30,21 @@ use crate::member::Settings;
 use crate::poll::guarded;
 
 impl StartingMember {
-    pub(crate) fn become_member<R: Replica>(
+    pub(crate) fn become_member<A: Application>(
         mut self,
         description: Description,
         mut fabric: AnyFabric,
-        replica: R,
+        application: A,
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Stepped<R>, StartError> {
+    ) -> Result<Stepped<A>, StartError> {
         let bell = fabric.local_bell();
-        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
+        let (client_orders, mut application) =
+            ClientOrders::before(&description, self.own, application)?;
         // The application receives its state and the messages of a log before the member runs.
         let entered = guarded(|| {
-            Ok(self.enter(&description, &mut fabric, &bell, &mut replica, until, cancel))
+            Ok(self.enter(&description, &mut fabric, &bell, &mut application, until, cancel))
         })??;
         let Entered { admission, reception, let_in } = entered;
         let Reception { service, server, requests, receiver, connector } = reception;
@@ -71,7 +72,7 @@ impl StartingMember {
             fabric,
             sending,
             requests: receiver,
-            replica,
+            application,
             logs,
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),

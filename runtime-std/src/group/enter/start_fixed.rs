@@ -17,7 +17,7 @@ use crate::fabric::AnyFabric;
 use crate::group::clients::order::served::Served;
 use crate::group::control::clients::NoClients;
 use crate::group::control::control_service::{ControlService, MemberAccess};
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::error::DescriptionError;
 use crate::group::description::terms::{Description, Membership};
 use crate::group::description::view::{FIRST_VIEW, View};
@@ -114,15 +114,15 @@ impl StartingMember {
         Ok(())
     }
 
-    pub(crate) fn become_fixed<R: Replica>(
+    pub(crate) fn become_fixed<A: Application>(
         self,
         description: Description,
         mut fabric: AnyFabric,
-        replica: R,
+        application: A,
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Stepped<R>, StartError> {
+    ) -> Result<Stepped<A>, StartError> {
         let view = View::first(&description);
         let own = self.rank_in(&view)?;
         let layout = description.view_layout(&view)?;
@@ -146,7 +146,7 @@ impl StartingMember {
             sending,
             requests: receiver,
             // The subgroups accept no clients.
-            replica: Served::without(replica),
+            application: Served::without(application),
             logs: Logs::default(),
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),

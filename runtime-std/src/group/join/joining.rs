@@ -21,7 +21,7 @@ use super::state_transfer::{StateTransfer, Supplier, welcome};
 use super::transfer_progress::TransferProgress;
 use crate::group::control::peer_connector::PeerConnector;
 use crate::group::control::probe::{is_for_good, is_stranger};
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::terms::Description;
 use crate::group::description::view::View;
 use crate::session_messages::send_message;
@@ -67,11 +67,11 @@ impl LetIn {
 /// Tries until the group admits this node, all its members are lost, the time is up, or `cancel` is
 /// true, which ends whatever is in progress. `progress` is the progress of this process's earlier
 /// joins.
-pub(crate) fn join<R: Replica>(
+pub(crate) fn join<A: Application>(
     description: &Description,
     own: NodeId,
     connector: &PeerConnector,
-    restoring: Restoring<'_, R>,
+    restoring: Restoring<'_, A>,
     progress: &mut TransferProgress,
     until: Instant,
     cancel: &AtomicBool,
@@ -115,7 +115,7 @@ impl Drop for Over<'_> {
 
 /// Tries until the group admits this node or has ended, or until the attempt is stopped. In that
 /// case, reports the failure of the previous attempt.
-fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, AttemptError> {
+fn try_to_join<A: Application>(mut transfer: StateTransfer<'_, A>) -> Result<LetIn, AttemptError> {
     let (mut refused_since, mut nobody_since, mut before) = (None, None, None);
     let mut unreached = 0;
     loop {
@@ -171,7 +171,7 @@ fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, 
     }
 }
 
-fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, AttemptError> {
+fn attempt<A: Application>(transfer: &mut StateTransfer<'_, A>) -> Result<LetIn, AttemptError> {
     transfer.progress.begin();
     let (node, view, session) = find_lead(transfer.own, transfer.connector, transfer.stop)?;
     let mut lead = Supplier::new(node, session, Vec::new());

@@ -10,7 +10,7 @@ use tramontane_core::ids::SubgroupId;
 use super::attempt_error::{AROUND, AttemptError, STALL};
 use super::join_messages::{JoinReply, JoinRequest};
 use super::restoring::Restoring;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::durable::delivered::Delivered;
 use crate::group::large::limits::LARGE_MAX;
 use crate::group::supply::queue::TOGETHER_MAX;
@@ -23,7 +23,7 @@ const CLOSE_BYTES: usize = 4 << 20;
 /// message.
 const RECORDS_BYTES_MAX: u64 = LARGE_MAX + 2 * TOGETHER_MAX as u64 + 16 * AROUND;
 
-impl<R: Replica> Restoring<'_, R> {
+impl<A: Application> Restoring<'_, A> {
     /// Brings the logs of these subgroups, and with them the application, close to a member's.
     /// Returns each subgroup with the number of records that its log then has, excluding subgroups
     /// that need a state.

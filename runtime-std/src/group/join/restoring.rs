@@ -12,26 +12,26 @@ use tramontane_log::{SnapshotWriter, SystemFolder};
 
 use super::attempt_error::{AttemptError, STALL};
 use super::transfer_progress::TransferProgress;
+use crate::group::delivery::application::Application;
 use crate::group::delivery::message::Message;
 use crate::group::delivery::messages::Messages;
-use crate::group::delivery::replica::Replica;
 use crate::group::durable::data::DataFolder;
 use crate::group::durable::delivered::Delivered;
 use crate::group::durable::taking_over::{Both, TakeOverError};
 
 /// A member that is not yet running, as seen by the code that restores it.
-pub(crate) struct Restoring<'t, R> {
-    pub(crate) replica: &'t mut R,
+pub(crate) struct Restoring<'t, A> {
+    pub(crate) application: &'t mut A,
     pub(crate) data: &'t mut DataFolder,
 }
 
-impl<R: Replica> Restoring<'_, R> {
+impl<A: Application> Restoring<'_, A> {
     /// Delivers a message that was delivered before this node was a member.
     pub(crate) fn replay(&mut self, delivered: &Delivered) -> Result<(), AttemptError> {
         if let Some(log) = self.data.log(SubgroupId(delivered.subgroup)) {
             log.take(delivered)?;
         }
-        hand_over(delivered, self.replica);
+        hand_over(delivered, self.application);
         Ok(())
     }
 
@@ -46,7 +46,7 @@ impl<R: Replica> Restoring<'_, R> {
     ) -> Result<(), AttemptError> {
         let mut log = self.data.log(subgroup);
         let mut state = log.as_mut().map(|log| log.begin_state(records, view)).transpose()?;
-        restore(session, subgroup, self.replica, state.as_mut())?;
+        restore(session, subgroup, self.application, state.as_mut())?;
         if let (Some(log), Some(state)) = (log, state) {
             log.install(state.finish().map_err(TakeOverError::from)?, records)?;
         }
@@ -71,17 +71,17 @@ impl<R: Replica> Restoring<'_, R> {
     /// Passes a log to the application from its beginning, unless the application has received
     /// exactly the content of the log.
     pub(crate) fn hand_over_log(&mut self, subgroup: SubgroupId) -> Result<(), AttemptError> {
-        let Self { replica, data } = self;
+        let Self { application, data } = self;
         let log = data.log(subgroup).ok_or(AttemptError::Malformed)?;
         log.commit()?;
         if log.is_handed_over() {
             return Ok(());
         }
         let state = log.state()?;
-        replica
+        application
             .restore(subgroup, &mut state.unwrap_or_default().as_slice())
             .map_err(AttemptError::Restore)?;
-        log.hand_over(|delivered| hand_over(delivered, *replica))?;
+        log.hand_over(|delivered| hand_over(delivered, *application))?;
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl<R: Replica> Restoring<'_, R> {
     pub(crate) fn reset(mut self, progress: &mut TransferProgress) -> Result<(), AttemptError> {
         for subgroup in std::mem::take(progress).subgroups() {
             if self.data.log(subgroup).is_none() {
-                let begun = self.replica.restore(subgroup, &mut std::io::empty());
+                let begun = self.application.restore(subgroup, &mut std::io::empty());
                 begun.map_err(AttemptError::Restore)?;
             }
         }
@@ -109,10 +109,10 @@ impl<R: Replica> Restoring<'_, R> {
 }
 
 /// Passes a state to the application as it arrives, and to a log.
-fn restore<R: Replica>(
+fn restore<A: Application>(
     session: &mut Session,
     subgroup: SubgroupId,
-    replica: &mut R,
+    application: &mut A,
     log: Option<&mut SnapshotWriter<SystemFolder>>,
 ) -> Result<(), AttemptError> {
     let (mut reader, writer) = std::io::pipe().map_err(AttemptError::Restore)?;
@@ -124,7 +124,7 @@ fn restore<R: Replica>(
             // waits.
             received.and_then(|_| writer.flush().map_err(SessionError::Local))
         });
-        let restored = replica.restore(subgroup, &mut reader);
+        let restored = application.restore(subgroup, &mut reader);
         drop(reader);
         let received = received.join().unwrap_or(Err(SessionError::Stopped));
         match (received, restored) {
@@ -138,7 +138,7 @@ fn restore<R: Replica>(
 }
 
 /// Delivers a message that was delivered before this node was a member.
-pub(crate) fn hand_over<R: Replica>(delivered: &Delivered, replica: &mut R) {
+pub(crate) fn hand_over<A: Application>(delivered: &Delivered, application: &mut A) {
     let message = Message {
         subgroup: SubgroupId(delivered.subgroup),
         view: ViewId(delivered.view),
@@ -149,5 +149,5 @@ pub(crate) fn hand_over<R: Replica>(delivered: &Delivered, replica: &mut R) {
         is_large: delivered.is_large,
         is_replayed: true,
     };
-    replica.deliver(&mut Messages::replayed(message));
+    application.deliver(&mut Messages::replayed(message));
 }

@@ -15,7 +15,7 @@ use super::restoring::Restoring;
 use super::transfer_progress::TransferProgress;
 use crate::group::control::peer_connector::PeerConnector;
 use crate::group::control::probe::probe;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::subgroups::needed;
 use crate::group::description::terms::Description;
 use crate::group::description::view::View;
@@ -41,10 +41,10 @@ impl Supplier {
 
     /// Asks for the states, and for everything delivered after them. If the supplier's log
     /// continues a local log, asks for the records instead of a state.
-    fn ask<R: Replica>(
+    fn ask<A: Application>(
         &mut self,
         leads: bool,
-        restoring: &mut Restoring<'_, R>,
+        restoring: &mut Restoring<'_, A>,
     ) -> Result<(), AttemptError> {
         let records = restoring.catch_up(&mut self.session, &self.subgroups)?;
         let subgroups = self.subgroups.iter().map(|subgroup| subgroup.0).collect();
@@ -68,16 +68,16 @@ enum Word {
 }
 
 /// A node that restores what it needs to become a member.
-pub(crate) struct StateTransfer<'t, R> {
+pub(crate) struct StateTransfer<'t, A> {
     pub(crate) description: &'t Description,
     pub(crate) own: NodeId,
     pub(crate) connector: &'t PeerConnector,
     pub(crate) stop: &'t Arc<AtomicBool>,
-    pub(crate) restoring: Restoring<'t, R>,
+    pub(crate) restoring: Restoring<'t, A>,
     pub(crate) progress: &'t mut TransferProgress,
 }
 
-impl<R: Replica> StateTransfer<'_, R> {
+impl<A: Application> StateTransfer<'_, A> {
     /// Returns whether a process answers that it is a member.
     pub(crate) fn has_group_members(&self) -> bool {
         let PeerConnector { identity, addresses, key, .. } = self.connector;
@@ -225,7 +225,7 @@ impl<R: Replica> StateTransfer<'_, R> {
             if !of.is_some_and(|of| of.reserved) {
                 return Err(AttemptError::Outdated(subgroup));
             }
-            let begun = self.restoring.replica.restore(subgroup, &mut std::io::empty());
+            let begun = self.restoring.application.restore(subgroup, &mut std::io::empty());
             begun.map_err(AttemptError::Restore)?;
         }
         Ok(())

@@ -15,8 +15,8 @@ use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::queue::{Content, HELD_MAX, QueueId, Sink, States, Supplied, SuppliedState};
 use super::wanted::{ReadyJoiner, Wanted};
+use crate::group::delivery::application::Application;
 use crate::group::delivery::message::Message;
-use crate::group::delivery::replica::Replica;
 use crate::group::description::subgroup_change::SubgroupChange;
 use crate::group::description::terms::Description;
 use crate::group::description::view::View;
@@ -68,11 +68,11 @@ fn is_to_come(change: SubgroupChange, description: &Description, view: &View) ->
 
 /// Returns the current states in a view. Calls `between` after each state, because each may take a
 /// while.
-pub(crate) fn states_of<R: Replica>(
+pub(crate) fn states_of<A: Application>(
     wanted: &Wanted,
     view: ViewId,
     logs: &Logs,
-    replica: &mut R,
+    application: &mut A,
     mut between: impl FnMut(),
 ) -> States {
     let state_of = |subgroup: &SubgroupId| {
@@ -80,7 +80,7 @@ pub(crate) fn states_of<R: Replica>(
         let from = wanted.records.iter().find(|(of, _)| of == subgroup).map(|(_, from)| *from);
         let content = match from.zip(logs.shared(*subgroup)) {
             Some((from, log)) => Content::Records { log, from },
-            None => Content::State(replica.snapshot(*subgroup)),
+            None => Content::State(application.snapshot(*subgroup)),
         };
         between();
         SuppliedState { subgroup: *subgroup, view, records, content }

@@ -3,7 +3,7 @@
 //!
 //! The thread that drives the member queues the delivered messages, and a separate thread takes
 //! them from the queue and sends them. So the group continues in the meantime, except during the
-//! call of [`Replica::snapshot`](crate::group::delivery::replica::Replica::snapshot).
+//! call of [`Application::snapshot`](crate::group::delivery::application::Application::snapshot).
 //!
 //! # Invariants
 //! - For each subgroup, a joiner receives its state at a position, then all messages from there on,

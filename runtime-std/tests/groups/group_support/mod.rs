@@ -18,8 +18,8 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_log::{Log, SystemFolder};
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Fate, Forming, LargeUnsent, Logged, Messages, Receipt, Replica, Running, Sender,
-    StartOptions, Unsent, ViewChanged, start,
+    Application, Description, Fate, Forming, LargeUnsent, Logged, Messages, Receipt, Running,
+    Sender, StartOptions, Unsent, ViewChanged, start,
 };
 use tramontane_runtime::member::{Settings, Stopped};
 use tramontane_runtime::rdma;
@@ -132,7 +132,7 @@ pub struct Told {
 /// The application: what it has received, and the number of calls with messages that have begun.
 struct Ledger(Arc<Mutex<Told>>, Arc<AtomicU64>);
 
-impl Replica for Ledger {
+impl Application for Ledger {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self.1.fetch_add(1, Ordering::Relaxed);
         let mut told = self.0.lock().expect("nobody panics");

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartError, StartOptions,
+    Application, Description, Forming, Messages, Running, StartError, StartOptions,
     SubgroupDescription, ViewChanged, start,
 };
 use tramontane_runtime::member::Settings;
@@ -76,9 +76,9 @@ fn parsed(bytes: &[u8]) -> (u32, u64) {
     (node, u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")))
 }
 
-struct Application(Arc<Told>);
+struct Teller(Arc<Told>);
 
-impl Replica for Application {
+impl Application for Teller {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup().0;
         for message in messages {
@@ -191,7 +191,7 @@ impl Nodes {
             forming: Forming { new_group: true, ..Forming::default() },
             ..StartOptions::new(node)
         };
-        let running = start(self.description.clone(), options, Application(told))?;
+        let running = start(self.description.clone(), options, Teller(told))?;
         self.running.lock().expect("nobody panics").insert(node, running);
         Ok(())
     }

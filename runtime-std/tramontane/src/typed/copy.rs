@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Waker;
 
 use tramontane_core::ids::{NodeId, SubgroupId};
-use tramontane_runtime::group::{Message, Messages, Replica, give_up};
+use tramontane_runtime::group::{Application, Message, Messages, give_up};
 use tramontane_runtime::member::Stopped;
 
 use super::encoding::{decode, encode};
@@ -114,7 +114,7 @@ impl<M: StateMachine> StateCopy<M> {
     }
 }
 
-impl<M: StateMachine> Replica for StateCopy<M> {
+impl<M: StateMachine> Application for StateCopy<M> {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let shared = Arc::clone(&self.shared);
         // If an earlier command had panicked, no message would arrive.

@@ -138,8 +138,8 @@ fn undecodable_command_ends_member_with_one_line() {
     let group = Group::of(2);
     let (running, (member, _)) = std::thread::scope(|scope| {
         let raw = scope.spawn(|| {
-            let replica = |_: &mut tramontane::Messages<'_, '_>| {};
-            start(group.description.clone(), group.options(1), replica).expect("it starts")
+            let application = |_: &mut tramontane::Messages<'_, '_>| {};
+            start(group.description.clone(), group.options(1), application).expect("it starts")
         });
         let member = group.start(0).expect("it starts");
         (raw.join().expect("no panic"), member)

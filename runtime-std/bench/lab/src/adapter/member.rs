@@ -9,7 +9,7 @@ use tramontane_core::node::DurableCounts;
 
 use super::delivery::{Delivery, Names, write_line};
 use super::protocol::Answer;
-use tramontane_runtime::group::{Messages, Replica, SendLargeError, Sender, ViewChanged};
+use tramontane_runtime::group::{Application, Messages, SendLargeError, Sender, ViewChanged};
 
 /// Sends a message that is built in place, or as a large message if it does not fit into a slot.
 pub(super) fn send_with(
@@ -56,7 +56,7 @@ impl MemberUnderTest {
     }
 }
 
-impl Replica for MemberUnderTest {
+impl Application for MemberUnderTest {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
         let Some(logged) = &mut self.logged else {

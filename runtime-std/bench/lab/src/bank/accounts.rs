@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tramontane_runtime::shards::{Delivered, GroupId, Replica};
+use tramontane_runtime::shards::{Delivered, GroupId, ShardApplication};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::{HistoryFile, message_name};
@@ -170,7 +170,7 @@ impl Bank {
     }
 }
 
-impl Replica for Bank {
+impl ShardApplication for Bank {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         let id = message.id;
         let name = (id.client.0, id.incarnation, id.number);

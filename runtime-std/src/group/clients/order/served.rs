@@ -13,9 +13,9 @@ use tramontane_core::node::DurableCounts;
 use super::feed::Feed;
 use super::subgroup_order::SubgroupOrder;
 use crate::block_transfer::buffer::Buffer;
+use crate::group::delivery::application::Application;
 use crate::group::delivery::message::ViewChanged;
 use crate::group::delivery::messages::Messages;
-use crate::group::delivery::replica::Replica;
 use crate::group::description::terms::Description;
 use crate::member::Stopped;
 
@@ -49,27 +49,27 @@ impl Orders {
 }
 
 /// An application, with the order of its clients if the group accepts any.
-pub(crate) struct Served<R> {
-    application: R,
+pub(crate) struct Served<A> {
+    application: A,
     orders: Option<Box<Orders>>,
 }
 
-impl<R> Served<R> {
-    pub(crate) const fn new(application: R, orders: Option<Box<Orders>>) -> Self {
+impl<A> Served<A> {
+    pub(crate) const fn new(application: A, orders: Option<Box<Orders>>) -> Self {
         Self { application, orders }
     }
 
     /// Wraps the application of a group that accepts no clients.
-    pub(crate) const fn without(application: R) -> Self {
+    pub(crate) const fn without(application: A) -> Self {
         Self { application, orders: None }
     }
 
-    pub(crate) const fn application(&mut self) -> &mut R {
+    pub(crate) const fn get_mut(&mut self) -> &mut A {
         &mut self.application
     }
 }
 
-impl<R: Replica> Served<R> {
+impl<A: Application> Served<A> {
     /// Supplies the application's state to one follower that waits for it.
     #[inline]
     pub(crate) fn supply_follower(&mut self) {
@@ -81,7 +81,7 @@ impl<R: Replica> Served<R> {
     }
 }
 
-impl<R: Replica> Replica for Served<R> {
+impl<A: Application> Application for Served<A> {
     #[inline]
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let Some(orders) = &mut self.orders else { return self.application.deliver(messages) };

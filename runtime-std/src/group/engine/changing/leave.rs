@@ -7,7 +7,7 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::view::Status;
 
 use super::Engine;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::join::admission::Admission;
 use crate::member::Stopped;
 use crate::poll::nanoseconds;
@@ -18,7 +18,7 @@ pub(crate) const SUPPLIED_MAX: Duration = Duration::from_secs(3);
 /// The maximum wait for nodes that are receiving state that no other member has.
 pub(crate) const NEEDED_MAX: Duration = Duration::from_secs(20);
 
-impl<R: Replica> Engine<R> {
+impl<A: Application> Engine<A> {
     pub(crate) const fn is_leaving(&self) -> bool {
         self.leaving.is_leaving()
     }

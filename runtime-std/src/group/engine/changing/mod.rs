@@ -46,7 +46,7 @@ use super::prepared::{Prepared, open, prepare};
 use super::promising::{Preparing, Promising};
 use crate::fabric::AnyFabric;
 use crate::group::control::peer_connector::PeerConnector;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::description::view::View;
 use crate::group::durable::Logs;
 use crate::group::join::admission::Admission;
@@ -71,7 +71,7 @@ pub(crate) struct ChangingParts {
 }
 
 /// A member of a group whose membership can change.
-pub(crate) struct Engine<R: Replica> {
+pub(crate) struct Engine<A: Application> {
     // Dropped first, because it reads memory that the fabric keeps.
     pub(crate) present: OpenView,
     pub(crate) ended: Option<OpenView>,
@@ -99,7 +99,7 @@ pub(crate) struct Engine<R: Replica> {
     /// Whether something other than messages is awaited: a view change, a peer's memory, or the end
     /// of a reservation from an earlier view.
     has_cares: bool,
-    pub(crate) parts: Parts<R>,
+    pub(crate) parts: Parts<A>,
     pub(crate) large: Large,
     pub(crate) connector: Arc<PeerConnector>,
     record: Record,
@@ -108,11 +108,11 @@ pub(crate) struct Engine<R: Replica> {
     has_left: bool,
 }
 
-impl<R: Replica> Engine<R> {
+impl<A: Application> Engine<A> {
     /// Opens the first view of this member.
     pub(crate) fn open(
         admission: Admission,
-        mut parts: Parts<R>,
+        mut parts: Parts<A>,
         changing: ChangingParts,
     ) -> Result<Self, Stopped> {
         let ChangingParts { large, connector, record } = changing;
@@ -151,8 +151,8 @@ impl<R: Replica> Engine<R> {
     }
 
     /// Returns the application.
-    pub(crate) fn replica(&mut self) -> &mut R {
-        self.parts.replica.application()
+    pub(crate) fn application(&mut self) -> &mut A {
+        self.parts.application.get_mut()
     }
 
     /// Returns this member's statistics.
@@ -176,8 +176,9 @@ impl<R: Replica> Engine<R> {
     /// Releases delivered large messages, unless the application keeps their buffers.
     fn release_large(&mut self) -> Result<(), Stopped> {
         let Self { present, parts, large, .. } = self;
-        let replica = &mut parts.replica;
-        let exchange = |subgroup, buffer, bytes| replica.exchange_large(subgroup, buffer, bytes);
+        let application = &mut parts.application;
+        let exchange =
+            |subgroup, buffer, bytes| application.exchange_large(subgroup, buffer, bytes);
         if large.has_none() {
             return Ok(());
         }
@@ -211,13 +212,13 @@ impl<R: Replica> Engine<R> {
     #[cold]
     fn note_durable(&mut self) -> Result<(), Stopped> {
         let Self { present, parts, .. } = self;
-        let Parts { logs, sending, replica, .. } = parts;
+        let Parts { logs, sending, application, .. } = parts;
         logs.check()?;
         guarded(|| {
             logs.see(present, |subgroup, durable| {
                 let ours = sending.iter_mut().find(|sending| sending.subgroup() == subgroup);
                 ours.into_iter().for_each(|sending| sending.durable(durable));
-                replica.durable_changed(subgroup, durable);
+                application.durable_changed(subgroup, durable);
             });
             Ok(())
         })
@@ -277,7 +278,7 @@ impl<R: Replica> Engine<R> {
     }
 }
 
-impl<R: Replica> Steps for Engine<R> {
+impl<A: Application> Steps for Engine<A> {
     type Fabric = AnyFabric;
     type Done = Step;
 
@@ -315,14 +316,14 @@ impl<R: Replica> Steps for Engine<R> {
             clock,
             ..
         } = self;
-        let Parts { fabric, replica, logs, participant, .. } = parts;
+        let Parts { fabric, application, logs, participant, .. } = parts;
         let now = clock.now();
         let present_view = view.id;
         let poll = |fabric: &mut &mut AnyFabric| {
             fabric.poll().inspect(|event| lost_peers.keep(present_view, event))
         };
         let mut routed = Routed { fabric: &mut *fabric, poll };
-        let mut upcalls = Upcalls { view, large, joiners, logs, replica, clock };
+        let mut upcalls = Upcalls { view, large, joiners, logs, application, clock };
         let prepare = |next: NextView<'_>| {
             // A leaving member has no memory in the view that excludes it.
             let is_there = !next.members.contains(&participant.own)
@@ -371,10 +372,10 @@ impl<R: Replica> Steps for Engine<R> {
             self.carry_out(request)?;
         }
         if !self.parts.logs.are_none() {
-            let Parts { logs, replica, .. } = &mut self.parts;
-            logs.keep_bounded(self.view.id, |subgroup| replica.snapshot(subgroup))?;
+            let Parts { logs, application, .. } = &mut self.parts;
+            logs.keep_bounded(self.view.id, |subgroup| application.snapshot(subgroup))?;
         }
-        self.parts.replica.supply_follower();
+        self.parts.application.supply_follower();
         self.leave_when_free()
     }
 
@@ -467,7 +468,7 @@ impl<R: Replica> Steps for Engine<R> {
     }
 }
 
-impl<R: Replica> Drop for Engine<R> {
+impl<A: Application> Drop for Engine<A> {
     fn drop(&mut self) {
         self.leave();
     }

@@ -9,8 +9,8 @@ use tramontane_core::multicast::Batch;
 use tramontane_core::view::NextView;
 
 use super::Engine;
+use crate::group::delivery::application::Application;
 use crate::group::delivery::message::ViewChanged;
-use crate::group::delivery::replica::Replica;
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::view::View;
 use crate::group::engine::parts::Parts;
@@ -21,7 +21,7 @@ use crate::member::Stopped;
 use crate::poll::Steps as _;
 use crate::poll::guarded;
 
-impl<R: Replica> Engine<R> {
+impl<A: Application> Engine<A> {
     /// Releases the previous view's memory once the end of that view has reached all peers.
     pub(crate) fn let_go(&mut self) -> Result<(), Stopped> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
@@ -161,7 +161,7 @@ impl<R: Replica> Engine<R> {
         let Self { parts, view, .. } = self;
         let change = ViewChanged { view, own: parts.participant.own, joined, gone };
         guarded(|| {
-            parts.replica.view_changed(&change);
+            parts.application.view_changed(&change);
             Ok(())
         })?;
         // The upcall may have taken a while.

@@ -7,7 +7,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
 
 use super::Engine;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::engine::parts::Parts;
 use crate::group::engine::request::{Call, Request};
 use crate::group::supply::joiners::states_of;
@@ -17,7 +17,7 @@ use crate::group::supply::wanted::Wanted;
 use crate::member::Stopped;
 use crate::poll::guarded;
 
-impl<R: Replica> Engine<R> {
+impl<A: Application> Engine<A> {
     pub(crate) fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
         let description = &self.parts.participant.description;
         match request {
@@ -58,7 +58,7 @@ impl<R: Replica> Engine<R> {
         }
         let is_member = self.view.members.contains(&node);
         let Self { joiners, parts, present, admission, clock, view, .. } = self;
-        let Parts { replica, logs, fabric, participant, .. } = parts;
+        let Parts { application, logs, fabric, participant, .. } = parts;
         guarded(|| {
             if !is_member {
                 joiners.give_up(node, &participant.description, present);
@@ -66,7 +66,7 @@ impl<R: Replica> Engine<R> {
             let between = || {
                 present.change(|node| node.show_life(clock.read(), &mut *fabric));
             };
-            let states = states_of(&wanted, view.id, logs, replica, between);
+            let states = states_of(&wanted, view.id, logs, application, between);
             if is_member {
                 joiners.supply_late(node, states, sink, admission);
             } else {

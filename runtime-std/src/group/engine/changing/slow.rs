@@ -6,10 +6,10 @@ use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::view::Status;
 
 use super::Engine;
-use crate::group::delivery::replica::Replica;
+use crate::group::delivery::application::Application;
 use crate::group::status::slow_members::Slow;
 
-impl<R: Replica> Engine<R> {
+impl<A: Application> Engine<A> {
     /// Finds members that hold the others back, and removes those that do so for longer than the
     /// group allows (EXT-2).
     pub(crate) fn look_for_slow(&mut self) {

@@ -102,11 +102,11 @@ fn hear_words(session: &mut Session, view: &View) -> JoinRequest {
 fn join(members: &Members, view: &View) -> Result<Vec<Vec<u8>>, AttemptError> {
     let (description, connector, stop) = (description(), members.connector(), Arc::default());
     let mut delivered = Vec::new();
-    let mut replica = |messages: &mut Messages<'_, '_>| {
+    let mut application = |messages: &mut Messages<'_, '_>| {
         messages.for_each(|message| delivered.push(message.payload.to_vec()));
     };
     let (mut data, mut progress) = (DataFolder::default(), TransferProgress::default());
-    let restoring = Restoring { replica: &mut replica, data: &mut data };
+    let restoring = Restoring { application: &mut application, data: &mut data };
     let (own, stop) = (JOINER, &stop);
     let mut transfer = StateTransfer {
         description: &description,

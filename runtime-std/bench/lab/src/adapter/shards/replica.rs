@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::meeting::Run;
-use super::state::Application;
+use super::state::DeliveryReporter;
 use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use crate::adapter::protocol::{Answer, DriverCommand};
 use crate::adapter::refusal::Refusal;
@@ -33,7 +33,7 @@ impl ReplicaUnderTest {
         let mut options = StartOptions::default();
         options.time_limit = run.time_limit;
         options.cancel = interrupts.flag();
-        let application = Application::new(run.places.group_name(replica.group).to_owned());
+        let application = DeliveryReporter::new(run.places.group_name(replica.group).to_owned());
         let started = Instant::now();
         let running = start(&run.description, replica, options, application);
         interrupts.check()?;

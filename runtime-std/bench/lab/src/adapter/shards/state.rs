@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::adapter::delivery::write_line;
 use crate::adapter::payload;
 use crate::adapter::protocol::Answer;
-use tramontane_runtime::shards::{Delivered, MessageId, Replica};
+use tramontane_runtime::shards::{Delivered, MessageId, ShardApplication};
 
 /// The state shared by all replicas of a group.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -29,15 +29,15 @@ struct Told {
     digest: Option<String>,
 }
 
-/// The application.
-pub(super) struct Application {
+/// The application of a replica under test, which reports deliveries to the driver.
+pub(super) struct DeliveryReporter {
     group: String,
     state: State,
     /// Whether the replica is new: it has delivered nothing, and restored no state.
     is_new: bool,
 }
 
-impl Application {
+impl DeliveryReporter {
     pub(super) fn new(group: String) -> Self {
         Self { group, state: State::default(), is_new: true }
     }
@@ -70,7 +70,7 @@ fn client(id: MessageId) -> String {
     format!("{}/{}", id.client, id.incarnation)
 }
 
-impl Replica for Application {
+impl ShardApplication for DeliveryReporter {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         self.is_new = false;
         let Delivered { id, payload, .. } = *message;
@@ -123,14 +123,14 @@ mod tests {
     use tramontane_core::ids::ClientNumber;
     use tramontane_runtime::shards::Destinations;
 
-    fn deliver(application: &mut Application, number: u64, payload: &[u8]) {
+    fn deliver(application: &mut DeliveryReporter, number: u64, payload: &[u8]) {
         let id = MessageId { client: ClientNumber(3), incarnation: 2, number };
         let destinations = Destinations::default();
         application.deliver(&Delivered { place: number, id, destinations, payload });
     }
 
-    fn greeted() -> Application {
-        let mut application = Application::new("g0".to_owned());
+    fn greeted() -> DeliveryReporter {
+        let mut application = DeliveryReporter::new("g0".to_owned());
         deliver(&mut application, 0, b"n7");
         application
     }
@@ -144,7 +144,7 @@ mod tests {
         deliver(&mut from, 2, b"");
         late.restore(&mut from.snapshot()).expect("it goes on");
         assert_eq!(late.state.delivered, from.state.delivered);
-        let mut new = Application::new("g0".to_owned());
+        let mut new = DeliveryReporter::new("g0".to_owned());
         new.restore(&mut from.snapshot()).expect("all of it");
         deliver(&mut new, 3, b"n7/1/2 n7");
         let senders: Vec<&str> =

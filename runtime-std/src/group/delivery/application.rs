@@ -16,19 +16,19 @@ use crate::member::Stopped;
 /// An application whose state is the same at all members of its subgroups, because all members
 /// receive the same messages in the same order.
 ///
-/// A closure over [`Messages`] is also a replica: one that has no state for joining nodes.
+/// A closure over [`Messages`] is also an application: one that has no state for joining nodes.
 ///
 /// # What is guaranteed
 /// - Calls are made one at a time, by the thread that drives the member. A panic stops the member
 ///   (DEL-2), and so does [`give_up`](crate::member::give_up).
-/// - Members that receive the same two consecutive calls of [`Replica::view_changed`] receive the
-///   same messages between them (VIE-8), each message once, in one order per subgroup (ORD-2).
-/// - [`Replica::snapshot`] is called between two messages, and excludes all messages delivered
+/// - Members that receive the same two consecutive calls of [`Application::view_changed`] receive
+///   the same messages between them (VIE-8), each message once, in one order per subgroup (ORD-2).
+/// - [`Application::snapshot`] is called between two messages, and excludes all messages delivered
 ///   after the call.
 ///
 /// No call may take longer than the group's failure timeout, or the other members consider this
 /// member dead (VIE-2). The limit applies to each call separately.
-pub trait Replica: Send {
+pub trait Application: Send {
     /// Receives messages of one subgroup that have become stable. They count as delivered when this
     /// call returns, whether they were taken or not.
     fn deliver(&mut self, messages: &mut Messages<'_, '_>);
@@ -93,13 +93,13 @@ pub trait Replica: Send {
     }
 }
 
-impl<F: FnMut(&mut Messages<'_, '_>) + Send> Replica for F {
+impl<F: FnMut(&mut Messages<'_, '_>) + Send> Application for F {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         self(messages);
     }
 }
 
-impl Replica for Box<dyn Replica> {
+impl Application for Box<dyn Application> {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         (**self).deliver(messages);
     }

@@ -9,18 +9,18 @@ use tramontane_core::tram::Delivered;
 /// the same messages in the same order. Replicas of two groups that both receive the same two
 /// messages receive them in the same order.
 ///
-/// A closure is also a replica: one that has no state.
+/// A closure is also an application: one that has no state.
 ///
 /// # What is guaranteed
 /// - Calls are made one at a time, by the thread that drives the replica. A panic stops the
 ///   replica.
 /// - A message is delivered once, and only if a majority of the group has received it.
-/// - [`Replica::snapshot`] is called between two messages, and excludes all messages delivered
-///   after the call.
+/// - [`ShardApplication::snapshot`] is called between two messages, and excludes all messages
+///   delivered after the call.
 ///
 /// No call may take longer than the overlay's failure timeout, or another replica takes over as
 /// leader.
-pub trait Replica: Send {
+pub trait ShardApplication: Send {
     /// Receives a message of the group, with its destinations. The returned byte reaches the client
     /// that sent the message, as this replica's answer.
     fn deliver(&mut self, message: &Delivered<'_>) -> u8;
@@ -47,13 +47,13 @@ pub trait Replica: Send {
     }
 }
 
-impl<F: FnMut(&Delivered<'_>) -> u8 + Send> Replica for F {
+impl<F: FnMut(&Delivered<'_>) -> u8 + Send> ShardApplication for F {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         self(message)
     }
 }
 
-impl Replica for Box<dyn Replica> {
+impl ShardApplication for Box<dyn ShardApplication> {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         (**self).deliver(message)
     }

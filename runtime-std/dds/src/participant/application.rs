@@ -3,7 +3,7 @@
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
-use tramontane::{ClientId, Messages, NodeId, Replica, SubgroupId, ViewChanged};
+use tramontane::{Application, ClientId, Messages, NodeId, SubgroupId, ViewChanged};
 
 use super::handles::ParticipantId;
 use super::shared::Shared;
@@ -14,20 +14,20 @@ use crate::sync::lock;
 use crate::time::Now;
 
 /// The application that passes messages to their topics.
-pub(super) struct TopicReplica {
+pub(super) struct TopicApplication {
     shared: Arc<Shared>,
     /// Whether the application has seen a view. The members of the first view that it sees did not
     /// join in that view: they were members before this participant.
     is_member: bool,
 }
 
-impl TopicReplica {
+impl TopicApplication {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
         Self { shared: Arc::clone(shared), is_member: false }
     }
 }
 
-impl Replica for TopicReplica {
+impl Application for TopicApplication {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let shared = &self.shared;
         let Some(topic) = Domain::topic_index(messages.subgroup()) else {
@@ -103,7 +103,7 @@ impl Replica for TopicReplica {
     }
 }
 
-impl TopicReplica {
+impl TopicApplication {
     /// Handles a view in which places have been opened or closed.
     fn places_changed(&self, change: &ViewChanged<'_>, now: Now) {
         let is_keeper = change.view.members.first() == Some(&change.own);
