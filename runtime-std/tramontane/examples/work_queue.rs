@@ -1,5 +1,5 @@
-//! A work queue: each line that is typed is a task for one of the members. Start it three times,
-//! with the arguments 0, 1 and 2. The task of a member that is lost is given to another.
+//! Each line that is typed is a task for one of the members, or for another if that one is lost.
+//! Start it three times, with the arguments 0, 1 and 2.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -27,7 +27,6 @@ enum Command {
 
 impl StateMachine for Queue {
     type Command = Command;
-    /// The worker's next task.
     type Answer = Option<String>;
 
     fn apply(&mut self, command: Command) -> Option<String> {
