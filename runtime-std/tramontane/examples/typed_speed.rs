@@ -39,9 +39,10 @@ impl StateMachine for Sum {
 /// Starts all members of a group at the same time.
 fn all<R: Send>(name: &str, members: u32, one: impl Fn(Description, u32) -> R + Sync) -> Vec<R> {
     let group = Description::local(&format!("{name}-{}", std::process::id()), members, 100, 64);
+    let (group, one) = (&group, &one);
     std::thread::scope(|scope| {
-        let starting: Vec<_> =
-            (0..members).map(|node| scope.spawn(|| one(group.clone(), node))).collect();
+        let start = |node| scope.spawn(move || one(group.clone(), node));
+        let starting: Vec<_> = (0..members).map(start).collect();
         starting.into_iter().map(|one| one.join().expect("it starts")).collect()
     })
 }
@@ -126,6 +127,8 @@ fn main() {
         let receipt = sender.send(&MESSAGE, PATIENCE).expect("it is sent");
         receipt.delivered().wait(PATIENCE).expect("it is delivered");
     });
-    let typed = latency(|| drop(machine.propose(COMMAND).wait(PATIENCE).expect("an answer")));
+    let typed = latency(|| {
+        machine.propose(COMMAND).wait(PATIENCE).expect("an answer");
+    });
     println!("one at a time, untyped: {untyped:?}; typed: {typed:?}");
 }
