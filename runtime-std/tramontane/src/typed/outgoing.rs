@@ -1,9 +1,9 @@
 //! This member's own commands and barriers on their way to the group.
 //!
 //! # Invariants
-//! - All messages that this node sends are sent here, with the lock held or by the hand-over thread
-//!   alone. A node's messages are delivered in the order of sending, also across views. So the first
-//!   unanswered waiter belongs to the next own message that is delivered.
+//! - All messages that this node sends are sent here, with the lock held or only by the hand-over
+//!   thread. A node's messages are delivered in the order of sending, also across views. So the
+//!   first unanswered waiter belongs to the next own message that is delivered.
 //! - A waiter is queued before its message can be delivered.
 //! - Every waiter is answered: by its message, by `end`, or by the hand-over thread if its message
 //!   has no ordinal when the member ends.

@@ -210,7 +210,7 @@ impl<M: StateMachine> Drop for Member<M> {
         if let Some(thread) = self.hand_over.take()
             && thread.thread().id() != std::thread::current().id()
         {
-            // It has ended with the member, and does not panic.
+            // The thread has ended with the member, and does not panic.
             let _ = thread.join();
         }
     }
