@@ -100,6 +100,7 @@ pub use crate::group::status::group_status::{
     SubgroupStatus,
 };
 pub use crate::group::status::operator_client::{OperatorClient, OperatorError};
+pub use crate::member::give_up;
 pub use send::receipt::level::{
     Accepted, Delivered, DurableEverywhere, DurableHere, DurableMajority,
 };

@@ -7,7 +7,7 @@ mod unsendable;
 
 pub use self::lent::{Memory, Settings};
 pub(crate) use self::lent::{OutboxCell, PrivateState, Shared};
-pub use self::stop::Stopped;
+pub use self::stop::{Stopped, give_up};
 pub use self::unsendable::SendError;
 
 pub use crate::poll::Idle;

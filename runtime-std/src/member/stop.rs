@@ -58,6 +58,9 @@ pub enum Stopped {
     /// The application's upcall panicked. The order of the messages that it has received is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),
+    /// The application ended this member from an upcall ([`give_up`]).
+    #[error("the application ended this member: {0}")]
+    GaveUp(String),
     /// A majority of a shard's replicas have lost their memory, so no replica has the shard's state
     /// (TRM-5).
     #[error(
@@ -92,6 +95,9 @@ fn node_or_rank(node: &Option<NodeId>, rank: &Rank) -> String {
 
 impl Stopped {
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        if let Some(GivingUp(why)) = payload.downcast_ref() {
+            return Self::GaveUp(why.clone());
+        }
         let text = payload
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned())
@@ -99,4 +105,15 @@ impl Stopped {
             .unwrap_or_else(|| "no message".to_owned());
         Self::Panicked(text)
     }
+}
+
+/// The payload with which [`give_up`] unwinds.
+struct GivingUp(String);
+
+/// Ends the calling member from an upcall, with [`Stopped::GaveUp`], because its application cannot
+/// continue: for example, because it cannot read a message. The application receives no further
+/// messages, and nothing is printed. Unwinds like a panic, so that every upcall can call it without
+/// a cost for those that do not.
+pub fn give_up(why: impl Into<String>) -> ! {
+    std::panic::resume_unwind(Box::new(GivingUp(why.into())))
 }

@@ -237,6 +237,8 @@ impl<S: Steps> Control for Common<S> {
     fn leave(&self) {
         loop {
             if let Some(mut steps) = self.steps.take() {
+                // A sender that steps it afterwards finds that it has ended.
+                steps.clock().read_at_next_step();
                 steps.leave();
                 return;
             }

@@ -82,14 +82,14 @@ pub(crate) fn step<S: Steps>(steps: &mut S) -> Result<S::Done, Stopped> {
     }
     match guarded(|| steps.work()) {
         Ok(done) => Ok(done),
-        Err(why) => Err(steps.end(why)),
+        Err(why) => Err(end(steps, why)),
     }
 }
 
 #[cold]
 fn begin_with_reading<S: Steps>(steps: &mut S) -> Result<(), Stopped> {
     if let Some(stopped) = steps.ending().stopped() {
-        return Err(steps.end(stopped));
+        return Err(end(steps, stopped));
     }
     let interval = steps.check_interval();
     steps.clock().read();
@@ -97,7 +97,15 @@ fn begin_with_reading<S: Steps>(steps: &mut S) -> Result<(), Stopped> {
         steps.fabric().check_peers();
         steps.show_status();
     }
-    guarded(|| steps.take_requests()).map_err(|why| steps.end(why))
+    guarded(|| steps.take_requests()).map_err(|why| end(steps, why))
+}
+
+/// Ends the node. A sender may still step it; each such step begins with a reading, which finds that
+/// the node has ended.
+#[cold]
+fn end<S: Steps>(steps: &mut S, why: Stopped) -> Stopped {
+    steps.clock().read_at_next_step();
+    steps.end(why)
 }
 
 /// The outcome of a sleep.

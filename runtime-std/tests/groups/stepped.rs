@@ -1,9 +1,11 @@
 //! Members that are stepped by their caller, in both kinds of group.
 
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::ReserveError;
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     Application, Description, Fate, Forming, Membership, Messages, Stepped, start_stepped,
 };
@@ -64,6 +66,35 @@ fn with_members<R: Send>(body: impl Fn(u32, Stepped<KeptMessages>) -> R + Sync) 
         }
     }
     all
+}
+
+/// Node 1 delivers a message whose sender leaves before it has delivered the message itself.
+#[test]
+fn message_sent_before_fixed_leave_is_unknown() {
+    let meeting = Meeting::new(Carrier::SharedMemory, 2);
+    let (is_sent, is_delivered) = (Barrier::new(2), Barrier::new(2));
+    let shape = Description::builder("leaver").nodes(2).window(2).message_max(8).fixed();
+    meeting.run(shape, 2, |node, description, options| {
+        let mut member = start_stepped(description, options, Kept::default()).expect("it starts");
+        if node == 1 {
+            is_sent.wait();
+            assert_eq!(drive(&mut member, 1), [b"last"]);
+            is_delivered.wait();
+            return;
+        }
+        let mut sender = member.sender().expect("a sender");
+        let receipt = sender.send(b"last", PATIENCE).expect("a slot is free");
+        member.step().expect("it runs");
+        is_sent.wait();
+        is_delivered.wait();
+        member.ask_to_leave();
+        // A step after a sleep begins with the requests.
+        assert_eq!(member.sleep(Duration::ZERO), Err(Stopped::Left));
+        assert_eq!(receipt.fate(), Fate::Unknown);
+        let (_, unsent) = member.close();
+        assert!(unsent.iter().all(|one| one.was_sent), "{unsent:?}");
+        assert_eq!(unsent.len(), 1);
+    });
 }
 
 #[test]

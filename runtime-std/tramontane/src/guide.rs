@@ -10,6 +10,7 @@ macro_rules! pages {
 }
 
 pages! {
+    replicated_state: "../../../docs/guide/src/programs/replicated-state.md",
     group: "../../../docs/guide/src/programs/group.md",
     sending: "../../../docs/guide/src/programs/sending.md",
     views: "../../../docs/guide/src/programs/views.md",

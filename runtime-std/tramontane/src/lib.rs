@@ -44,6 +44,7 @@
 //! |---|---|
 //! | [`group`] | groups whose members may fail, leave and join: all of it, what is named here included |
 //! | [`blocks`] | large objects to many, at nearly the price of one copy |
+//! | [`typed`] | state machines whose commands are answered, on top of groups |
 //! | [`shards`] | groups of replicas in a tree, and one order for messages to any set of them |
 
 #[cfg(doctest)]
@@ -71,6 +72,15 @@ pub use tramontane_runtime::member::{SendError, Settings, Stopped};
 #[doc(inline)]
 pub use tramontane_runtime::rdma::DeviceOptions;
 pub use tramontane_runtime::shards;
+
+#[cfg(feature = "typed")]
+pub use serde;
+
+#[cfg(feature = "typed")]
+pub mod typed;
+#[cfg(feature = "typed")]
+#[doc(inline)]
+pub use typed::{NotAnswered, Proposal, Replicated, StateMachine};
 
 /// The folder in which groups over shared memory meet.
 pub mod shared_memory {

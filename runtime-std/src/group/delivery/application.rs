@@ -11,6 +11,7 @@ use tramontane_core::node::DurableCounts;
 use super::message::ViewChanged;
 use super::messages::Messages;
 use crate::block_transfer::buffer::Buffer;
+use crate::member::Stopped;
 
 /// An application whose state is the same at all members of its subgroups, because all members
 /// receive the same messages in the same order.
@@ -19,7 +20,7 @@ use crate::block_transfer::buffer::Buffer;
 ///
 /// # What is guaranteed
 /// - Calls are made one at a time, by the thread that drives the member. A panic stops the member
-///   (DEL-2).
+///   (DEL-2), and so does [`give_up`](crate::member::give_up).
 /// - Members that receive the same two consecutive calls of [`Application::view_changed`] receive
 ///   the same messages between them (VIE-8), each message once, in one order per subgroup (ORD-2).
 /// - [`Application::snapshot`] is called between two messages, and excludes all messages delivered
@@ -62,6 +63,13 @@ pub trait Application: Send {
     /// messages since the group began.
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
         let _ = (subgroup, durable);
+    }
+
+    /// Reports that this member has ended, also if it ended because another call panicked. This is
+    /// the last call. The fates of all receipts are final. A process that fails to start receives
+    /// no such call.
+    fn ended(&mut self, why: &Stopped) {
+        let _ = why;
     }
 
     /// Returns the current state of a subgroup, for a joining node (VIE-10), for a log, or for a
@@ -115,6 +123,10 @@ impl Application for Box<dyn Application> {
 
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
         (**self).durable_changed(subgroup, durable);
+    }
+
+    fn ended(&mut self, why: &Stopped) {
+        (**self).ended(why);
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {

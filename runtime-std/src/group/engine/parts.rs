@@ -12,11 +12,13 @@ use super::participant::Participant;
 use super::request::Request;
 use crate::fabric::AnyFabric;
 use crate::group::clients::order::served::Served;
+use crate::group::delivery::application::Application;
+use crate::group::description::terms::Membership;
 use crate::group::durable::Logs;
 use crate::group::send::subgroup_sending::{SubgroupSending, Unsent};
 use crate::group::status::statistics::Statistics;
 use crate::member::Stopped;
-use crate::poll::Done;
+use crate::poll::{Done, guarded};
 
 /// The components of both kinds of member.
 pub(crate) struct Parts<A> {
@@ -75,20 +77,30 @@ impl<A> Parts<A> {
     }
 
     /// Returns committed but undelivered messages to the caller, because this member has ended
-    /// (VIE-7). `large` provides the bytes of large messages.
+    /// (VIE-7), and informs the application. `large` provides the bytes of large messages.
     pub(crate) fn give_back(
         &mut self,
         why: &Stopped,
         undelivered: impl Fn(SubgroupId) -> Option<Undelivered>,
         mut large: impl FnMut(SubgroupId, u64) -> Option<Vec<u8>>,
-    ) {
+    ) where
+        A: Application,
+    {
+        // With fixed membership, the others may deliver what this member has sent before it left.
+        let is_changing = self.participant.description.membership == Membership::Changing;
+        let has_left = is_changing && *why == Stopped::Left;
         let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
         for sending in &mut self.sending {
             let subgroup = sending.subgroup();
             sending.end(undelivered(subgroup));
-            let has_left = *why == Stopped::Left;
             sending.give_back(has_left, &mut unsent, |ordinal| large(subgroup, ordinal));
         }
+        drop(unsent);
+        // The member has ended whether this call panics or not.
+        let _ = guarded(|| {
+            self.application.ended(why);
+            Ok(())
+        });
     }
 }
 

@@ -27,6 +27,7 @@ use crate::group::state::membership_record::MembershipRecord;
 use crate::group::state::noting::NotedFolder;
 use crate::group::status::statistics::Statistics;
 use crate::member::Settings;
+use crate::poll::guarded;
 
 impl StartingMember {
     pub(crate) fn become_member<A: Application>(
@@ -41,8 +42,10 @@ impl StartingMember {
         let bell = fabric.local_bell();
         let (client_orders, mut application) =
             ClientOrders::before(&description, self.own, application)?;
-        let entered =
-            self.enter(&description, &mut fabric, &bell, &mut application, until, cancel)?;
+        // The application receives its state and the messages of a log before the member runs.
+        let entered = guarded(|| {
+            Ok(self.enter(&description, &mut fabric, &bell, &mut application, until, cancel))
+        })??;
         let Entered { admission, reception, let_in } = entered;
         let Reception { service, server, requests, receiver, connector } = reception;
         let has_logs = !self.data.logs.is_empty();

@@ -17,6 +17,7 @@ use crate::group::delivery::application::Application;
 use crate::group::delivery::message::ViewChanged;
 use crate::group::delivery::messages::Messages;
 use crate::group::description::terms::Description;
+use crate::member::Stopped;
 
 /// The clients' orders as the driving thread sees them, in a group with subgroups that accept
 /// clients.
@@ -127,6 +128,10 @@ impl<A: Application> Application for Served<A> {
             None => *durable,
         };
         self.application.durable_changed(subgroup, &durable);
+    }
+
+    fn ended(&mut self, why: &Stopped) {
+        self.application.ended(why);
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {

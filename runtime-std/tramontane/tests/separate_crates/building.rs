@@ -1,5 +1,5 @@
-//! Builds the library example in the README as a separate crate, from its text, with exactly the
-//! dependencies that the README lists.
+//! Builds a page's program as a separate crate, from its text, with exactly the dependencies that
+//! the page lists, and runs it in three terminals.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const README: &str = include_str!("../../../README.md");
-
 /// A time limit longer than any step here takes on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Returns the block of the README that begins with this text.
+/// Returns the block of the page that begins with this text.
 #[track_caller]
-fn block(begin: &str) -> &'static str {
-    let (_, rest) = README.split_once(begin).expect("it is in the README");
+pub fn block<'p>(page: &'p str, begin: &str) -> &'p str {
+    let (_, rest) = page.split_once(begin).expect("it is on the page");
     rest.split_once("\n```").expect("it has an end").0
 }
 
@@ -26,23 +24,23 @@ fn profiles(workspace: &Path) -> String {
     manifest[profiles..].to_owned()
 }
 
-/// Builds the example in a folder, and returns the path of the program.
-fn built(folder: &Path) -> PathBuf {
+/// Builds the first program of a page in a folder. Returns the program's path.
+pub fn built(page: &str, name: &str, folder: &Path) -> PathBuf {
     let workspace =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a folder");
     let (theirs, ours) =
         ("\"tramontane/runtime-std/tramontane\"", workspace.join("runtime-std/tramontane"));
-    let dependencies = block("```toml\n[dependencies]");
+    let dependencies = block(page, "```toml\n[dependencies]");
     assert!(dependencies.contains(theirs), "{dependencies}");
     let dependencies = dependencies.replace(theirs, &format!("{ours:?}"));
     let manifest = format!(
-        "[package]\nname = \"readings\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]{dependencies}\n\n\
+        "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]{dependencies}\n\n\
          [workspace]\n\n{}",
         profiles(&workspace)
     );
     std::fs::create_dir(folder.join("src")).expect("a folder");
     std::fs::write(folder.join("Cargo.toml"), manifest).expect("a file");
-    std::fs::write(folder.join("src/main.rs"), block("```rust,no_run\n")).expect("a file");
+    std::fs::write(folder.join("src/main.rs"), block(page, "```rust,no_run\n")).expect("a file");
     // The same versions as in the workspace, so that nothing is downloaded.
     std::fs::copy(workspace.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a file");
     // The workspace's own target folder, in which most of the example is already built.
@@ -56,17 +54,17 @@ fn built(folder: &Path) -> PathBuf {
     }
     let said = command.output().expect("cargo");
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    target.join("debug/readings")
+    target.join("debug").join(name)
 }
 
 /// One of the three terminals.
-struct Terminal {
-    child: Child,
+pub struct Terminal {
+    pub child: Child,
     shown: Arc<Mutex<String>>,
 }
 
 impl Terminal {
-    fn start(program: &Path, root: &Path, node: usize) -> Self {
+    pub fn start(program: &Path, root: &Path, node: usize) -> Self {
         let mut command = Command::new(program);
         command.arg(node.to_string()).env("TRAMONTANE_SHM_DIR", root);
         let mut child =
@@ -81,7 +79,19 @@ impl Terminal {
         Self { child, shown }
     }
 
-    fn shown(&self) -> String {
+    pub fn write(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("piped");
+        input.write_all(format!("{line}\n").as_bytes()).expect("it reads");
+    }
+
+    /// Ends the input. The program then ends by itself.
+    pub fn finish(&mut self) {
+        drop(self.child.stdin.take());
+        wait_for("its end", || self.child.try_wait().expect("a status").is_some());
+        assert!(self.child.wait().expect("a status").success());
+    }
+
+    pub fn shown(&self) -> String {
         self.shown.lock().expect("nobody panics").clone()
     }
 }
@@ -94,36 +104,10 @@ impl Drop for Terminal {
 }
 
 #[track_caller]
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < LONG, "{what} did not come");
         std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-#[test]
-#[ignore = "it builds a crate of its own: .ci/run has it"]
-fn readme_library_example_runs_and_members_agree() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
-    let program = built(folder.path());
-    let mut terminals: Vec<_> =
-        (0..3).map(|node| Terminal::start(&program, root.path(), node)).collect();
-    for (node, terminal) in terminals.iter_mut().enumerate() {
-        let input = terminal.child.stdin.as_mut().expect("piped");
-        input.write_all(format!("{node}2.7 degrees\n").as_bytes()).expect("it reads");
-    }
-    wait_for("all readings", || {
-        terminals.iter().all(|terminal| terminal.shown().lines().count() == 3)
-    });
-    for terminal in &terminals {
-        assert_eq!(terminal.shown(), terminals[0].shown());
-        assert!(terminal.shown().contains("12.7 degrees (node 1)\n"), "{}", terminal.shown());
-    }
-    for terminal in &mut terminals {
-        drop(terminal.child.stdin.take());
-        wait_for("its end", || terminal.child.try_wait().expect("a status").is_some());
-        assert!(terminal.child.wait().expect("a status").success());
     }
 }

@@ -1,0 +1,18 @@
+//! Limits on commands that wait to be sent.
+
+/// Limits of a replicated state machine at one member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplicatedOptions {
+    /// The maximum number of commands that wait until they can be sent. More are refused with
+    /// [`NotAnswered::Overloaded`](super::NotAnswered::Overloaded).
+    pub waiting_max: usize,
+    /// The maximum number of bytes of these commands. One command may exceed it.
+    pub waiting_bytes_max: usize,
+}
+
+impl Default for ReplicatedOptions {
+    fn default() -> Self {
+        Self { waiting_max: 10_000, waiting_bytes_max: 64 << 20 }
+    }
+}

@@ -1,0 +1,129 @@
+//! The answer to a proposed command, which a caller waits for.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tramontane_runtime::group::{Logged, Ordinal, Receipt, Sender};
+use tramontane_runtime::member::Stopped;
+
+use super::not_answered::NotAnswered;
+use super::pending::{Pending, wait};
+
+/// Where a command must be durable before its answer is returned. Each level includes the levels
+/// before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// In this member's log, for which a sync has returned.
+    Here,
+    /// In the logs of a majority of the members.
+    Majority,
+    /// In the logs of all current members.
+    Everywhere,
+}
+
+/// A proposed command, whose answer is what applying it at this member returned. A future, which
+/// works with any executor; a thread [waits](Proposal::wait).
+///
+/// Dropping it abandons the answer. The command is applied all the same.
+#[must_use = "the answer says whether the command is applied"]
+pub struct Proposal<A> {
+    pending: Arc<Pending<A>>,
+    durable: Option<Box<Durable<A>>>,
+}
+
+/// The second part of a wait: an answer, until its command is durable.
+struct Durable<A> {
+    durability: Durability,
+    sender: Sender<Logged>,
+    answer: Option<A>,
+    reached: Option<Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>>>,
+}
+
+impl<A> Proposal<A> {
+    pub(super) const fn new(pending: Arc<Pending<A>>) -> Self {
+        Self { pending, durable: None }
+    }
+
+    pub(super) fn durable(mut self, durability: Durability, sender: Sender<Logged>) -> Self {
+        let durable = Durable { durability, sender, answer: None, reached: None };
+        self.durable = Some(Box::new(durable));
+        self
+    }
+
+    /// Waits for the answer, for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`NotAnswered`]. After [`NotAnswered::TimedOut`], the command may still be applied.
+    pub fn wait(self, timeout: Duration) -> Result<A, NotAnswered> {
+        wait(self, timeout).unwrap_or(Err(NotAnswered::TimedOut(timeout)))
+    }
+}
+
+// Nothing borrows from the answer.
+impl<A> Unpin for Proposal<A> {}
+
+impl<A> Future for Proposal<A> {
+    type Output = Result<A, NotAnswered>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { pending, durable } = &mut *self;
+        match durable {
+            None => pending.poll(context),
+            Some(durable) => durable.poll(pending, context),
+        }
+    }
+}
+
+impl<A> Durable<A> {
+    fn poll(
+        &mut self,
+        pending: &Pending<A>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<A, NotAnswered>> {
+        if self.answer.is_none() {
+            match ready!(pending.poll(context)) {
+                Ok(answer) => self.answer = Some(answer),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let reached = match &mut self.reached {
+            Some(reached) => reached,
+            empty => {
+                let ordinal = ready!(pending.poll_ordinal(context));
+                empty.insert(reached(&self.sender, ordinal, self.durability))
+            }
+        };
+        let reached = ready!(reached.as_mut().poll(context));
+        match (reached, self.answer.take()) {
+            (Ok(()), Some(answer)) => Poll::Ready(Ok(answer)),
+            (Err(stopped), _) => Poll::Ready(Err(NotAnswered::NotDurable(stopped))),
+            (Ok(()), None) => Poll::Pending,
+        }
+    }
+}
+
+/// Returns the wait until a message is durable.
+fn reached(
+    sender: &Sender<Logged>,
+    ordinal: Ordinal,
+    durability: Durability,
+) -> Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>> {
+    let receipt: Receipt<Logged> = sender.receipt(ordinal);
+    Box::pin(async move {
+        match durability {
+            Durability::Here => receipt.durable_here().await.map(drop),
+            Durability::Majority => receipt.durable_majority().await.map(drop),
+            Durability::Everywhere => receipt.durable_everywhere().await.map(drop),
+        }
+    })
+}
+
+impl<A> std::fmt::Debug for Proposal<A> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Proposal")
+            .field("ordinal", &self.pending.ordinal())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! The handle of a replicated state machine.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_runtime::group::{
+    Description, GroupStatus, Logged, NotLogged, Running, Sender, SharedStatus, StartOptions, start,
+};
+use tramontane_runtime::member::Stopped;
+
+use super::copy::{Shared, StateCopy};
+use super::encoding::encode;
+use super::hand_over;
+use super::limits::ReplicatedOptions;
+use super::not_answered::{NotAnswered, NotStarted};
+use super::outgoing::{Outgoing, Waiter};
+use super::pending::Pending;
+use super::proposal::{Durability, Proposal};
+use super::query::Query;
+use super::state_machine::StateMachine;
+
+/// A state machine of which every member of a group has a copy. See the [module](self).
+///
+/// Clones are handles of the same member, for any number of threads and tasks. The member is closed
+/// when the last one is dropped.
+pub struct Replicated<M: StateMachine> {
+    member: Arc<Member<M>>,
+}
+
+/// The running member.
+struct Member<M: StateMachine> {
+    shared: Arc<Shared<M>>,
+    running: Mutex<Option<Running>>,
+    status: SharedStatus,
+    /// For the durability of sent commands, if the group has logs and this node sends.
+    logged: Result<Mutex<Sender<Logged>>, NotLogged>,
+    hand_over: Option<JoinHandle<()>>,
+}
+
+impl<M: StateMachine> Replicated<M> {
+    /// Makes this process a member of a group with this state machine. `machine` is the initial
+    /// state, which must be equal at all members. The group must have one ordered subgroup.
+    ///
+    /// # Errors
+    /// [`NotStarted`]. In that case nothing is left behind, except a folder for the node's state.
+    pub fn start(
+        description: Description,
+        options: StartOptions<'_>,
+        machine: M,
+    ) -> Result<Self, NotStarted> {
+        Self::start_with(description, options, ReplicatedOptions::default(), machine)
+    }
+
+    /// Starts in the same way as [`start`](Replicated::start), with other limits.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`start`](Replicated::start).
+    pub fn start_with(
+        description: Description,
+        options: StartOptions<'_>,
+        limits: ReplicatedOptions,
+        machine: M,
+    ) -> Result<Self, NotStarted> {
+        check(&description, options.node)?;
+        let initial = encode(&machine).map_err(NotStarted::NotEncoded)?;
+        let shared = Arc::new(Shared::new(machine, Outgoing::new(limits)));
+        let copy = StateCopy::new(Arc::clone(&shared), NodeId(options.node), initial);
+        let running = start(description, options, copy)?;
+        let status = running.shared_status();
+        let (mut logged, mut hand_over) = (Err(NotLogged(SubgroupId::ZERO)), None);
+        if let Some(sender) = running.sender() {
+            logged = sender.clone().logged().map(Mutex::new);
+            hand_over = Some(hand_over::start(&shared, sender.clone())?);
+            shared.outgoing.begin(sender);
+        }
+        let running = Mutex::new(Some(running));
+        Ok(Self { member: Arc::new(Member { shared, running, status, logged, hand_over }) })
+    }
+
+    /// Sends a command to all members, which apply it in the same order. The answer is what
+    /// applying it at this member returned. Commands of one thread are applied in the order of
+    /// their calls. Never blocks.
+    ///
+    /// The answer always comes, or the reason why it never will: see [`NotAnswered`]. It also says
+    /// whether other members may have applied the command.
+    pub fn propose(&self, command: M::Command) -> Proposal<M::Answer> {
+        let pending = Pending::new();
+        let waiter = Waiter::Command(Arc::clone(&pending));
+        match encode(&command) {
+            Ok(bytes) => self.member.shared.outgoing.send(bytes, waiter),
+            // Nobody waits yet.
+            Err(why) => drop(waiter.fail(NotAnswered::NotEncoded(why))),
+        }
+        Proposal::new(pending)
+    }
+
+    /// Proposes a command whose answer is returned once the command is durable, in a group with
+    /// logs. Other members may see its effect earlier.
+    pub fn propose_durable(
+        &self,
+        command: M::Command,
+        durability: Durability,
+    ) -> Proposal<M::Answer> {
+        match &self.member.logged {
+            Ok(sender) => {
+                let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                self.propose(command).durable(durability, sender)
+            }
+            Err(not_logged) => {
+                let pending = Pending::new();
+                drop(pending.answer(Err(not_logged.clone().into())));
+                Proposal::new(pending)
+            }
+        }
+    }
+
+    /// Reads this member's copy as it is now, which may lack commands that other members have
+    /// already applied. Needs no other member. No command is applied here during the call, so it
+    /// must be short.
+    ///
+    /// # Errors
+    /// [`NotAnswered::NotRead`] if this member has ended.
+    pub fn query_local<R>(&self, read: impl FnOnce(&M) -> R) -> Result<R, NotAnswered> {
+        self.member.shared.read(read)
+    }
+
+    /// Reads this member's copy after a barrier has passed through the group's order. So the copy
+    /// contains every command that any member had been answered before this call. Costs as much as
+    /// a command. No command is applied here while `read` runs, so it must be short.
+    pub fn query_linearizable<R, F: FnOnce(&M) -> R>(&self, read: F) -> Query<M, F> {
+        let barrier = Pending::new();
+        let shared = Arc::clone(&self.member.shared);
+        shared.outgoing.send(Vec::new(), Waiter::Barrier(Arc::clone(&barrier)));
+        Query { barrier, shared, read: Some(read) }
+    }
+
+    /// Returns the reason why this member has ended, or `None` if it is running.
+    #[must_use]
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.member.shared.stopped()
+    }
+
+    /// Returns this member's status, as of the last check of the peers. Its
+    /// [`members`](GroupStatus::members) are the nodes in the current view.
+    #[must_use]
+    pub fn status(&self) -> GroupStatus {
+        self.member.status.status().unwrap_or_default()
+    }
+
+    /// Leaves the group once this member's commands have been applied, waiting at most `timeout`.
+    /// All handles of this member end. Commands that could not be sent are answered with
+    /// [`NotAnswered::NotSent`].
+    ///
+    /// # Errors
+    /// Fails with the reason why the member ended, if it did not end by leaving. The reason is
+    /// [`Stopped::Closed`] if the timeout passed.
+    pub fn leave(&self, timeout: Duration) -> Result<(), Stopped> {
+        match self.take_running() {
+            Some(running) => {
+                let started = Instant::now();
+                // If commands are proposed continuously, the member leaves all the same.
+                while self.member.shared.outgoing.has_unslotted() && started.elapsed() < timeout / 4
+                {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                running.leave(timeout.saturating_sub(started.elapsed())).map(drop)
+            }
+            None => match self.member.shared.wait_for_end() {
+                Stopped::Left => Ok(()),
+                stopped => Err(stopped),
+            },
+        }
+    }
+
+    /// Ends this member without notice to the group, and without waiting for its commands. All
+    /// handles of this member end. Returns the reason why the member ended, which is
+    /// [`Stopped::Closed`] if this call ended it.
+    pub fn close(&self) -> Stopped {
+        match self.take_running() {
+            Some(running) => running.close().0,
+            None => self.member.shared.wait_for_end(),
+        }
+    }
+
+    fn take_running(&self) -> Option<Running> {
+        self.member.running.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Checks that all messages of the group arrive at this node, in one order.
+fn check(description: &Description, node: u32) -> Result<(), NotStarted> {
+    let [subgroup] = description.subgroups.as_slice() else {
+        return Err(NotStarted::Subgroups(description.subgroups.len()));
+    };
+    if subgroup.unordered || subgroup.reserved {
+        return Err(NotStarted::NoOrder(subgroup.name.clone()));
+    }
+    // A node that is not in the group at all has an error of its own.
+    if description.has_node(NodeId(node)) && !subgroup.members().contains(&node) {
+        return Err(NotStarted::NotAMember(node));
+    }
+    Ok(())
+}
+
+impl<M: StateMachine> Drop for Member<M> {
+    fn drop(&mut self) {
+        drop(self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(thread) = self.hand_over.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // The thread has ended with the member, and does not panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<M: StateMachine> Clone for Replicated<M> {
+    fn clone(&self) -> Self {
+        Self { member: Arc::clone(&self.member) }
+    }
+}
+
+impl<M: StateMachine> std::fmt::Debug for Replicated<M> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Replicated").field("stopped", &self.stopped()).finish_non_exhaustive()
+    }
+}

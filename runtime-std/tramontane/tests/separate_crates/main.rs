@@ -1,0 +1,8 @@
+//! Programs on pages of the documentation, each built as a separate crate.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod building;
+mod readme;
+#[cfg(feature = "typed")]
+mod replicated_map;

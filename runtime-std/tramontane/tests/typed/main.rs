@@ -1,0 +1,10 @@
+//! Replicated state machines, whose members are threads of this process.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod answers;
+mod durable;
+mod ends;
+mod large;
+mod refusals;
+mod support;
