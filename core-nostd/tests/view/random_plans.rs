@@ -22,7 +22,7 @@ fn random_plans_with_live_rows_lose_no_message() {
 
 fn must_hold(chain: impl Fn(u64) -> Chain) {
     let first = number("TRAMONTANE_VIEW_SEED", 1);
-    let plans = number("TRAMONTANE_VIEW_PLANS", 300);
+    let plans = number("TRAMONTANE_VIEW_PLANS", 100);
     let mut reached = ChainReached::default();
     let mut wrong = Vec::new();
     for seed in first..first + plans {
