@@ -25,7 +25,7 @@ fn left_by(
 const SHARE: usize = 4;
 
 /// Returns the states that this run tries.
-fn tried(cases: BTreeSet<Case>) -> BTreeSet<Case> {
+fn tried(cases: BTreeSet) -> BTreeSet {
     let is_whole = std::env::var("TRAMONTANE_POINTS").is_ok_and(|points| points == "all");
     cases.into_iter().step_by(if is_whole { 1 } else { SHARE }).collect()
 }
