@@ -2,7 +2,7 @@
 //! initial nodes, and reports why it waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use tramontane_control::{
 use tramontane_core::ids::NodeId;
 
 use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
+use super::lookout::Lookout;
 use super::place::StartingMember;
 use super::start_options::StartError;
 use crate::group::control::control_service::ControlService;
@@ -193,6 +194,12 @@ impl StartingMember {
         probe(&self.identity, &self.addresses, self.key.as_ref())
     }
 
+    fn probe_some(&self, nodes: &[NodeId]) -> Probed {
+        let address = |node: &NodeId| Some((*node, self.addresses.get(node)?.clone()));
+        let addresses = nodes.iter().filter_map(address).collect();
+        probe(&self.identity, &addresses, self.key.as_ref())
+    }
+
     pub(crate) fn other_configuration(&self, probed: &Probed) -> Option<StartError> {
         let (node, digest) = probed.other_configuration?;
         Some(StartError::other_configuration(node, self.identity.digest, digest))
@@ -230,6 +237,8 @@ impl StartingMember {
         let statement = self.statement(description)?;
         let but = (!statement.new_group).then(|| reason(self.own, &statement)).flatten();
         let handler = FormingHandler::new(self.identity.digest, telling, but);
+        let others = description.initial.iter().map(|node| NodeId(*node));
+        handler.waits_for(&others.filter(|node| *node != self.own).collect::<Vec<_>>());
         let (is_found, is_met, stop) =
             (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
         let other = Mutex::new(None);
@@ -242,14 +251,27 @@ impl StartingMember {
                     }
                 }
             });
+            // The nodes that have arrived are not members.
+            let unmet = || -> Vec<NodeId> {
+                let missing = handler.missing();
+                let may_run = |node: &&NodeId| {
+                    missing.contains(node) || !description.initial.contains(&node.get())
+                };
+                self.addresses.keys().filter(may_run).copied().collect()
+            };
             let look_around = || {
-                let mut other_since = None;
+                let (mut lookout, mut other_since) = (Lookout::default(), None);
+                let mut took = Duration::ZERO;
                 while !is_met.load(Ordering::Relaxed) {
-                    std::thread::sleep(LOOK_PAUSE);
+                    // Where a look takes long, the processors are needed for the meeting.
+                    std::thread::sleep(LOOK_PAUSE.max(2 * took));
                     if is_met.load(Ordering::Relaxed) {
                         break;
                     }
-                    let probed = self.probe();
+                    let started = Instant::now();
+                    let probed = self.probe_some(&lookout.next(&unmet()));
+                    took = started.elapsed();
+                    lookout.heard(&probed);
                     let error = self.other_configuration(&probed);
                     handler.sees(probed.stranger().or(probed.others()));
                     if error.is_none() {
@@ -388,7 +410,7 @@ struct FormingHandler<'p> {
     digest: u64,
     telling: &'p Telling,
     but: Option<NotFormed>,
-    missing: Mutex<Vec<u32>>,
+    missing: Mutex<Vec<NodeId>>,
     /// A reason to wait that is more important than missing nodes.
     seen: Mutex<Option<Waiting>>,
 }
@@ -417,8 +439,12 @@ impl<'p> FormingHandler<'p> {
         if let Some(seen) = self.seen() {
             return seen;
         }
-        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let missing = self.missing().iter().map(|node| node.get()).collect();
         Waiting::Forming { missing, but: self.but.clone() }
+    }
+
+    fn missing(&self) -> MutexGuard<'_, Vec<NodeId>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -428,8 +454,7 @@ impl MeetingHandler for FormingHandler<'_> {
     }
 
     fn waits_for(&self, missing: &[NodeId]) {
-        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) =
-            missing.iter().map(|node| node.get()).collect();
+        missing.clone_into(&mut self.missing());
         self.telling.tell(|| self.waiting());
     }
 

@@ -9,6 +9,7 @@
 //! | `meeting` | how initial nodes meet |
 //! | `forming` | whether they may form the group |
 //! | `find` | how a node finds its group |
+//! | `lookout` | whom a forming node asks for running members |
 //! | `place` | the resources of a process before it is a member |
 //! | `senders` | the parts that senders share with the engine |
 //! | `start_changing` | becoming a member with changing membership |
@@ -16,6 +17,7 @@
 pub(crate) mod entering;
 pub(crate) mod find;
 pub(crate) mod forming;
+pub(crate) mod lookout;
 pub(crate) mod meeting;
 pub(crate) mod place;
 pub(crate) mod senders;
