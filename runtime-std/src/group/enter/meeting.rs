@@ -194,6 +194,14 @@ impl StartingMember {
         probe(&self.identity, &self.addresses, self.key.as_ref())
     }
 
+    /// Returns the nodes that may be running members: those that have not arrived at the meeting.
+    fn unmet(&self, description: &Description, handler: &FormingHandler<'_>) -> Vec<NodeId> {
+        let missing = handler.missing();
+        let may_run =
+            |node: &&NodeId| missing.contains(node) || !description.initial.contains(&node.get());
+        self.addresses.keys().filter(may_run).copied().collect()
+    }
+
     fn probe_some(&self, nodes: &[NodeId]) -> Probed {
         let address = |node: &NodeId| Some((*node, self.addresses.get(node)?.clone()));
         let addresses = nodes.iter().filter_map(address).collect();
@@ -251,14 +259,6 @@ impl StartingMember {
                     }
                 }
             });
-            // The nodes that have arrived are not members.
-            let unmet = || -> Vec<NodeId> {
-                let missing = handler.missing();
-                let may_run = |node: &&NodeId| {
-                    missing.contains(node) || !description.initial.contains(&node.get())
-                };
-                self.addresses.keys().filter(may_run).copied().collect()
-            };
             let look_around = || {
                 let (mut lookout, mut other_since) = (Lookout::default(), None);
                 let mut took = Duration::ZERO;
@@ -269,7 +269,7 @@ impl StartingMember {
                         break;
                     }
                     let started = Instant::now();
-                    let probed = self.probe_some(&lookout.next(&unmet()));
+                    let probed = self.probe_some(&lookout.next(&self.unmet(description, &handler)));
                     took = started.elapsed();
                     lookout.heard(&probed);
                     let error = self.other_configuration(&probed);
