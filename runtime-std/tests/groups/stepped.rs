@@ -12,8 +12,7 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::{SendError, Stopped};
 
 use crate::fixed_support::Meeting;
-use crate::group_support::PATIENCE;
-use crate::group_support::carriers;
+use crate::group_support::{PATIENCE, carriers};
 
 /// Keeps the messages that it receives.
 #[derive(Default)]
@@ -75,7 +74,8 @@ fn message_sent_before_fixed_leave_is_unknown() {
     let (is_sent, is_delivered) = (Barrier::new(2), Barrier::new(2));
     let shape = Description::builder("leaver").nodes(2).window(2).message_max(8).fixed();
     meeting.run(shape, 2, |node, description, options| {
-        let mut member = start_stepped(description, options, Kept::default()).expect("it starts");
+        let mut member =
+            start_stepped(description, options, KeptMessages::default()).expect("it starts");
         if node == 1 {
             is_sent.wait();
             assert_eq!(drive(&mut member, 1), [b"last"]);
