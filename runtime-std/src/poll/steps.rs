@@ -100,8 +100,8 @@ fn begin_with_reading<S: Steps>(steps: &mut S) -> Result<(), Stopped> {
     guarded(|| steps.take_requests()).map_err(|why| end(steps, why))
 }
 
-/// Ends the node. A sender may still step it; each such step begins with a reading, which finds that
-/// the node has ended.
+/// Ends the node. A sender may still step it; each such step begins with a reading, which finds
+/// that the node has ended.
 #[cold]
 fn end<S: Steps>(steps: &mut S, why: Stopped) -> Stopped {
     steps.clock().read_at_next_step();

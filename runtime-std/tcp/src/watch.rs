@@ -27,7 +27,7 @@ const CHANGES_MAX: usize = 64;
 /// Represents the bell among the sockets.
 const BELL: u64 = u64::MAX;
 
-/// What changed.
+/// A change of a socket or the bell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// The bell was rung.

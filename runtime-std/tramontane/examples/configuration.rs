@@ -1,4 +1,4 @@
-//! Settings with versions. Every member shows each change. Start it three times, with the arguments
+//! ServiceSettings with versions. Every member shows each change. Start it three times, with the arguments
 //! 0, 1 and 2, and type NAME VERSION VALUE. A change of an old version is refused, so that nobody
 //! overwrites a change that they have not seen. A new setting has version 0.
 
@@ -13,23 +13,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The version and value of each setting.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
-struct Settings(BTreeMap<String, (u64, String)>);
+struct ServiceSettings(BTreeMap<String, (u64, String)>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
-struct Change {
+struct SettingsChange {
     name: String,
     /// The version that the change replaces.
     version: u64,
     value: String,
 }
 
-impl StateMachine for Settings {
-    type Command = Change;
+impl StateMachine for ServiceSettings {
+    type Command = SettingsChange;
     /// The new version, or the present one if the change came too late.
     type Answer = Result<u64, u64>;
 
-    fn apply(&mut self, change: Change) -> Result<u64, u64> {
+    fn apply(&mut self, change: SettingsChange) -> Result<u64, u64> {
         let present = self.0.get(&change.name).map_or(0, |(version, _)| *version);
         if change.version != present {
             return Err(present);
@@ -42,11 +42,11 @@ impl StateMachine for Settings {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let node = std::env::args().nth(1).ok_or("which node: 0, 1 or 2?")?.parse()?;
     let group = Description::local("settings", 3, 100, 1024);
-    let settings = Replicated::start(group, StartOptions::new(node), Settings::default())?;
+    let settings = Replicated::start(group, StartOptions::new(node), ServiceSettings::default())?;
     let watched = settings.clone();
     std::thread::spawn(move || {
-        let mut shown = Settings::default();
-        while let Ok(seen) = watched.query_local(Settings::clone) {
+        let mut shown = ServiceSettings::default();
+        while let Ok(seen) = watched.query_local(ServiceSettings::clone) {
             for (name, (version, value)) in &seen.0 {
                 if shown.0.get(name).is_none_or(|(before, _)| before < version) {
                     println!("{name} = {value} (version {version})");
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for line in std::io::stdin().lines() {
         if let [name, version, value] = *line?.split_whitespace().collect::<Vec<_>>() {
             let (name, value) = (name.to_owned(), value.to_owned());
-            let change = Change { name, version: version.parse()?, value };
+            let change = SettingsChange { name, version: version.parse()?, value };
             println!("{:?}", settings.propose(change).wait(PATIENCE)?);
         }
     }

@@ -11,34 +11,34 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
-struct Queue {
+struct TaskQueue {
     waiting: VecDeque<String>,
     taken: BTreeMap<u32, String>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
-enum Command {
+enum QueueCommand {
     Add(String),
     /// A worker has done its task, if it had one, and takes the next.
     Next(u32),
     GiveBack(Vec<u32>),
 }
 
-impl StateMachine for Queue {
-    type Command = Command;
+impl StateMachine for TaskQueue {
+    type Command = QueueCommand;
     type Answer = Option<String>;
 
-    fn apply(&mut self, command: Command) -> Option<String> {
+    fn apply(&mut self, command: QueueCommand) -> Option<String> {
         match command {
-            Command::Add(task) => self.waiting.push_back(task),
-            Command::Next(worker) => {
+            QueueCommand::Add(task) => self.waiting.push_back(task),
+            QueueCommand::Next(worker) => {
                 self.taken.remove(&worker);
                 let task = self.waiting.pop_front()?;
                 self.taken.insert(worker, task.clone());
                 return Some(task);
             }
-            Command::GiveBack(workers) => {
+            QueueCommand::GiveBack(workers) => {
                 let lost = workers.iter().filter_map(|worker| self.taken.remove(worker));
                 lost.for_each(|task| self.waiting.push_front(task));
             }
@@ -50,13 +50,13 @@ impl StateMachine for Queue {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let node = std::env::args().nth(1).ok_or("which node: 0, 1 or 2?")?.parse()?;
     let group = Description::local("queue", 3, 100, 1024);
-    let queue = Replicated::start(group, StartOptions::new(node), Queue::default())?;
-    // What an earlier process of this node had taken.
-    queue.propose(Command::GiveBack(vec![node])).wait(PATIENCE)?;
+    let queue = Replicated::start(group, StartOptions::new(node), TaskQueue::default())?;
+    // An earlier process of this node may have taken some.
+    queue.propose(QueueCommand::GiveBack(vec![node])).wait(PATIENCE)?;
     let adding = queue.clone();
     std::thread::spawn(move || {
         let tasks = std::io::stdin().lines().map_while(Result::ok);
-        tasks.for_each(|task| drop(adding.propose(Command::Add(task))));
+        tasks.for_each(|task| drop(adding.propose(QueueCommand::Add(task))));
     });
     loop {
         let members = queue.status().members;
@@ -65,13 +65,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             (lost.copied().collect::<Vec<_>>(), !queue.waiting.is_empty())
         })?;
         if !lost.is_empty() && members.contains(&node) {
-            queue.propose(Command::GiveBack(lost)).wait(PATIENCE)?;
+            queue.propose(QueueCommand::GiveBack(lost)).wait(PATIENCE)?;
         } else if has_tasks {
-            let mut next = queue.propose(Command::Next(node)).wait(PATIENCE)?;
+            let mut next = queue.propose(QueueCommand::Next(node)).wait(PATIENCE)?;
             while let Some(task) = next {
                 println!("node {node} does {task:?}");
                 std::thread::sleep(Duration::from_secs(1));
-                next = queue.propose(Command::Next(node)).wait(PATIENCE)?;
+                next = queue.propose(QueueCommand::Next(node)).wait(PATIENCE)?;
             }
         }
         std::thread::sleep(Duration::from_millis(20));

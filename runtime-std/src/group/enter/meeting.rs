@@ -263,7 +263,7 @@ impl StartingMember {
                 let (mut lookout, mut other_since) = (Lookout::default(), None);
                 let mut took = Duration::ZERO;
                 while !is_met.load(Ordering::Relaxed) {
-                    // Where a look takes long, the processors are needed for the meeting.
+                    // If a look takes long, the processors are needed for the meeting.
                     std::thread::sleep(LOOK_PAUSE.max(2 * took));
                     if is_met.load(Ordering::Relaxed) {
                         break;

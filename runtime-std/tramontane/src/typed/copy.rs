@@ -100,7 +100,7 @@ impl<M: StateMachine> StateCopy<M> {
         message.sender == self.own && message.client.is_none() && !message.is_replayed
     }
 
-    /// Answers the waiter of the own message that has just been applied.
+    /// Answers the waiter of this member's message that has just been applied.
     fn answer(&mut self, answer: Option<M::Answer>) {
         if self.waiters.is_empty() {
             self.shared.outgoing.take_unanswered(&mut self.waiters);

@@ -50,8 +50,7 @@ impl<M: StateMachine> HandOver<M> {
             let Some(first) = state.unslotted.front() else { continue };
             let length = first.bytes.len();
             drop(state);
-            // Only this thread removes from the queue, so that the first one stays the first, and
-            // all later ones wait behind it.
+            // Only this thread removes from the queue, so the first one stays the first.
             if length > self.sender.message_max() {
                 self.send_large();
             } else {

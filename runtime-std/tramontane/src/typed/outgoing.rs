@@ -19,7 +19,7 @@ use super::limits::ReplicatedOptions;
 use super::not_answered::NotAnswered;
 use super::pending::Pending;
 
-/// What waits for an own message.
+/// The part that waits for one of this member's messages.
 pub(super) enum Waiter<A> {
     Command(Arc<Pending<A>>),
     Barrier(Arc<Pending<()>>),
@@ -33,12 +33,12 @@ pub(super) struct Unslotted<A> {
 
 /// The state that proposing threads, the hand-over thread and the member share.
 pub(super) struct Outgoing<A> {
-    state: Mutex<State<A>>,
+    state: Mutex<OutgoingState<A>>,
     /// Signalled when the hand-over thread has work, and when the member has ended.
     changed: Condvar,
 }
 
-pub(super) struct State<A> {
+pub(super) struct OutgoingState<A> {
     /// `None` before the start, after the end, and at a node that does not send. It keeps the
     /// member's memory, and so the member must not keep it for longer than it runs.
     sender: Option<Sender>,
@@ -53,7 +53,7 @@ pub(super) struct State<A> {
 
 impl<A> Outgoing<A> {
     pub(super) const fn new(options: ReplicatedOptions) -> Self {
-        let state = State {
+        let state = OutgoingState {
             sender: None,
             options,
             unslotted: VecDeque::new(),
@@ -64,15 +64,15 @@ impl<A> Outgoing<A> {
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<A>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, OutgoingState<A>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the condition no longer holds. The end of the member is signalled.
     pub(super) fn wait_while(
         &self,
-        mut is_so: impl FnMut(&State<A>) -> bool,
-    ) -> MutexGuard<'_, State<A>> {
+        mut is_so: impl FnMut(&OutgoingState<A>) -> bool,
+    ) -> MutexGuard<'_, OutgoingState<A>> {
         let waited = self.changed.wait_while(self.lock(), |state| is_so(state));
         waited.unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,7 +134,7 @@ impl<A> Outgoing<A> {
     }
 }
 
-impl<A> State<A> {
+impl<A> OutgoingState<A> {
     /// Returns the reason why a message of this size cannot be accepted.
     fn refusal(&self, bytes: usize) -> Option<NotAnswered> {
         if let Some(stopped) = &self.ended {

@@ -17,10 +17,10 @@ const UNSENT: u64 = u64::MAX;
 pub(super) struct Pending<A> {
     /// The ordinal of the message, once it has been sent.
     ordinal: AtomicU64,
-    state: Mutex<State<A>>,
+    state: Mutex<PendingState<A>>,
 }
 
-struct State<A> {
+struct PendingState<A> {
     answer: Option<Result<A, NotAnswered>>,
     is_answered: bool,
     waker: Option<Waker>,
@@ -28,15 +28,15 @@ struct State<A> {
 
 impl<A> Pending<A> {
     pub(super) fn new() -> Arc<Self> {
-        let state = State { answer: None, is_answered: false, waker: None };
+        let state = PendingState { answer: None, is_answered: false, waker: None };
         Arc::new(Self { ordinal: AtomicU64::new(UNSENT), state: Mutex::new(state) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<A>> {
+    fn lock(&self) -> MutexGuard<'_, PendingState<A>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the answer, unless one has been given. Returns the waker of the waiting thread or
+    /// Stores the answer, unless there is one already. Returns the waker of the waiting thread or
     /// task, which the caller wakes once it holds no lock.
     #[must_use]
     pub(super) fn answer(&self, answer: Result<A, NotAnswered>) -> Option<Waker> {
@@ -66,7 +66,7 @@ impl<A> Pending<A> {
         self.ordinal.store(ordinal.0, Ordering::Release);
     }
 
-    /// Wakes whoever waits, for the ordinal of a message that may have been answered before it was
+    /// Wakes the waiting caller, for the ordinal of a message that may have been answered before it was
     /// known to be sent.
     pub(super) fn wake(&self) {
         let waker = self.lock().waker.take();
@@ -89,7 +89,7 @@ impl<A> Pending<A> {
 /// Waits for a future in this thread, for at most `timeout`.
 pub(super) fn wait<F: Future + Unpin>(mut future: F, timeout: Duration) -> Option<F::Output> {
     let started = Instant::now();
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let waker = Waker::from(Arc::new(UnparkCaller(std::thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {
         if let Poll::Ready(output) = std::pin::Pin::new(&mut future).poll(&mut context) {
@@ -103,9 +103,9 @@ pub(super) fn wait<F: Future + Unpin>(mut future: F, timeout: Duration) -> Optio
 }
 
 /// Wakes a parked thread.
-struct Unpark(Thread);
+struct UnparkCaller(Thread);
 
-impl Wake for Unpark {
+impl Wake for UnparkCaller {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }

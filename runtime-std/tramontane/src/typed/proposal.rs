@@ -11,8 +11,8 @@ use tramontane_runtime::member::Stopped;
 use super::not_answered::NotAnswered;
 use super::pending::{Pending, wait};
 
-/// Where a command must be durable before its answer is returned. Each level includes the levels
-/// before it.
+/// The places where a command must be durable before its answer is returned. Each level includes
+/// the levels before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// In this member's log, for which a sync has returned.
@@ -26,7 +26,7 @@ pub enum Durability {
 /// A proposed command, whose answer is what applying it at this member returned. A future, which
 /// works with any executor; a thread [waits](Proposal::wait).
 ///
-/// Dropping it abandons the answer. The command is applied all the same.
+/// Dropping it abandons the answer. The command is still applied.
 #[must_use = "the answer says whether the command is applied"]
 pub struct Proposal<A> {
     pending: Arc<Pending<A>>,

@@ -26,11 +26,11 @@ use super::state_machine::StateMachine;
 /// Clones are handles of the same member, for any number of threads and tasks. The member is closed
 /// when the last one is dropped.
 pub struct Replicated<M: StateMachine> {
-    member: Arc<Member<M>>,
+    member: Arc<OwnMember<M>>,
 }
 
 /// The running member.
-struct Member<M: StateMachine> {
+struct OwnMember<M: StateMachine> {
     shared: Arc<Shared<M>>,
     running: Mutex<Option<Running>>,
     status: SharedStatus,
@@ -76,7 +76,7 @@ impl<M: StateMachine> Replicated<M> {
             shared.outgoing.begin(sender);
         }
         let running = Mutex::new(Some(running));
-        Ok(Self { member: Arc::new(Member { shared, running, status, logged, hand_over }) })
+        Ok(Self { member: Arc::new(OwnMember { shared, running, status, logged, hand_over }) })
     }
 
     /// Sends a command to all members, which apply it in the same order. The answer is what
@@ -160,7 +160,7 @@ impl<M: StateMachine> Replicated<M> {
         match self.take_running() {
             Some(running) => {
                 let started = Instant::now();
-                // If commands are proposed continuously, the member leaves all the same.
+                // If commands are proposed continuously, the member leaves nevertheless.
                 while self.member.shared.outgoing.has_unslotted() && started.elapsed() < timeout / 4
                 {
                     std::thread::sleep(Duration::from_millis(1));
@@ -204,7 +204,7 @@ fn check(description: &Description, node: u32) -> Result<(), NotStarted> {
     Ok(())
 }
 
-impl<M: StateMachine> Drop for Member<M> {
+impl<M: StateMachine> Drop for OwnMember<M> {
     fn drop(&mut self) {
         drop(self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(thread) = self.hand_over.take()

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Command, Group, PATIENCE, await_that, block_on, propose};
+use crate::support::{PATIENCE, SumCommand, SumGroup, await_that, block_on, propose};
 
 #[test]
 fn concurrent_proposals_get_distinct_answers_in_order() {
     const EACH: u64 = 300;
-    let group = Group::of(3);
+    let group = SumGroup::of(3);
     let members = group.start_all([0, 1, 2]);
     let answers: Vec<Vec<u64>> = std::thread::scope(|scope| {
         let threads: Vec<_> = members
@@ -37,9 +37,9 @@ fn concurrent_proposals_get_distinct_answers_in_order() {
 
 #[test]
 fn any_executor_can_await_proposals_and_queries() {
-    let group = Group::of(1);
+    let group = SumGroup::of(1);
     let [(member, _)] = group.start_all([0]);
-    let text = |text: &str| Command::Text(text.to_owned());
+    let text = |text: &str| SumCommand::Text(text.to_owned());
     block_on(async {
         let (first, second) = (member.propose(text("four")), member.propose(text("five ")));
         assert_eq!(second.await, Ok((2, 9)));
@@ -50,10 +50,10 @@ fn any_executor_can_await_proposals_and_queries() {
 
 #[test]
 fn linearizable_query_waits_for_answered_commands() {
-    let group = Group::of(2);
+    let group = SumGroup::of(2);
     let [(quick, _), (slow, gate)] = group.start_all([0, 1]);
     let closed = gate.close();
-    assert_eq!(quick.propose(Command::Add(5)).wait(PATIENCE), Ok((1, 5)));
+    assert_eq!(quick.propose(SumCommand::Add(5)).wait(PATIENCE), Ok((1, 5)));
     gate.await_waiting();
     let query = slow.query_linearizable(|ledger| ledger.sum);
     drop(closed);
@@ -63,19 +63,19 @@ fn linearizable_query_waits_for_answered_commands() {
 
 #[test]
 fn joining_node_receives_state_and_proposes() {
-    let mut group = Group::of(4);
+    let mut group = SumGroup::of(4);
     group.description.initial = vec![0, 1, 2];
     let [(first, _), _second, _third] = group.start_all([0, 1, 2]);
-    assert_eq!(first.propose(Command::Add(40)).wait(PATIENCE), Ok((1, 40)));
+    assert_eq!(first.propose(SumCommand::Add(40)).wait(PATIENCE), Ok((1, 40)));
     let (joined, _) = group.start(3).expect("it joins");
-    assert_eq!(joined.propose(Command::Add(2)).wait(PATIENCE), Ok((2, 42)));
+    assert_eq!(joined.propose(SumCommand::Add(2)).wait(PATIENCE), Ok((2, 42)));
     await_that("the view is seen", || first.status().members == [0, 1, 2, 3]);
 }
 
 /// The views change while proposals are in flight, and no answer is lost or given twice.
 #[test]
 fn proposals_survive_view_changes() {
-    let mut group = Group::of(4);
+    let mut group = SumGroup::of(4);
     group.description.initial = vec![0, 1, 2];
     let [(first, _), (second, _), (third, _)] = group.start_all([0, 1, 2]);
     std::thread::scope(|scope| {

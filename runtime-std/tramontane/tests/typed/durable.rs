@@ -5,41 +5,41 @@ use tramontane::serde::{Deserialize, Serialize};
 use tramontane::typed::{Durability, NotStarted};
 use tramontane::{NotAnswered, Replicated, StateMachine, Stopped};
 
-use crate::support::{Command, Group, PATIENCE, await_that, block_on, outcomes};
+use crate::support::{PATIENCE, SumCommand, SumGroup, await_that, block_on, outcomes};
 
 const LEVELS: [Durability; 3] = [Durability::Here, Durability::Majority, Durability::Everywhere];
 
 #[test]
 fn durable_proposals_are_answered_at_each_level() {
-    let group = Group::of(3).logged();
+    let group = SumGroup::of(3).logged();
     let members = group.start_all([0, 1, 2]);
     let (member, _) = &members[0];
     for (number, level) in (1..).zip(LEVELS) {
-        let answer = member.propose_durable(Command::Add(2), level).wait(PATIENCE);
+        let answer = member.propose_durable(SumCommand::Add(2), level).wait(PATIENCE);
         assert_eq!(answer, Ok((number, 2 * number)), "{level:?}");
     }
-    assert_eq!(block_on(member.propose_durable(Command::Add(1), Durability::Here)), Ok((4, 7)));
+    assert_eq!(block_on(member.propose_durable(SumCommand::Add(1), Durability::Here)), Ok((4, 7)));
 }
 
 #[test]
 fn durable_proposal_is_refused_without_logs() {
-    let group = Group::of(1);
+    let group = SumGroup::of(1);
     let [(member, _)] = group.start_all([0]);
-    let refused = member.propose_durable(Command::Add(1), Durability::Here).wait(PATIENCE);
+    let refused = member.propose_durable(SumCommand::Add(1), Durability::Here).wait(PATIENCE);
     assert!(matches!(refused, Err(NotAnswered::NotLogged(_))), "{refused:?}");
     assert_eq!(member.query_linearizable(|ledger| ledger.sum).wait(PATIENCE), Ok(0));
 }
 
 #[test]
 fn closed_member_answers_durable_proposals() {
-    let group = Group::of(2).logged();
+    let group = SumGroup::of(2).logged();
     let [(member, _), (_other, gate)] = group.start_all([0, 1]);
     let closed = gate.close();
     // Applied here, but the other member does not log it before it has applied it.
-    let applied = member.propose_durable(Command::Add(1), Durability::Everywhere);
+    let applied = member.propose_durable(SumCommand::Add(1), Durability::Everywhere);
     gate.await_waiting();
     await_that("it is applied", || member.query_local(|ledger| ledger.sum) == Ok(1));
-    let sent = member.propose_durable(Command::Add(1), Durability::Majority);
+    let sent = member.propose_durable(SumCommand::Add(1), Durability::Majority);
     let outcomes = outcomes(vec![applied, sent], || drop(member.close()));
     assert_eq!(outcomes[0], Err(NotAnswered::NotDurable(Stopped::Closed)));
     assert!(
@@ -51,11 +51,11 @@ fn closed_member_answers_durable_proposals() {
 
 #[test]
 fn restarted_group_continues_with_logged_state() {
-    let group = Group::of(3).logged().remembered();
+    let group = SumGroup::of(3).logged().remembered();
     let members = group.start_all([0, 1, 2]);
     for (member, _) in &members {
         member
-            .propose_durable(Command::Add(7), Durability::Everywhere)
+            .propose_durable(SumCommand::Add(7), Durability::Everywhere)
             .wait(PATIENCE)
             .expect("it is durable");
     }
@@ -64,7 +64,7 @@ fn restarted_group_continues_with_logged_state() {
     let members = group.start_all([0, 1, 2]);
     for (number, (member, _)) in (1..).zip(&members) {
         // Own commands from before the restart have no waiter.
-        let answer = member.propose(Command::Add(1)).wait(PATIENCE);
+        let answer = member.propose(SumCommand::Add(1)).wait(PATIENCE);
         assert_eq!(answer, Ok((3 + number, 21 + number)));
     }
 }
@@ -75,20 +75,20 @@ fn restarted_group_continues_with_logged_state() {
 struct Refusing(u64);
 
 impl StateMachine for Refusing {
-    type Command = Command;
+    type Command = SumCommand;
     type Answer = ();
 
-    fn apply(&mut self, _: Command) {
+    fn apply(&mut self, _: SumCommand) {
         panic!("not this one");
     }
 }
 
 #[test]
 fn panic_during_restart_fails_the_start() {
-    let group = Group::of(1).logged().remembered();
+    let group = SumGroup::of(1).logged().remembered();
     let [(member, _)] = group.start_all([0]);
     member
-        .propose_durable(Command::Add(7), Durability::Here)
+        .propose_durable(SumCommand::Add(7), Durability::Here)
         .wait(PATIENCE)
         .expect("it is durable");
     drop(member);

@@ -6,13 +6,15 @@ use tramontane::group::StartError;
 use tramontane::typed::{NotStarted, Replicated};
 use tramontane::{NotAnswered, Stopped, start};
 
-use crate::support::{Command, Group, Ledger, PATIENCE, WINDOW, await_that, outcomes, propose};
+use crate::support::{
+    PATIENCE, SumCommand, SumGroup, SumLedger, WINDOW, await_that, outcomes, propose,
+};
 
 /// Checks that the commands in slots are unknown, that the others were never sent, and that nothing
 /// more is answered.
 fn assert_ended(
     outcomes: &[Result<(u64, u64), NotAnswered>],
-    member: &Replicated<Ledger>,
+    member: &Replicated<SumLedger>,
     is_reason: impl Fn(&Stopped) -> bool,
 ) {
     let in_slots = WINDOW as usize;
@@ -24,7 +26,7 @@ fn assert_ended(
         }
     }
     assert!(member.stopped().is_some_and(|why| is_reason(&why)), "{:?}", member.stopped());
-    let late = member.propose(Command::Add(1)).wait(PATIENCE);
+    let late = member.propose(SumCommand::Add(1)).wait(PATIENCE);
     assert!(matches!(&late, Err(NotAnswered::NotSent(why)) if is_reason(why)), "{late:?}");
     let read = member.query_local(|ledger| ledger.sum);
     assert!(matches!(&read, Err(NotAnswered::NotRead(why)) if is_reason(why)), "{read:?}");
@@ -35,10 +37,10 @@ fn assert_ended(
 /// Nothing becomes stable while the other member is held up.
 #[test]
 fn closed_member_answers_all_proposals() {
-    let group = Group::of(2);
+    let group = SumGroup::of(2);
     let [(member, _), (_other, gate)] = group.start_all([0, 1]);
     let closed = gate.close();
-    assert_eq!(member.propose(Command::Add(1)).wait(PATIENCE), Ok((1, 1)));
+    assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1, 1)));
     gate.await_waiting();
     let query = member.query_linearizable(|ledger| ledger.sum);
     let outcomes = outcomes(propose(&member, 40), || {
@@ -52,10 +54,10 @@ fn closed_member_answers_all_proposals() {
 
 #[test]
 fn dropped_handle_answers_all_proposals() {
-    let group = Group::of(2);
+    let group = SumGroup::of(2);
     let [(member, _), (_other, gate)] = group.start_all([0, 1]);
     let closed = gate.close();
-    assert_eq!(member.propose(Command::Add(1)).wait(PATIENCE), Ok((1, 1)));
+    assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1, 1)));
     gate.await_waiting();
     let proposals = propose(&member, 40);
     let clone = member.clone();
@@ -74,7 +76,7 @@ fn dropped_handle_answers_all_proposals() {
 
 #[test]
 fn leaving_member_applies_its_commands_first() {
-    let group = Group::of(3);
+    let group = SumGroup::of(3);
     let [(member, _), (second, _), _third] = group.start_all([0, 1, 2]);
     let outcomes = outcomes(propose(&member, 200), || member.leave(PATIENCE).expect("it leaves"));
     let expected: Vec<_> = (1..=200).map(|number| Ok((number, number))).collect();
@@ -86,11 +88,11 @@ fn leaving_member_applies_its_commands_first() {
 /// A member whose `apply` takes longer than the failure timeout is removed.
 #[test]
 fn removed_member_answers_all_proposals() {
-    let mut group = Group::of(3);
+    let mut group = SumGroup::of(3);
     group.description.failure_timeout_ms = 300;
     let [(first, _), (member, gate), _third] = group.start_all([0, 1, 2]);
     let closed = gate.close();
-    assert_eq!(first.propose(Command::Add(1)).wait(PATIENCE), Ok((1, 1)));
+    assert_eq!(first.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1, 1)));
     gate.await_waiting();
     let proposals = propose(&member, 40);
     let outcomes = outcomes(proposals, || {
@@ -105,11 +107,11 @@ fn removed_member_answers_all_proposals() {
 
 #[test]
 fn minority_member_answers_all_proposals() {
-    let mut group = Group::of(3);
+    let mut group = SumGroup::of(3);
     group.description.failure_timeout_ms = 500;
     let [(member, _), (second, gate), (third, _)] = group.start_all([0, 1, 2]);
     let closed = gate.close();
-    assert_eq!(member.propose(Command::Add(1)).wait(PATIENCE), Ok((1, 1)));
+    assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1, 1)));
     gate.await_waiting();
     let outcomes = outcomes(propose(&member, 40), || drop(third));
     assert_ended(&outcomes, &member, |why| matches!(why, Stopped::Halted { .. }));
@@ -118,10 +120,10 @@ fn minority_member_answers_all_proposals() {
 
 #[test]
 fn panic_in_apply_ends_member_and_answers() {
-    let group = Group::of(2);
+    let group = SumGroup::of(2);
     let [(member, _), (other, _)] = group.start_all([0, 1]);
-    assert_eq!(member.propose(Command::Add(1)).wait(PATIENCE), Ok((1, 1)));
-    let mut proposals = vec![member.propose(Command::Panic)];
+    assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1, 1)));
+    let mut proposals = vec![member.propose(SumCommand::Panic)];
     proposals.extend(propose(&member, 40));
     let is_told = |why: &Stopped| matches!(why, Stopped::Panicked(text) if text == "told to");
     let outcomes = outcomes(proposals, || {});
@@ -129,13 +131,13 @@ fn panic_in_apply_ends_member_and_answers() {
     assert!(matches!(panicked, Err(NotAnswered::Unknown(why)) if is_told(why)), "{panicked:?}");
     assert_ended(&outcomes, &member, is_told);
     await_that("the other member applies it too", || other.stopped().is_some());
-    other.propose(Command::Add(1)).wait(PATIENCE).expect_err("it has ended");
+    other.propose(SumCommand::Add(1)).wait(PATIENCE).expect_err("it has ended");
 }
 
-/// Another member sends bytes that are no command.
+/// Another member sends bytes that cannot be decoded.
 #[test]
 fn undecodable_command_ends_member_with_one_line() {
-    let group = Group::of(2);
+    let group = SumGroup::of(2);
     let (running, (member, _)) = std::thread::scope(|scope| {
         let raw = scope.spawn(|| {
             let application = |_: &mut tramontane::Messages<'_, '_>| {};
@@ -144,7 +146,7 @@ fn undecodable_command_ends_member_with_one_line() {
         let member = group.start(0).expect("it starts");
         (raw.join().expect("no panic"), member)
     });
-    assert_eq!(member.propose(Command::Add(1)).wait(PATIENCE), Ok((1, 1)));
+    assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1, 1)));
     let mut sender = running.sender().expect("it sends");
     sender.send(&[200, 1, 2, 3], PATIENCE).expect("it is sent");
     await_that("the member ends", || member.stopped().is_some());
@@ -155,17 +157,17 @@ fn undecodable_command_ends_member_with_one_line() {
          because its format is 200, and this program knows 1; run the same version of the program \
          at all members"
     );
-    member.propose(Command::Add(1)).wait(PATIENCE).expect_err("it has ended");
+    member.propose(SumCommand::Add(1)).wait(PATIENCE).expect_err("it has ended");
 }
 
 /// With fixed membership, the first member that ends takes the others with it.
 #[test]
 fn lost_peer_of_fixed_group_answers_all_proposals() {
-    let mut group = Group::of(2);
+    let mut group = SumGroup::of(2);
     group.description.membership = tramontane::Membership::Fixed;
     let [(member, _), (other, gate)] = group.start_all([0, 1]);
     let closed = gate.close();
-    assert_eq!(member.propose(Command::Add(1)).wait(PATIENCE), Ok((1, 1)));
+    assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1, 1)));
     gate.await_waiting();
     let outcomes = outcomes(propose(&member, 40), || {
         std::thread::scope(|scope| {
@@ -182,7 +184,7 @@ fn lost_peer_of_fixed_group_answers_all_proposals() {
 
 #[test]
 fn node_outside_group_does_not_start() {
-    let group = Group::of(2);
+    let group = SumGroup::of(2);
     let error = group.start(7).expect_err("it is not in the group");
     assert!(matches!(error, NotStarted::Start(StartError::UnknownNode { node: 7, .. })), "{error}");
 }

@@ -2,15 +2,15 @@
 
 use tramontane::NotAnswered;
 
-use crate::support::{Command, Group, PATIENCE};
+use crate::support::{PATIENCE, SumCommand, SumGroup};
 
-fn text(bytes: usize) -> Command {
-    Command::Text("x".repeat(bytes))
+fn text(bytes: usize) -> SumCommand {
+    SumCommand::Text("x".repeat(bytes))
 }
 
 #[test]
 fn large_commands_keep_their_order_among_small_ones() {
-    let mut group = Group::of(2);
+    let mut group = SumGroup::of(2);
     group.description.subgroups[0].large_max = 1 << 20;
     let [(first, _), (second, _)] = group.start_all([0, 1]);
     let lengths = [10, 100_000, 20, 5, 300_000, 1_000_000, 7, 1];
@@ -30,7 +30,7 @@ fn large_commands_keep_their_order_among_small_ones() {
 
 #[test]
 fn command_above_the_limit_is_refused_with_sizes() {
-    let group = Group::of(1);
+    let group = SumGroup::of(1);
     let [(member, _)] = group.start_all([0]);
     let refused = member.propose(text(100)).wait(PATIENCE).expect_err("a slot has 64 bytes");
     assert_eq!(
@@ -43,7 +43,7 @@ fn command_above_the_limit_is_refused_with_sizes() {
 
 #[test]
 fn closed_member_answers_large_proposals() {
-    let mut group = Group::of(2);
+    let mut group = SumGroup::of(2);
     group.description.subgroups[0].large_max = 1 << 20;
     let [(member, _), (_other, gate)] = group.start_all([0, 1]);
     let closed = gate.close();

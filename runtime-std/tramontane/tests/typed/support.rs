@@ -22,7 +22,7 @@ pub const WINDOW: u32 = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
-pub enum Command {
+pub enum SumCommand {
     Add(u64),
     /// Adds the length.
     Text(String),
@@ -49,43 +49,43 @@ impl Gate {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
-pub struct Ledger {
+pub struct SumLedger {
     pub sum: u64,
     pub commands: u64,
     #[serde(skip)]
     gate: Arc<Gate>,
 }
 
-impl StateMachine for Ledger {
-    type Command = Command;
+impl StateMachine for SumLedger {
+    type Command = SumCommand;
     /// The number of the command, and the sum after it.
     type Answer = (u64, u64);
 
-    fn apply(&mut self, command: Command) -> (u64, u64) {
+    fn apply(&mut self, command: SumCommand) -> (u64, u64) {
         self.gate.is_waiting.store(true, Ordering::Relaxed);
         drop(self.gate.close());
         self.gate.is_waiting.store(false, Ordering::Relaxed);
         self.sum += match command {
-            Command::Add(value) => value,
-            Command::Text(text) => text.len() as u64,
-            Command::Panic => panic!("told to"),
+            SumCommand::Add(value) => value,
+            SumCommand::Text(text) => text.len() as u64,
+            SumCommand::Panic => panic!("told to"),
         };
         self.commands += 1;
         (self.commands, self.sum)
     }
 }
 
-pub type Member = Replicated<Ledger>;
+pub type SumMember = Replicated<SumLedger>;
 
 /// A group, and the folders of its members.
-pub struct Group {
+pub struct SumGroup {
     pub description: Description,
     pub limits: ReplicatedOptions,
     root: TempDir,
     data: Option<TempDir>,
 }
 
-impl Group {
+impl SumGroup {
     pub fn of(nodes: u32) -> Self {
         let mut description = Description::local("ledger", nodes, WINDOW, 64);
         description.heartbeat_ms = 10;
@@ -114,15 +114,15 @@ impl Group {
         self.data.as_ref().map(|data| data.path().join(format!("data-{node}")))
     }
 
-    pub fn start(&self, node: u32) -> Result<(Member, Arc<Gate>), NotStarted> {
-        let ledger = Ledger::default();
+    pub fn start(&self, node: u32) -> Result<(SumMember, Arc<Gate>), NotStarted> {
+        let ledger = SumLedger::default();
         let gate = Arc::clone(&ledger.gate);
         let (description, options) = (self.description.clone(), self.options(node));
         Ok((Replicated::start_with(description, options, self.limits, ledger)?, gate))
     }
 
     /// Starts all these nodes at the same time.
-    pub fn start_all<const N: usize>(&self, nodes: [u32; N]) -> [(Member, Arc<Gate>); N] {
+    pub fn start_all<const N: usize>(&self, nodes: [u32; N]) -> [(SumMember, Arc<Gate>); N] {
         std::thread::scope(|scope| {
             let starting = nodes.map(|node| scope.spawn(move || self.start(node)));
             starting.map(|starting| starting.join().expect("no panic").expect("it starts"))
@@ -149,13 +149,13 @@ pub fn await_that(what: &str, is_so: impl Fn() -> bool) {
 
 /// A minimal executor, which knows nothing of the group.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
+    struct WakeThread(Thread);
+    impl Wake for WakeThread {
         fn wake(self: Arc<Self>) {
             self.0.unpark();
         }
     }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let waker = Waker::from(Arc::new(WakeThread(std::thread::current())));
     let mut future = pin!(future);
     let started = Instant::now();
     loop {
@@ -168,8 +168,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// Proposes `count` commands without waiting.
-pub fn propose(member: &Member, count: u64) -> Vec<Proposal<(u64, u64)>> {
-    (0..count).map(|_| member.propose(Command::Add(1))).collect()
+pub fn propose(member: &SumMember, count: u64) -> Vec<Proposal<(u64, u64)>> {
+    (0..count).map(|_| member.propose(SumCommand::Add(1))).collect()
 }
 
 /// Waits for each proposal in a thread of its own, so that each waits before the end comes.
