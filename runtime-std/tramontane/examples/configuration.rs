@@ -1,4 +1,4 @@
-//! ServiceSettings with versions. Every member shows each change. Start it three times, with the arguments
+//! Settings with versions. Every member shows each change. Start it three times, with the arguments
 //! 0, 1 and 2, and type NAME VERSION VALUE. A change of an old version is refused, so that nobody
 //! overwrites a change that they have not seen. A new setting has version 0.
 

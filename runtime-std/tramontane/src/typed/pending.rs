@@ -66,8 +66,8 @@ impl<A> Pending<A> {
         self.ordinal.store(ordinal.0, Ordering::Release);
     }
 
-    /// Wakes the waiting caller, for the ordinal of a message that may have been answered before it was
-    /// known to be sent.
+    /// Wakes the waiting caller, for the ordinal of a message that may have been answered before it
+    /// was known to be sent.
     pub(super) fn wake(&self) {
         let waker = self.lock().waker.take();
         waker.into_iter().for_each(Waker::wake);
