@@ -33,12 +33,15 @@ pub struct Proposal<A> {
     durable: Option<Box<Durable<A>>>,
 }
 
+/// The wait until a command is durable, of whichever level.
+type Reached = Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>>;
+
 /// The second part of a wait: an answer, until its command is durable.
 struct Durable<A> {
     durability: Durability,
     sender: Sender<Logged>,
     answer: Option<A>,
-    reached: Option<Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>>>,
+    reached: Option<Reached>,
 }
 
 impl<A> Proposal<A> {

@@ -110,7 +110,7 @@ impl<M: StateMachine> Replicated<M> {
             }
             Err(not_logged) => {
                 let pending = Pending::new();
-                drop(pending.answer(Err(not_logged.clone().into())));
+                drop(pending.answer(Err((*not_logged).into())));
                 Proposal::new(pending)
             }
         }
