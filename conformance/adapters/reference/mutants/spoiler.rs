@@ -31,7 +31,7 @@ const STALL_DELAY: Duration = Duration::from_millis(20);
 const HANG: Duration = Duration::from_secs(600);
 
 /// How long the other nodes of `lose-before-stop` continue after the request to stop.
-const STOP_DELAY: Duration = Duration::from_millis(100);
+const STOP_DELAY: Duration = Duration::from_millis(300);
 
 /// Locks the member's spoiler for one of its threads.
 pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
@@ -468,6 +468,8 @@ impl Spoiler {
             Some(Mutant::Hang) => HANG,
             // MUTANT `lose-before-stop`: the other nodes continue without the first one that stops.
             Some(Mutant::LoseBeforeStop) if !self.is_at => {
+                // If that node has not stopped by then, the views look like its removal.
+                std::thread::sleep(STOP_DELAY);
                 for (group, (view, mut members)) in std::mem::take(&mut self.installed) {
                     members.retain(|member| *member != self.gone);
                     let entry = Entry::View { group, view: view + 1, members };
