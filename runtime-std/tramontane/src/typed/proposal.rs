@@ -34,14 +34,14 @@ pub struct Proposal<A> {
 }
 
 /// The wait until a command is durable, of whichever level.
-type Reached = Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>>;
+type ReachedLevel = Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>>;
 
 /// The second part of a wait: an answer, until its command is durable.
 struct Durable<A> {
     durability: Durability,
     sender: Sender<Logged>,
     answer: Option<A>,
-    reached: Option<Reached>,
+    reached: Option<ReachedLevel>,
 }
 
 impl<A> Proposal<A> {
