@@ -21,7 +21,7 @@ use super::proposal::{Durability, Proposal};
 use super::query::Query;
 use super::state_machine::StateMachine;
 
-/// A state machine of which every member of a group has a copy. See the [module](self).
+/// A state machine of which every member of a group has a copy. See the [module](super).
 ///
 /// Clones are handles of the same member, for any number of threads and tasks. The member is closed
 /// when the last one is dropped.
