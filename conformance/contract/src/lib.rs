@@ -49,11 +49,11 @@
 //! #       self.1[holder.index()].1.rows()[owner.index()]
 //! #   }
 //! #   fn pass(&mut self) { self.0.borrow_mut().advance(100); }
-//! #   fn sleep(&mut self, _: Rank) -> Wake { unimplemented!("the clause does not sleep") }
+//! #   fn sleep(&mut self, _: Rank) -> Wake { Wake::Overslept }
 //! #   fn lose(&mut self, _: Rank) -> Result<(), &'static str> { Err("not in this example") }
 //! #   fn rounds(&self) -> u64 { 1 }
 //! #   fn race(&mut self, _: [(Rank, &mut dyn Actor<SimFabric>); 2]) -> Result<(), Breach> {
-//! #       unimplemented!("the clause has no race")
+//! #       Err(Breach("this example has no threads".into()))
 //! #   }
 //!     // ... and the other methods: rows, the passing of time, failures, sleep.
 //! }

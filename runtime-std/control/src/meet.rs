@@ -31,8 +31,7 @@ use super::refusal::{Refusal, encode_verdict};
 use super::session::Session;
 use super::stream::Stream;
 
-/// The pause between two attempts at one address, for each eight members: many members on few
-/// processors would otherwise do little but try.
+/// The pause between two attempts at one address.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// The pause after an attempt that was answered by a different process.
@@ -72,10 +71,6 @@ impl Common<'_> {
 
     fn deadline(&self) -> Deadline<'_> {
         Deadline { until: self.until, stop: &self.stop }
-    }
-
-    fn retry_pause(&self) -> Duration {
-        RETRY_PAUSE * u32::try_from(self.members.len().div_ceil(8)).unwrap_or(u32::MAX)
     }
 }
 
@@ -302,7 +297,7 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
             }
             Err(ChannelError::Stopped) => return,
             Ok(Err((Refusal::Busy, _))) => {
-                std::thread::sleep(common.retry_pause().min(slice));
+                std::thread::sleep(RETRY_PAUSE.min(slice));
                 continue;
             }
             Ok(Err((refusal @ (Refusal::Version | Refusal::KeyMode), _))) => {
@@ -327,7 +322,7 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
                 }
                 tracing::debug!(%peer, %address, %error, "has not arrived yet");
                 // A refused connection fails at once, so wait, but not beyond the time limit.
-                std::thread::sleep(common.retry_pause().min(slice));
+                std::thread::sleep(RETRY_PAUSE.min(slice));
                 continue;
             }
         };

@@ -108,11 +108,7 @@ impl<A> Durable<A> {
 }
 
 /// Returns the wait until a message is durable.
-fn reached(
-    sender: &Sender<Logged>,
-    ordinal: Ordinal,
-    durability: Durability,
-) -> Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>> {
+fn reached(sender: &Sender<Logged>, ordinal: Ordinal, durability: Durability) -> ReachedLevel {
     let receipt: Receipt<Logged> = sender.receipt(ordinal);
     Box::pin(async move {
         match durability {
