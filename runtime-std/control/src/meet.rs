@@ -443,10 +443,14 @@ fn judge(common: &Common<'_>, hello: &Hello, permit: &Permit<'_>) -> Result<(), 
         // Some slots are reserved for members that meet.
         return if permit.become_known(common.members.len()) { Ok(()) } else { Err(Refusal::Busy) };
     }
-    match rank_of(common, hello.node) {
-        Some(rank) if rank == common.own => return Err(Refusal::DuplicateId),
-        Some(rank) if rank > common.own => common.hello.check(hello)?,
-        _ => return Err(Refusal::NotAMember),
+    let rank = rank_of(common, hello.node);
+    if rank == Some(common.own) {
+        return Err(Refusal::DuplicateId);
+    }
+    // This comes before the rank, because another view has other members.
+    common.hello.check(hello)?;
+    if rank.is_none_or(|rank| rank < common.own) {
+        return Err(Refusal::NotAMember);
     }
     if permit.become_known(0) { Ok(()) } else { Err(Refusal::Busy) }
 }

@@ -1,5 +1,6 @@
 //! Random damage: all nodes of a logged group die, some disks are changed, and all nodes are
-//! restarted. In the end, all durable lines are present, or the group has reported which are
+//! restarted. While they start, nodes are paused in turn, so that one node sees the others between
+//! two steps. In the end, all durable lines are present, or the group has reported which are
 //! missing and its advice works.
 //!
 //! `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` the number of seeds.
@@ -7,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use tramontane_fixtures::random::Random;
 
 use crate::node_durable::{durable_node, logged};
@@ -21,6 +23,10 @@ const ALL: usize = 60;
 
 /// Time allowed for a group that can continue without help.
 const PATIENCE: Duration = Duration::from_secs(25);
+
+/// The time after each start in which nodes are paused, and the longest pause, in milliseconds.
+const PAUSED: Duration = Duration::from_secs(8);
+const PAUSE_MS: usize = 1000;
 
 /// Kinds of damage to a disk.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +130,7 @@ fn is_up(group: &GroupFile) -> bool {
 /// Starts all nodes, and follows the advice of those that exit and of those that would wait
 /// forever. Returns the nodes, all their messages, and whether any node advised a restart with
 /// fewer messages.
-fn bring_back(group: &GroupFile) -> (Vec<Node>, String, bool) {
+fn bring_back(group: &GroupFile, random: &mut Random) -> (Vec<Node>, String, bool) {
     let (mut said, mut with_less) = (String::new(), false);
     let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(group, id, &[])).collect();
     let mut since = Instant::now();
@@ -154,8 +160,18 @@ fn bring_back(group: &GroupFile) -> (Vec<Node>, String, bool) {
             nodes.extend((0..3).map(|id| durable_node(group, id, more(id))));
             (with_less, since) = (true, Instant::now());
         }
-        std::thread::sleep(Duration::from_millis(200));
+        if since.elapsed() < PAUSED {
+            pause(&nodes[random.index(nodes.len())], random);
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// Stops a node for a short time.
+fn pause(node: &Node, random: &mut Random) {
+    node.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(random.index(PAUSE_MS) as u64));
+    node.signal(Signal::CONT);
 }
 
 /// Returns the number of records that can be read from a log.
@@ -189,7 +205,7 @@ fn case(seed: u64) {
         done.push((*id, of));
     }
     println!("seed {seed}, {carrier:?}: {done:?}");
-    let (nodes, said, with_less) = bring_back(&group);
+    let (nodes, said, with_less) = bring_back(&group, &mut Random::stream(seed, "pauses"));
     std::thread::sleep(Duration::from_millis(500));
     kill_all(nodes);
     let lines: Vec<String> = (0..3).map(|id| logged(&group, id)).collect();

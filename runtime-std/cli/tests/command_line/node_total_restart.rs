@@ -1,6 +1,9 @@
 //! All nodes of a logged group die or leave at once, and are restarted (DUR-6, DUR-12).
 
+use rustix::process::Signal;
+
 use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
+use crate::node_lost_disks::{COPIES, state_folder};
 use crate::support::group::{GroupFile, Node, Transport, lines};
 use crate::support::wait_for;
 
@@ -13,7 +16,7 @@ fn start(group: &GroupFile, order: &[usize]) -> Vec<(usize, Node)> {
 /// majority.
 fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
     for (_, node) in &nodes {
-        node.signal(rustix::process::Signal::KILL);
+        node.signal(Signal::KILL);
     }
     let reported = nodes.iter().filter_map(|(_, node)| Some(durable_lines(node).last()?[1])).max();
     nodes.into_iter().for_each(|(_, node)| node.kill());
@@ -24,7 +27,7 @@ fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
 /// number of durable lines.
 #[track_caller]
 fn stop_all(group: &GroupFile, mut nodes: Vec<(usize, Node)>) -> usize {
-    nodes.iter().for_each(|(_, node)| node.signal(rustix::process::Signal::TERM));
+    nodes.iter().for_each(|(_, node)| node.signal(Signal::TERM));
     nodes.iter_mut().for_each(|(_, node)| node.assert_left());
     nodes.iter().map(|(id, _)| logged(group, *id).lines().count()).max().unwrap_or(0)
 }
@@ -105,7 +108,7 @@ fn nodes_that_leave_together_can_restart() {
                 wait_for("it starts", || folder.exists().then_some(()));
             }
             let joins = nodes.iter().position(|(id, _)| *id == 3).map(|at| nodes.remove(at));
-            joins.iter().for_each(|(_, node)| node.signal(rustix::process::Signal::TERM));
+            joins.iter().for_each(|(_, node)| node.signal(Signal::TERM));
             let durable = stop_all(&group, nodes);
             // The node may not have been a member yet.
             joins.into_iter().for_each(|(_, mut node)| drop(node.ended()));
@@ -117,6 +120,43 @@ fn nodes_that_leave_together_can_restart() {
         }
         kill_all(nodes);
         (0..3).for_each(|id| assert_eq!(logged(&group, id), known, "{carrier:?}: {id}"));
+    }
+}
+
+/// Returns whether a node's record says that the group continues in this view.
+fn has_decided(group: &GroupFile, id: usize, view: u64) -> bool {
+    COPIES.iter().any(|copy| {
+        let text = std::fs::read(state_folder(group, id).join(copy)).unwrap_or_default();
+        let stored = serde_json::from_slice::<serde_json::Value>(&text).unwrap_or_default();
+        stored["record"]["view"] == view
+    })
+}
+
+/// A member of the decided view is stopped, so that two nodes outside the view find the other
+/// member in the meeting.
+#[test]
+fn nodes_outside_the_view_wait_while_its_members_meet() {
+    for carrier in Transport::ALL {
+        let group = logged_group(carrier, 4);
+        group.write(&format!("initial = [0, 1, 2]\n{}", group.text()));
+        let mut nodes = start(&group, &[0, 1, 2]);
+        group.await_members(&[0, 1, 2]);
+        nodes[0].1.write(&lines(0, 0..50));
+        nodes.iter().for_each(|(_, node)| await_durable(node, 50));
+        kill_all(nodes);
+        std::fs::remove_dir_all(group.place.path().join("data-2")).expect("a folder");
+        let mut nodes = start(&group, &[0, 1, 2, 3]);
+        wait_for("a decision", || has_decided(&group, 0, 2).then_some(()));
+        nodes[1].1.signal(Signal::STOP);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        nodes[1].1.signal(Signal::CONT);
+        for (id, node) in &mut nodes {
+            assert!(node.is_running(), "{carrier:?}: node {id}: {}", node.ended().1);
+        }
+        group.await_members(&[0, 1, 2, 3]);
+        nodes[0].1.write(&lines(7, 0..10));
+        await_durable(&nodes[0].1, 60);
+        kill_all(nodes);
     }
 }
 

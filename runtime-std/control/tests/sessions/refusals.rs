@@ -65,6 +65,25 @@ fn both_ends_report_mismatched_configuration_or_view() {
     }
 }
 
+/// The members of a restarting group meet in a view that the node is not in.
+#[test]
+fn node_outside_the_view_learns_that_the_view_differs() {
+    let (parts, mut listeners) = group(3, None);
+    let Ok([mut member, _, mut outside]) = <[_; 3]>::try_from(parts) else { panic!("three") };
+    outside.time_limit = SHORT;
+    (member.view, member.time_limit) = (ViewId(2), Duration::from_secs(3));
+    member.members.truncate(2);
+    member.addresses.truncate(2);
+    let (last, first) = (listeners.pop(), listeners.swap_remove(0));
+    let meeting = std::thread::spawn(move || member.join(Some(first)));
+    let refused = error(outside.join(last));
+    assert!(matches!(refused, MeshError::WrongView { peer: NodeId(10) }), "{refused}");
+    // The visitor does not disturb the member, which still waits for the other one.
+    let error = error(meeting.join().expect("no panic"));
+    let waited = matches!(&error, MeshError::Missing { missing, .. } if *missing == [NodeId(11)]);
+    assert!(waited, "{error}");
+}
+
 #[test]
 fn second_process_with_the_same_id_is_refused() {
     let (parts, mut listeners) = group(3, key(1));

@@ -52,7 +52,7 @@ enum Met {
     Running,
     /// The nodes met, but may not form the group.
     NotFormed(NotFormed),
-    /// A node that was present has disappeared again.
+    /// A node that was present has disappeared again, or is restarting the group.
     Again(MeshError),
 }
 
@@ -305,9 +305,15 @@ impl StartingMember {
                 Err(error.into())
             }
             (Err(MeshError::Running { .. }), _) => Ok(Met::Running),
-            (Err(why @ (MeshError::PeerGone { .. } | MeshError::Silent { .. })), _) => {
-                Ok(Met::Again(why))
-            }
+            // A member of a different view is restarting the group. This node can join later.
+            (
+                Err(
+                    why @ (MeshError::PeerGone { .. }
+                    | MeshError::Silent { .. }
+                    | MeshError::WrongView { .. }),
+                ),
+                _,
+            ) => Ok(Met::Again(why)),
             (Err(MeshError::Cancelled), Some(error)) => Err(error),
             (Err(MeshError::Cancelled), None) => Err(StartError::Cancelled),
             (Err(MeshError::WrongDigest { peer, digest }), _) => {

@@ -7,6 +7,7 @@
 //! | `node` | a node's side: it answers others, and follows the leader |
 //! | `calls` | calls to others |
 //! | `attempt` | the leader's side of an attempt |
+//! | `meeting` | the members of the decided view meet |
 //! | `nobody` | views without members, which earlier versions left behind |
 //! | `returned` | subgroups that lost all their members, and have members again |
 //!
@@ -19,6 +20,7 @@
 mod attempt;
 mod calls;
 mod error;
+mod meeting;
 mod messages;
 mod nobody;
 mod node;
@@ -28,9 +30,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tramontane_control::{
-    Address, Client, ControlServer, Mesh, MeshError, MeshOptions, Purpose, Session,
-};
+use tramontane_control::{Client, ControlServer, MeshError, Purpose};
 use tramontane_core::ids::NodeId;
 use tramontane_core::restart::{Answer, LogState, Restart, Verdict, Want};
 
@@ -126,29 +126,6 @@ impl StartingMember {
                 Err(MeshError::Cancelled) => return Err(StartError::Cancelled),
                 // A member failed, so the remaining ones decide on another view.
                 Err(error) => tracing::info!(%error, "the members of a view did not meet"),
-            }
-        }
-    }
-
-    /// Meets the other members of a view. A member that has not yet learned of the decision answers
-    /// as if it were running. The node that receives this answer starts to meet again, and so
-    /// disappears for the nodes that it has met. If they gave up at once, half of the nodes would
-    /// meet while the other half agree, each half waiting for the other.
-    fn meet_in(
-        &self,
-        description: &Description,
-        view: &View,
-        until: Instant,
-        cancel: &AtomicBool,
-    ) -> Result<Vec<(NodeId, Session)>, MeshError> {
-        loop {
-            match self.meet_once_in(description, view, until, cancel) {
-                Err(MeshError::Running { .. } | MeshError::PeerGone { .. })
-                    if Instant::now() < until =>
-                {
-                    std::thread::sleep(LOOK_PAUSE);
-                }
-                met => return met,
             }
         }
     }
@@ -341,34 +318,6 @@ impl StartingMember {
         }
         Attempt { node, answers: &answers, known: &known, restart, plan, with_less }.make()?;
         Ok(Look::Led)
-    }
-
-    fn meet_once_in(
-        &self,
-        description: &Description,
-        view: &View,
-        until: Instant,
-        cancel: &AtomicBool,
-    ) -> Result<Vec<(NodeId, Session)>, MeshError> {
-        let addresses: Vec<Address> =
-            view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect();
-        let mut mesh = Mesh::join(MeshOptions {
-            own: view.rank_of(self.own).unwrap_or_default(),
-            members: &view.members,
-            addresses: &addresses,
-            listener: self.listener.try_clone().ok(),
-            incarnation: Some(self.identity.incarnation),
-            view: view.id,
-            digest: description.forming_digest() ^ self.terms,
-            key: self.key.clone(),
-            // Checked before.
-            allow_clear: true,
-            time_limit: until.saturating_duration_since(Instant::now()),
-            cancel,
-        })?;
-        mesh.barrier()?;
-        let sessions = view.members.iter().copied().zip(mesh.into_sessions());
-        Ok(sessions.filter_map(|(node, session)| Some((node, session?))).collect())
     }
 }
 
