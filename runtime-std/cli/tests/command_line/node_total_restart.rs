@@ -135,7 +135,7 @@ fn has_decided(group: &GroupFile, id: usize, view: u64) -> bool {
 /// A member of the decided view is stopped, so that two nodes outside the view find the other
 /// member in the meeting.
 #[test]
-fn nodes_outside_the_view_wait_while_its_members_meet() {
+fn new_nodes_wait_while_members_meet() {
     for carrier in Transport::ALL {
         let group = logged_group(carrier, 4);
         group.write(&format!("initial = [0, 1, 2]\n{}", group.text()));

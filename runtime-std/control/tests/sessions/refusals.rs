@@ -67,7 +67,7 @@ fn both_ends_report_mismatched_configuration_or_view() {
 
 /// The members of a restarting group meet in a view that the node is not in.
 #[test]
-fn node_outside_the_view_learns_that_the_view_differs() {
+fn outsider_learns_that_the_view_differs() {
     let (parts, mut listeners) = group(3, None);
     let Ok([mut member, _, mut outside]) = <[_; 3]>::try_from(parts) else { panic!("three") };
     outside.time_limit = SHORT;

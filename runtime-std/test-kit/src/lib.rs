@@ -1,0 +1,67 @@
+//! Runs your replicated state machine in simulated groups, in your own `cargo test`.
+//!
+//! A seed determines a group and everything that happens to it: members crash in the middle of a
+//! change, are stopped, are cut off from the others, leave and join, and messages are late. The
+//! group runs the same core as a real one, in virtual time, so a thousand groups take seconds. At
+//! each member, a copy of your state machine applies the commands that are delivered there, and
+//! joining members take over an encoded state.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use tramontane::serde::{Deserialize, Serialize};
+//! use tramontane::StateMachine;
+//! use tramontane_test_kit::Trials;
+//!
+//! #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+//! #[serde(crate = "tramontane::serde")]
+//! struct Map(BTreeMap<u64, u64>);
+//!
+//! impl StateMachine for Map {
+//!     type Command = (u64, u64);
+//!     type Answer = Option<u64>;
+//!     fn apply(&mut self, (key, value): (u64, u64)) -> Option<u64> {
+//!         self.0.insert(key, value)
+//!     }
+//! }
+//!
+//! let ran = Trials::new(Map::default, |proposer| (proposer.below(4), proposer.below(100)))
+//!     .invariant(|map| if map.0.len() <= 4 { Ok(()) } else { Err("a fifth key".into()) })
+//!     .seeds(1..=50)
+//!     .run();
+//! assert!(ran.answered > 1000 && ran.crashes > 0 && ran.joins > 0);
+//! ```
+//!
+//! # What is checked
+//! - All members give the same answer to a command, and equal copies have equal states. A state
+//!   machine that reads a clock, or depends on the order of a `HashMap`, fails.
+//! - A command and a state are unchanged after they were encoded and decoded. A field that serde
+//!   skips fails as soon as a member joins.
+//! - A copy that starts anew and applies all commands again, as a node does that restarts from its
+//!   log, ends in the same state.
+//! - Your [`invariant`](Trials::invariant) holds after each command.
+//! - Each answer is that of your [`model`](Trials::model): a second, simpler implementation. A
+//!   command that was proposed after another was answered comes after it in the order. Together,
+//!   this means that the history of answers is linearizable.
+//! - `apply` does not panic.
+//!
+//! A run that fails is repeated in smaller groups with fewer events, and [`Trials::run`] panics
+//! with the smallest one: what was wrong, the events that led to it, and the seed. Repeat it with
+//! the environment variable `TRAMONTANE_SEED`.
+//!
+//! # What is not checked
+//! Only the state machine runs, not the program around it: its threads and its clients are not
+//! simulated, and each proposer proposes without waiting for its answers. Disks are not simulated;
+//! to see a group lose disks, run real nodes, as `tests/typed` in the package `tramontane` does.
+
+mod events;
+#[cfg(doctest)]
+mod guide;
+mod plan;
+mod proposer;
+mod replay;
+mod trials;
+mod violation;
+
+pub use proposer::Proposer;
+pub use trials::{Ran, Trials};
+pub use violation::Violation;
