@@ -190,7 +190,10 @@ impl Sending {
             outcome.nulls += step.progress.nulls;
             outcome.writes += u64::from(step.progress.writes);
             if step.is_idle() {
-                idle.pause();
+                // This thread never sleeps.
+                if idle.pause() {
+                    std::thread::yield_now();
+                }
             } else {
                 idle.reset();
             }

@@ -6,6 +6,10 @@
 //! its processor yields early, and a member that does not share it spins. Either sleeps only when
 //! nothing has arrived for a configurable time. The duration of a yield shows whether the processor
 //! is shared.
+//!
+//! A thread that only computes keeps a processor that it is given for milliseconds, even at a low
+//! priority. A sleeper takes the processor back as soon as it is woken. So beside such a thread, a
+//! member sleeps instead of yielding.
 
 use std::time::{Duration, Instant};
 
@@ -19,6 +23,12 @@ const SPINS_MIN: u32 = 2;
 /// A yield that took longer than this gave the processor to another thread.
 const TAKEN: Duration = Duration::from_nanos(1_000);
 
+/// A yield that took longer than this gave the processor to a thread that only computes.
+const KEPT: Duration = Duration::from_millis(1);
+
+/// The time for which a member sleeps instead of yielding after such a yield.
+const NO_YIELDS: Duration = Duration::from_millis(200);
+
 /// Counts idle steps and decides when it is time to sleep.
 #[derive(Clone, Debug)]
 pub struct Idle {
@@ -26,13 +36,15 @@ pub struct Idle {
     steps: u32,
     spins: u32,
     since: Option<Instant>,
+    /// Until then, the processor is not given to another thread.
+    no_yields_until: Option<Instant>,
 }
 
 impl Idle {
     /// Creates a counter that lets the thread sleep when nothing has arrived for `patience`.
     #[must_use]
     pub const fn new(patience: Duration) -> Self {
-        Self { patience, steps: 0, spins: SPINS_MAX, since: None }
+        Self { patience, steps: 0, spins: SPINS_MAX, since: None, no_yields_until: None }
     }
 
     /// Starts over because work has arrived.
@@ -56,13 +68,18 @@ impl Idle {
     fn give_way(&mut self) -> bool {
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        if now - since >= self.patience {
+        if now - since >= self.patience || self.no_yields_until.is_some_and(|until| now < until) {
             return true;
         }
         std::thread::yield_now();
-        self.spins =
-            if now.elapsed() > TAKEN { SPINS_MIN } else { (self.spins * 2).min(SPINS_MAX) };
+        self.yielded(now, now.elapsed());
         false
+    }
+
+    /// Concludes from the duration of a yield who else uses the processor.
+    fn yielded(&mut self, at: Instant, took: Duration) {
+        self.spins = if took > TAKEN { SPINS_MIN } else { (self.spins * 2).min(SPINS_MAX) };
+        self.no_yields_until = (took > KEPT).then(|| at + took + NO_YIELDS);
     }
 }
 
@@ -77,7 +94,19 @@ mod tests {
         assert_eq!(spins, Some(SPINS_MAX));
         idle.reset();
         assert!(!idle.pause(), "something came meanwhile");
-        let mut patient = Idle::new(Duration::MAX);
-        assert!((0..10 * SPINS_MAX).all(|_| !patient.pause()));
+    }
+
+    #[test]
+    fn sleep_follows_a_yield_to_a_computing_thread() {
+        let (mut idle, now) = (Idle::new(Duration::MAX), Instant::now());
+        idle.yielded(now, KEPT);
+        assert_eq!(idle.no_yields_until, None, "that thread was waiting too");
+        idle.yielded(now, 2 * KEPT);
+        idle.reset();
+        let spins = (1..100).find(|_| idle.pause());
+        assert_eq!(spins, Some(SPINS_MIN), "the others get no second chance");
+        idle.yielded(now.checked_sub(2 * NO_YIELDS).expect("a past"), 2 * KEPT);
+        idle.reset();
+        assert!(!(0..SPINS_MIN).any(|_| idle.pause()), "the thread may be gone");
     }
 }
