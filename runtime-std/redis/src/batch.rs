@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::text::Text;
 
 /// Bytes of an encoded batch in addition to its requests: the layer's format, two numbers of ten
@@ -98,7 +98,7 @@ impl<'b> RequestsReader<'b> {
     pub(crate) fn next(
         &mut self,
         arguments: &mut Vec<&'b [u8]>,
-    ) -> Result<Option<u8>, Refusal> {
+    ) -> Result<Option<u8>, CommandRefusal> {
         arguments.clear();
         let Some((&verb, rest)) = self.0.split_first() else { return Ok(None) };
         self.0 = rest;
@@ -112,24 +112,24 @@ impl<'b> RequestsReader<'b> {
     }
 
     /// Reads bytes with their length in front.
-    pub(crate) fn argument(&mut self) -> Result<&'b [u8], Refusal> {
+    pub(crate) fn argument(&mut self) -> Result<&'b [u8], CommandRefusal> {
         let length = self.number()?;
-        let (argument, rest) = self.0.split_at_checked(length).ok_or(Refusal::MALFORMED)?;
+        let (argument, rest) = self.0.split_at_checked(length).ok_or(CommandRefusal::MALFORMED)?;
         self.0 = rest;
         Ok(argument)
     }
 
-    fn number(&mut self) -> Result<usize, Refusal> {
+    fn number(&mut self) -> Result<usize, CommandRefusal> {
         let mut number = 0_usize;
         for shift in (0..35).step_by(7) {
-            let (&byte, rest) = self.0.split_first().ok_or(Refusal::MALFORMED)?;
+            let (&byte, rest) = self.0.split_first().ok_or(CommandRefusal::MALFORMED)?;
             self.0 = rest;
             number |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return Ok(number);
             }
         }
-        Err(Refusal::MALFORMED)
+        Err(CommandRefusal::MALFORMED)
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(reader.next(&mut arguments), Ok(None));
         for length in 1..bytes.len() - 1 {
             let mut cut = RequestsReader::new(&bytes[..length]);
-            assert_eq!(cut.next(&mut arguments), Err(Refusal::MALFORMED), "{length}");
+            assert_eq!(cut.next(&mut arguments), Err(CommandRefusal::MALFORMED), "{length}");
         }
     }
 }

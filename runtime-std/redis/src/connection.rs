@@ -12,10 +12,11 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 
 use crate::machine::RunReplies;
-use crate::protocol::{Limits, Parsed, Reply, RequestReader};
-use crate::refusal::Refusal;
-use crate::requests::{Handled, Surroundings, handle};
-use crate::session::Session;
+use crate::protocol::{Parsed, Reply, RequestLimits, RequestReader};
+use crate::refusal::CommandRefusal;
+use crate::requests::{Handled, handle};
+use crate::session::ClientSession;
+use crate::surroundings::Surroundings;
 
 /// An empty buffer that is larger than this returns its memory.
 const KEPT_BYTES: usize = 16 << 10;
@@ -38,9 +39,9 @@ enum Owed {
 pub(crate) struct Closed;
 
 /// A client's connection.
-pub(crate) struct Connection {
+pub(crate) struct ClientConnection {
     stream: TcpStream,
-    session: Session,
+    session: ClientSession,
     reader: RequestReader,
     /// Bytes that are not a complete request yet, or that follow a request that must be answered
     /// first.
@@ -67,8 +68,8 @@ pub(crate) struct Connection {
     pub(crate) counted: usize,
 }
 
-impl Connection {
-    pub(crate) fn new(stream: TcpStream, session: Session) -> Self {
+impl ClientConnection {
+    pub(crate) fn new(stream: TcpStream, session: ClientSession) -> Self {
         Self {
             stream,
             session,
@@ -178,7 +179,7 @@ impl Connection {
                 break;
             }
             let rest = bytes.get(at..).unwrap_or_default();
-            match self.reader.read(rest, Limits { request_max }) {
+            match self.reader.read(rest, RequestLimits { request_max }) {
                 Parsed::Incomplete { consumed } => {
                     at += consumed;
                     break;
@@ -187,7 +188,7 @@ impl Connection {
                 Parsed::TooLarge { consumed, bytes } => {
                     at += consumed;
                     self.session.refuse_transaction();
-                    reply.error(&Refusal::value_too_large(bytes, request_max).0);
+                    reply.error(&CommandRefusal::value_too_large(bytes, request_max).0);
                     around.outgoing.end_run();
                 }
                 Parsed::Malformed(why) => {
@@ -238,11 +239,7 @@ impl Connection {
     }
 
     /// Adds local replies, behind everything that is owed.
-    fn add_local(
-        &mut self,
-        reply: &mut Reply,
-        around: &Surroundings<'_>,
-    ) -> Result<(), Closed> {
+    fn add_local(&mut self, reply: &mut Reply, around: &Surroundings<'_>) -> Result<(), Closed> {
         if reply.is_too_large() {
             return Err(Closed);
         }
@@ -314,8 +311,8 @@ impl Connection {
         }
     }
 
-    /// Sends as much as the socket takes. Fails if the connection is to be closed: it is broken, its
-    /// client does not read, or everything has been sent and it ends.
+    /// Sends as much as the socket takes. Fails if the connection is to be closed: it is broken,
+    /// its client does not read, or it ends and everything has been sent.
     pub(crate) fn flush(&mut self, unsent_max: usize) -> Result<(), Closed> {
         while self.is_writable && self.sent < self.output.len() {
             match self.stream.write(self.output.get(self.sent..).unwrap_or_default()) {

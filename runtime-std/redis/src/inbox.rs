@@ -1,4 +1,4 @@
-//! What other threads hand to a thread with connections.
+//! Connections and messages that other threads hand to a thread with connections.
 
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +11,14 @@ const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// A thread's inbox.
 #[derive(Debug)]
-pub(crate) struct Inbox {
-    received: Mutex<Received>,
+pub(crate) struct ThreadInbox {
+    received: Mutex<InboxContents>,
     wakeup: Arc<Wakeup>,
 }
 
-/// What has arrived since the thread looked last.
+/// Everything that has arrived since the thread looked last.
 #[derive(Debug, Default)]
-pub(crate) struct Received {
+pub(crate) struct InboxContents {
     /// New connections.
     pub(crate) streams: Vec<TcpStream>,
     /// Published messages, each with the token of its subscriber.
@@ -28,12 +28,12 @@ pub(crate) struct Received {
     pub(crate) overrun: Vec<u64>,
 }
 
-impl Inbox {
+impl ThreadInbox {
     pub(crate) fn new(wakeup: Arc<Wakeup>) -> Arc<Self> {
         Arc::new(Self { received: Mutex::default(), wakeup })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Received> {
+    fn lock(&self) -> MutexGuard<'_, InboxContents> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,7 +57,7 @@ impl Inbox {
     }
 
     /// Takes everything.
-    pub(crate) fn take(&self) -> Received {
+    pub(crate) fn take(&self) -> InboxContents {
         std::mem::take(&mut self.lock())
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::text::Text;
 use crate::value::{Stored, Value};
 
@@ -77,7 +77,7 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Entry {
+struct KeyEntry {
     value: Value,
     /// The time at which the key expires, in milliseconds since 1970.
     expires_at_ms: Option<u64>,
@@ -88,7 +88,7 @@ struct Entry {
 /// All keys. See the [module](self).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Keyspace {
-    entries: BTreeMap<HashedKey, Entry>,
+    entries: BTreeMap<HashedKey, KeyEntry>,
     expiries: BTreeSet<(u64, HashedKey)>,
     /// The latest time that a batch brought, in milliseconds since 1970.
     now_ms: u64,
@@ -130,11 +130,11 @@ impl Keyspace {
         self.expiries.len()
     }
 
-    fn is_live(&self, entry: &Entry) -> bool {
+    fn is_live(&self, entry: &KeyEntry) -> bool {
         entry.expires_at_ms.is_none_or(|at_ms| at_ms > self.now_ms)
     }
 
-    fn entry(&self, key: &[u8]) -> Option<&Entry> {
+    fn entry(&self, key: &[u8]) -> Option<&KeyEntry> {
         let sought = (hash(key), key);
         let entry = self.entries.get(&sought as &dyn SoughtKey)?;
         self.is_live(entry).then_some(entry)
@@ -159,9 +159,9 @@ impl Keyspace {
     }
 
     /// Returns the value of a key, which must be of this type.
-    pub(crate) fn read<T: Stored>(&self, key: &[u8]) -> Result<Option<&T>, Refusal> {
+    pub(crate) fn read<T: Stored>(&self, key: &[u8]) -> Result<Option<&T>, CommandRefusal> {
         let Some(value) = self.value(key) else { return Ok(None) };
-        T::of(value).map(Some).ok_or(Refusal::WRONG_TYPE)
+        T::of(value).map(Some).ok_or(CommandRefusal::WRONG_TYPE)
     }
 
     /// Changes the value of a key, which must be of this type. A key that does not exist begins
@@ -169,8 +169,8 @@ impl Keyspace {
     pub(crate) fn edit<T: Stored, R>(
         &mut self,
         key: &[u8],
-        edit: impl FnOnce(&mut T) -> Result<R, Refusal>,
-    ) -> Result<R, Refusal> {
+        edit: impl FnOnce(&mut T) -> Result<R, CommandRefusal>,
+    ) -> Result<R, CommandRefusal> {
         self.edit_from(key, T::default, edit)
     }
 
@@ -180,8 +180,8 @@ impl Keyspace {
         &mut self,
         key: &[u8],
         initial: impl FnOnce() -> T,
-        edit: impl FnOnce(&mut T) -> Result<R, Refusal>,
-    ) -> Result<R, Refusal> {
+        edit: impl FnOnce(&mut T) -> Result<R, CommandRefusal>,
+    ) -> Result<R, CommandRefusal> {
         self.remove_expired(key);
         let sought = (hash(key), key);
         let Some(entry) = self.entries.get_mut(&sought as &dyn SoughtKey) else {
@@ -192,7 +192,7 @@ impl Keyspace {
             }
             return Ok(result);
         };
-        let value = T::of_mut(&mut entry.value).ok_or(Refusal::WRONG_TYPE)?;
+        let value = T::of_mut(&mut entry.value).ok_or(CommandRefusal::WRONG_TYPE)?;
         let result = edit(value)?;
         let is_void = value.is_void();
         self.changes += 1;
@@ -206,7 +206,7 @@ impl Keyspace {
     /// Sets the value and the time of a key.
     pub(crate) fn set(&mut self, key: &[u8], value: Value, expires_at_ms: Option<u64>) {
         self.changes += 1;
-        let entry = Entry { value, expires_at_ms, version: self.changes };
+        let entry = KeyEntry { value, expires_at_ms, version: self.changes };
         let sought = (hash(key), key);
         if let Some(existing) = self.entries.get_mut(&sought as &dyn SoughtKey) {
             let previous = std::mem::replace(existing, entry);

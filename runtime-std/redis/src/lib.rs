@@ -9,6 +9,7 @@
 //! | `options`, `node` | the command line; a node from its start to its end |
 //! | `service`, `slots`, `wakeup`, `inbox` | a thread with connections, its connections, and what other threads tell it |
 //! | `connection`, `session`, `requests` | one client: its bytes, its state, what it asks for |
+//! | `surroundings`, `facts`, `limits` | what requests need of their thread; facts for INFO; limits |
 //! | `local_commands` | commands that concern the connection or the server |
 //! | `outgoing`, `batch` | requests on their way to the group, and their encoding |
 //! | `machine`, `process` | the state machine, and what it knows of its process |
@@ -20,11 +21,14 @@
 mod batch;
 mod commands;
 mod connection;
+mod facts;
 mod inbox;
 mod keyspace;
 mod limits;
 mod local_commands;
 mod machine;
+#[cfg(test)]
+mod model_tests;
 mod node;
 mod numbers;
 mod options;
@@ -39,9 +43,25 @@ mod session;
 mod slots;
 mod sorted_set;
 mod subscriptions;
+mod surroundings;
 mod table;
 mod text;
 mod value;
 mod wakeup;
 
 pub use options::RedisCommand;
+
+use tramontane_local::exit::Failure;
+use tramontane_local::program::{LogOptions, Program};
+
+impl Program for RedisCommand {
+    const NAME: &'static str = "tramontane-redis";
+
+    fn log(&self) -> LogOptions {
+        self.log
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        node::run(self)
+    }
+}

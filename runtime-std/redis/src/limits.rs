@@ -1,6 +1,6 @@
 //! Limits of the server.
 
-/// What clients may use.
+/// The resources that clients may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerLimits {
     /// The maximum number of connections.

@@ -1,51 +1,24 @@
 //! Commands that a connection answers by itself: they concern the connection or the server.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::facts::{GroupFacts, ServerFacts};
 use crate::numbers;
 use crate::pattern;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
-use crate::requests::Surroundings;
-use crate::session::Session;
+use crate::refusal::CommandRefusal;
+use crate::session::ClientSession;
 use crate::subscriptions;
-use crate::table::{COMMANDS, Command, Kind, Verb};
+use crate::surroundings::Surroundings;
+use crate::table::{COMMANDS, CommandEntry, CommandKind, Verb};
 use crate::text::Text;
 
 /// The version of Redis whose commands these are. Some clients choose commands by it.
 const REDIS_VERSION: &str = "7.0.0";
 
-/// The state of the group and of its keys, as INFO shows it.
-#[derive(Debug, Default)]
-pub(crate) struct GroupFacts {
-    pub(crate) view: u64,
-    pub(crate) members: Vec<u32>,
-    pub(crate) keys: usize,
-    pub(crate) expiring: usize,
-}
-
-/// What the server knows of itself.
-pub(crate) struct ServerFacts {
-    pub(crate) node: u32,
-    pub(crate) group: String,
-    pub(crate) port: u16,
-    pub(crate) is_logged: bool,
-    pub(crate) clients_max: usize,
-    pub(crate) started: Instant,
-    pub(crate) clients: AtomicUsize,
-    pub(crate) connections: AtomicU64,
-    pub(crate) refused_connections: AtomicU64,
-    pub(crate) requests: AtomicU64,
-    pub(crate) batches: AtomicU64,
-    /// Bytes of incomplete requests and unread replies.
-    pub(crate) memory: AtomicUsize,
-    pub(crate) group_facts: Box<dyn Fn() -> GroupFacts + Send + Sync>,
-}
-
 /// Executes a command, and adds its reply.
 pub(crate) fn execute(
-    session: &mut Session,
+    session: &mut ClientSession,
     verb: Verb,
     arguments: &[&[u8]],
     around: &Surroundings<'_>,
@@ -60,7 +33,7 @@ pub(crate) fn execute(
         }
         Verb::Select => select(arguments, to),
         Verb::Hello => hello(session, arguments, to),
-        Verb::Auth => Err(Refusal::of(
+        Verb::Auth => Err(CommandRefusal::of(
             "ERR AUTH <password> called without any password configured for the default user. Are \
              you sure your configuration is correct?",
         )),
@@ -76,14 +49,18 @@ pub(crate) fn execute(
         Verb::Unsubscribe => unsubscribe(session, arguments, false, to),
         Verb::PUnsubscribe => unsubscribe(session, arguments, true, to),
         Verb::PubSub => pub_sub(arguments, to),
-        _ => Err(Refusal::MALFORMED),
+        _ => Err(CommandRefusal::MALFORMED),
     };
     if let Err(refusal) = outcome {
         to.error(&refusal.0);
     }
 }
 
-fn ping(session: &Session, arguments: &[&[u8]], to: &mut Reply) -> Result<(), Refusal> {
+fn ping(
+    session: &ClientSession,
+    arguments: &[&[u8]],
+    to: &mut Reply,
+) -> Result<(), CommandRefusal> {
     match arguments {
         [] | [_] if session.subscriptions() > 0 => {
             let text = arguments.first().copied().unwrap_or_default();
@@ -91,24 +68,34 @@ fn ping(session: &Session, arguments: &[&[u8]], to: &mut Reply) -> Result<(), Re
         }
         [] => to.simple("PONG"),
         [text] => to.bulk(text),
-        _ => return Err(Refusal::arity(b"ping")),
+        _ => return Err(CommandRefusal::arity(b"ping")),
     }
     Ok(())
 }
 
-fn select(arguments: &[&[u8]], to: &mut Reply) -> Result<(), Refusal> {
+fn select(arguments: &[&[u8]], to: &mut Reply) -> Result<(), CommandRefusal> {
     match numbers::integer(arguments.first().copied().unwrap_or_default())? {
         0 => to.ok(),
-        _ => return Err(Refusal::of("ERR DB index is out of range: this server has only DB 0")),
+        _ => {
+            return Err(CommandRefusal::of(
+                "ERR DB index is out of range: this server has only DB 0",
+            ));
+        }
     }
     Ok(())
 }
 
-fn hello(session: &mut Session, arguments: &[&[u8]], to: &mut Reply) -> Result<(), Refusal> {
+fn hello(
+    session: &mut ClientSession,
+    arguments: &[&[u8]],
+    to: &mut Reply,
+) -> Result<(), CommandRefusal> {
     let mut options = arguments;
     if let [version, rest @ ..] = options {
         if *version != b"2" {
-            return Err(Refusal::of("NOPROTO unsupported protocol version: this server speaks 2"));
+            return Err(CommandRefusal::of(
+                "NOPROTO unsupported protocol version: this server speaks 2",
+            ));
         }
         options = rest;
     }
@@ -117,7 +104,7 @@ fn hello(session: &mut Session, arguments: &[&[u8]], to: &mut Reply) -> Result<(
         [option, name] if option.eq_ignore_ascii_case(b"SETNAME") => {
             session.name = Text::from(*name);
         }
-        _ => return Err(Refusal::of("ERR HELLO takes no AUTH here, and one SETNAME")),
+        _ => return Err(CommandRefusal::of("ERR HELLO takes no AUTH here, and one SETNAME")),
     }
     to.array(14);
     for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
@@ -137,7 +124,11 @@ fn hello(session: &mut Session, arguments: &[&[u8]], to: &mut Reply) -> Result<(
     Ok(())
 }
 
-fn client(session: &mut Session, arguments: &[&[u8]], to: &mut Reply) -> Result<(), Refusal> {
+fn client(
+    session: &mut ClientSession,
+    arguments: &[&[u8]],
+    to: &mut Reply,
+) -> Result<(), CommandRefusal> {
     let name = arguments.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     match (name.as_slice(), arguments.get(1..).unwrap_or_default()) {
         (b"ID", []) => to.integer(i64::try_from(session.id).unwrap_or(i64::MAX)),
@@ -145,7 +136,7 @@ fn client(session: &mut Session, arguments: &[&[u8]], to: &mut Reply) -> Result<
         (b"GETNAME", []) => to.bulk(&session.name),
         (b"SETNAME", [name]) => {
             if name.iter().any(|byte| !byte.is_ascii_graphic()) {
-                return Err(Refusal::of(
+                return Err(CommandRefusal::of(
                     "ERR Client names cannot contain spaces, newlines or special characters.",
                 ));
             }
@@ -164,12 +155,14 @@ fn client(session: &mut Session, arguments: &[&[u8]], to: &mut Reply) -> Result<
     Ok(())
 }
 
-fn subcommand(command: &str, name: &[u8]) -> Refusal {
+fn subcommand(command: &str, name: &[u8]) -> CommandRefusal {
     let name = String::from_utf8_lossy(name).into_owned();
-    Refusal(format!("ERR unknown subcommand or wrong arguments for '{command} {name}'").into())
+    CommandRefusal(
+        format!("ERR unknown subcommand or wrong arguments for '{command} {name}'").into(),
+    )
 }
 
-fn config(arguments: &[&[u8]], facts: &ServerFacts, to: &mut Reply) -> Result<(), Refusal> {
+fn config(arguments: &[&[u8]], facts: &ServerFacts, to: &mut Reply) -> Result<(), CommandRefusal> {
     let name = arguments.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     match (name.as_slice(), arguments.get(1..).unwrap_or_default()) {
         (b"GET", sought @ [_, ..]) => {
@@ -198,7 +191,7 @@ fn config(arguments: &[&[u8]], facts: &ServerFacts, to: &mut Reply) -> Result<()
         }
         (b"RESETSTAT", []) => to.ok(),
         (b"SET", _) => {
-            return Err(Refusal::of(
+            return Err(CommandRefusal::of(
                 "ERR CONFIG SET is not supported; give the server's options at its start",
             ));
         }
@@ -207,7 +200,7 @@ fn config(arguments: &[&[u8]], facts: &ServerFacts, to: &mut Reply) -> Result<()
     Ok(())
 }
 
-fn command(arguments: &[&[u8]], to: &mut Reply) -> Result<(), Refusal> {
+fn command(arguments: &[&[u8]], to: &mut Reply) -> Result<(), CommandRefusal> {
     let name = arguments.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     match (name.as_slice(), arguments.get(1..).unwrap_or_default()) {
         (b"", _) => {
@@ -219,7 +212,7 @@ fn command(arguments: &[&[u8]], to: &mut Reply) -> Result<(), Refusal> {
         (b"INFO", names) => {
             to.array(names.len());
             for name in names {
-                match Command::named(name) {
+                match CommandEntry::named(name) {
                     Some(command) => describe(command, to),
                     None => to.nil_array(),
                 }
@@ -233,12 +226,12 @@ fn command(arguments: &[&[u8]], to: &mut Reply) -> Result<(), Refusal> {
 }
 
 /// Replies a command's name, arity, flags and keys.
-fn describe(command: &Command, to: &mut Reply) {
+fn describe(command: &CommandEntry, to: &mut Reply) {
     to.array(6);
     to.bulk(command.name.to_ascii_lowercase().as_bytes());
     to.integer(command.arity.into());
     to.array(1);
-    to.simple(if command.kind == Kind::Write { "write" } else { "readonly" });
+    to.simple(if command.kind == CommandKind::Write { "write" } else { "readonly" });
     let (first, last, step) = command.keys;
     [first, last, step].into_iter().for_each(|place| to.integer(place.into()));
 }
@@ -295,11 +288,11 @@ fn info(facts: &ServerFacts) -> String {
 }
 
 fn subscribe(
-    session: &mut Session,
+    session: &mut ClientSession,
     names: &[&[u8]],
     is_pattern: bool,
     to: &mut Reply,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandRefusal> {
     let kind: &[u8] = if is_pattern { b"psubscribe" } else { b"subscribe" };
     for name in names {
         session.subscribe(name, is_pattern);
@@ -312,11 +305,11 @@ fn subscribe(
 }
 
 fn unsubscribe(
-    session: &mut Session,
+    session: &mut ClientSession,
     names: &[&[u8]],
     is_pattern: bool,
     to: &mut Reply,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandRefusal> {
     let kind: &[u8] = if is_pattern { b"punsubscribe" } else { b"unsubscribe" };
     let all = if names.is_empty() { session.subscribed(is_pattern) } else { Vec::new() };
     if names.is_empty() && all.is_empty() {
@@ -336,7 +329,7 @@ fn unsubscribe(
     Ok(())
 }
 
-fn pub_sub(arguments: &[&[u8]], to: &mut Reply) -> Result<(), Refusal> {
+fn pub_sub(arguments: &[&[u8]], to: &mut Reply) -> Result<(), CommandRefusal> {
     let subscriptions = subscriptions::of_process();
     let name = arguments.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     match (name.as_slice(), arguments.get(1..).unwrap_or_default()) {

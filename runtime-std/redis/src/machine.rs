@@ -8,8 +8,8 @@ use crate::commands::execute;
 use crate::keyspace::Keyspace;
 use crate::process;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
-use crate::table::{Kind, Verb};
+use crate::refusal::CommandRefusal;
+use crate::table::{CommandKind, Verb};
 
 /// The replies of a run of requests.
 #[derive(Debug)]
@@ -64,12 +64,12 @@ impl Database {
     /// Executes one request.
     fn request(&mut self, number: u8, arguments: &[&[u8]], is_own: bool, reply: &mut Reply) {
         match Verb::of(number) {
-            Some(verb) if is_own || verb.kind() == Kind::Write => {
+            Some(verb) if is_own || verb.kind() == CommandKind::Write => {
                 execute(&mut self.keyspace, verb, arguments, reply);
             }
             Some(_) => {}
             // All members refuse it, because all of them know the same commands.
-            None => reply.error(&Refusal::MALFORMED.0),
+            None => reply.error(&CommandRefusal::MALFORMED.0),
         }
     }
 }

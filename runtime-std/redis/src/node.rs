@@ -21,13 +21,13 @@ use tramontane_local::output::print_notice;
 use tramontane_local::waiting_notice::WaitingNotice;
 
 use crate::batch::OVERHEAD;
-use crate::inbox::Inbox;
+use crate::facts::{GroupFacts, ServerFacts};
+use crate::inbox::ThreadInbox;
 use crate::limits::ServerLimits;
-use crate::local_commands::{GroupFacts, ServerFacts};
 use crate::machine::Database;
 use crate::options::{DurableOption, EXAMPLE, RedisCommand};
 use crate::process;
-use crate::service::{Service, Shared};
+use crate::service::{ClientService, ServerShared};
 use crate::table;
 use crate::wakeup::Wakeup;
 
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &RedisCommand) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let bound = bind(options.listen)
         .map_err(|error| Failure::system(format_args!("cannot use {}", options.listen), &error))?;
-    let replicated = become_member(options, description.clone(), node, &interrupts)?;
+    let replicated = become_member(options, description.clone(), node, &limits, &interrupts)?;
     let listener = listen(bound)
         .map_err(|error| Failure::system(format_args!("cannot use {}", options.listen), &error))?;
     let address = listener.local_addr().unwrap_or(options.listen);
@@ -85,7 +85,7 @@ pub(crate) fn run(options: &RedisCommand) -> Result<(), Failure> {
         memory: AtomicUsize::new(0),
         group_facts: Box::new(move || group_facts(&of_group)),
     };
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ServerShared {
         replicated: replicated.clone(),
         durability: durability.durability(),
         limits,
@@ -159,7 +159,7 @@ fn limits(options: &RedisCommand, description: &Description) -> Result<ServerLim
     })
 }
 
-/// Makes room for the descriptors of clients. Returns the number of clients for which there is room.
+/// Makes room for the descriptors of clients. Returns the number of clients that have room.
 fn descriptors_for(clients_max: u32) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let wanted = u64::from(clients_max) + OTHER_DESCRIPTORS;
@@ -202,6 +202,7 @@ fn become_member(
     options: &RedisCommand,
     description: Description,
     node: u32,
+    limits: &ServerLimits,
     interrupts: &Interrupts,
 ) -> Result<Replicated<Database>, Failure> {
     let data = data_folder(options, &description, node);
@@ -228,8 +229,11 @@ fn become_member(
     };
     let is_shared = description.fabric == Carrier::SharedMemory;
     let notice = is_shared.then(|| WaitingNotice::begin(&start.root)).flatten();
-    let limits = ReplicatedOptions::default();
-    let started = Replicated::start_with(description, start, limits, Database::default());
+    let mut waiting = ReplicatedOptions::default();
+    // Each client has one read of requests in flight.
+    waiting.waiting_max = waiting.waiting_max.max(limits.clients_max);
+    waiting.waiting_bytes_max = limits.memory_max;
+    let started = Replicated::start_with(description, start, waiting, Database::default());
     drop(notice);
     if started.is_err() {
         // A node that is asked to end while it waits does not report the missing nodes.
@@ -243,11 +247,7 @@ fn become_member(
 }
 
 /// Returns the folder of the node's durable log, if the group is logged.
-fn data_folder(
-    options: &RedisCommand,
-    description: &Description,
-    node: u32,
-) -> Option<PathBuf> {
+fn data_folder(options: &RedisCommand, description: &Description, node: u32) -> Option<PathBuf> {
     subgroup(description).filter(|subgroup| subgroup.logged)?;
     let beside = || Some(options.config.as_deref()?.with_extension(format!("data-{node}")));
     options.data.clone().or_else(beside)
@@ -263,18 +263,22 @@ fn group_facts(replicated: &Replicated<Database>) -> GroupFacts {
 type Threads = Vec<(std::thread::JoinHandle<()>, Arc<Wakeup>)>;
 
 /// Starts the threads that serve clients. The first one accepts them.
-fn start_threads(shared: &Arc<Shared>, listener: TcpListener, count: u8) -> io::Result<Threads> {
+fn start_threads(
+    shared: &Arc<ServerShared>,
+    listener: TcpListener,
+    count: u8,
+) -> io::Result<Threads> {
     let mut inboxes = Vec::new();
     for _ in 0..count {
         let wakeup = Wakeup::new()?;
-        inboxes.push((Inbox::new(Arc::clone(&wakeup)), wakeup));
+        inboxes.push((ThreadInbox::new(Arc::clone(&wakeup)), wakeup));
     }
     let all: Vec<_> = inboxes.iter().map(|(inbox, _)| Arc::clone(inbox)).collect();
     let mut listener = Some(listener);
     let mut threads = Vec::new();
     for (inbox, wakeup) in inboxes {
         let (shared, all) = (Arc::clone(shared), all.clone());
-        let service = Service::new(shared, inbox, Arc::clone(&wakeup), all, listener.take())?;
+        let service = ClientService::new(shared, inbox, Arc::clone(&wakeup), all, listener.take())?;
         let thread = std::thread::Builder::new().name("redis-clients".into());
         threads.push((thread.spawn(move || service.run())?, wakeup));
     }
@@ -282,10 +286,7 @@ fn start_threads(shared: &Arc<Shared>, listener: TcpListener, count: u8) -> io::
 }
 
 /// Waits until this node has to end, and makes it leave if it was asked to.
-fn wait_for_end(
-    replicated: &Replicated<Database>,
-    interrupts: &Interrupts,
-) -> Result<(), Failure> {
+fn wait_for_end(replicated: &Replicated<Database>, interrupts: &Interrupts) -> Result<(), Failure> {
     loop {
         if let Some(stopped) = replicated.stopped() {
             return judge(stopped);

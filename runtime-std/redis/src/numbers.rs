@@ -1,10 +1,10 @@
 //! Numbers as text, in the forms that Redis accepts and prints.
 
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 
 /// Parses a signed integer: no plus sign, no leading zeros, no spaces.
-pub(crate) fn integer(text: &[u8]) -> Result<i64, Refusal> {
-    strict_integer(text).ok_or(Refusal::NOT_INTEGER)
+pub(crate) fn integer(text: &[u8]) -> Result<i64, CommandRefusal> {
+    strict_integer(text).ok_or(CommandRefusal::NOT_INTEGER)
 }
 
 fn strict_integer(text: &[u8]) -> Option<i64> {
@@ -18,16 +18,16 @@ fn strict_integer(text: &[u8]) -> Option<i64> {
 }
 
 /// Parses a count, which must not be negative.
-pub(crate) fn count(text: &[u8]) -> Result<usize, Refusal> {
+pub(crate) fn count(text: &[u8]) -> Result<usize, CommandRefusal> {
     let count = integer(text)?;
-    usize::try_from(count).map_err(|_| Refusal::NOT_POSITIVE)
+    usize::try_from(count).map_err(|_| CommandRefusal::NOT_POSITIVE)
 }
 
 /// Parses a floating-point number, or an infinity.
-pub(crate) fn float(text: &[u8]) -> Result<f64, Refusal> {
+pub(crate) fn float(text: &[u8]) -> Result<f64, CommandRefusal> {
     let number = std::str::from_utf8(text).ok().filter(|text| !text.is_empty());
     let number = number.and_then(|text| text.parse::<f64>().ok());
-    number.filter(|number| !number.is_nan()).ok_or(Refusal::NOT_FLOAT)
+    number.filter(|number| !number.is_nan()).ok_or(CommandRefusal::NOT_FLOAT)
 }
 
 /// Formats a floating-point number as Redis does: integers have no point.
@@ -63,13 +63,16 @@ mod tests {
 
     #[test]
     fn integers_are_strict() {
-        for (text, number) in
-            [("0", 0), ("-1", -1), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)]
-        {
+        for (text, number) in [
+            ("0", 0),
+            ("-1", -1),
+            ("9223372036854775807", i64::MAX),
+            ("-9223372036854775808", i64::MIN),
+        ] {
             assert_eq!(integer(text.as_bytes()), Ok(number));
         }
         for text in ["", "-", "+1", "01", "-0", " 1", "1 ", "9223372036854775808", "1.0"] {
-            assert_eq!(integer(text.as_bytes()), Err(Refusal::NOT_INTEGER), "{text:?}");
+            assert_eq!(integer(text.as_bytes()), Err(CommandRefusal::NOT_INTEGER), "{text:?}");
         }
     }
 
@@ -86,7 +89,7 @@ mod tests {
             assert_eq!(float_text(number), text);
             assert_eq!(float(text.as_bytes()), Ok(number));
         }
-        assert_eq!(float(b"nan"), Err(Refusal::NOT_FLOAT));
+        assert_eq!(float(b"nan"), Err(CommandRefusal::NOT_FLOAT));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use tramontane::typed::Durability;
-use tramontane_local::exit::{Failure, Status, help};
+use tramontane_local::exit::{Status, help};
 use tramontane_local::options::{DeviceArguments, seconds};
-use tramontane_local::program::{LogOptions, Program};
+use tramontane_local::program::LogOptions;
 
 /// The exit statuses of this program, in addition to those of every command.
 const STATUSES: [Status; 4] = [Status::Resources, Status::Group, Status::Device, Status::Out];
@@ -34,7 +34,7 @@ answered may be lost if all nodes end at once. The log is in --data DIR, else in
 to redis.toml.
   If all nodes ended, start them again in any order, with the same commands.
 
-Limits:
+RequestLimits:
   The longest request is message_max of the group file, or large_max if that is larger. A longer \
 one is answered with an error. A client with more than --unsent-max-mb of unread replies is \
 disconnected, and so are the clients that need more memory when --memory-mb is used up.
@@ -46,10 +46,10 @@ node that the others removed, or that lost the majority, exits with 9.";
 /// The example group file.
 pub(crate) const EXAMPLE: &str = include_str!("example.toml");
 
-/// Where a request must be durable before it is answered.
+/// The places in which a request must be durable before it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurableOption {
-    /// Nowhere: at the members' memory
+    /// Nowhere: in the members' memory
     None,
     /// In the log of the node that received it
     Here,
@@ -76,7 +76,7 @@ impl DurableOption {
 #[command(name = "tramontane-redis", version, after_help = help(EXAMPLES, &STATUSES))]
 pub struct RedisCommand {
     #[command(flatten)]
-    log: LogOptions,
+    pub(crate) log: LogOptions,
     /// The group file
     #[arg(long, value_name = "FILE", required_unless_present = "example_config")]
     pub(crate) config: Option<PathBuf>,
@@ -104,7 +104,7 @@ pub struct RedisCommand {
     /// Keep about N MB of the durable log, and a snapshot; without this option, keep everything
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub(crate) data_keep_mb: Option<u64>,
-    /// Where a request must be durable before it is answered [default: majority if the group is
+    /// Durability that a request must have before it is answered [default: majority if the group is
     /// logged, else none]
     #[arg(long, value_name = "WHERE", value_enum)]
     pub(crate) durable: Option<DurableOption>,
@@ -138,18 +138,6 @@ pub struct RedisCommand {
     pub(crate) threads: u8,
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
-}
-
-impl Program for RedisCommand {
-    const NAME: &'static str = "tramontane-redis";
-
-    fn log(&self) -> LogOptions {
-        self.log
-    }
-
-    fn run(&self) -> Result<(), Failure> {
-        crate::node::run(self)
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::table::Verb;
 
 /// Requests of one connection that are answered together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct RequestRun {
     /// The connection's token.
     pub(crate) token: u64,
     /// The number of requests.
@@ -17,12 +17,12 @@ pub(crate) struct Run {
 #[derive(Debug, Default)]
 pub(crate) struct CollectedBatch {
     pub(crate) requests: Requests,
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<RequestRun>,
 }
 
 /// Collects requests into batches.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct BatchCollector {
     /// The maximum number of bytes of a batch with several requests.
     batch_max: usize,
     current: CollectedBatch,
@@ -31,7 +31,7 @@ pub(crate) struct Outgoing {
     full: Vec<CollectedBatch>,
 }
 
-impl Outgoing {
+impl BatchCollector {
     pub(crate) fn new(batch_max: usize) -> Self {
         let (current, full) = (CollectedBatch::default(), Vec::new());
         Self { batch_max, current, is_open: false, full }
@@ -53,7 +53,7 @@ impl Outgoing {
             Some(run) => run.requests += 1,
             None => {
                 self.end_run();
-                self.current.runs.push(Run { token, requests: 1 });
+                self.current.runs.push(RequestRun { token, requests: 1 });
                 self.is_open = true;
             }
         }
@@ -88,22 +88,25 @@ mod tests {
 
     #[test]
     fn requests_read_together_share_batch() {
-        let mut outgoing = Outgoing::new(1000);
+        let mut outgoing = BatchCollector::new(1000);
         assert!(outgoing.push(1, Verb::Get, &[b"a"]));
         assert!(!outgoing.push(1, Verb::Get, &[b"b"]));
         assert!(outgoing.push(2, Verb::Get, &[b"c"]));
         outgoing.end_run();
         assert!(outgoing.push(2, Verb::Get, &[b"d"]));
         let batches = outgoing.take();
-        let runs: Vec<_> =
-            batches.iter().flat_map(|batch| &batch.runs).map(|run| (run.token, run.requests)).collect();
+        let runs: Vec<_> = batches
+            .iter()
+            .flat_map(|batch| &batch.runs)
+            .map(|run| (run.token, run.requests))
+            .collect();
         assert_eq!((batches.len(), runs), (1, vec![(1, 2), (2, 1), (2, 1)]));
         assert!(outgoing.take().is_empty());
     }
 
     #[test]
     fn full_batch_ends_its_run() {
-        let mut outgoing = Outgoing::new(100);
+        let mut outgoing = BatchCollector::new(100);
         assert!(outgoing.push(1, Verb::Set, &[b"key", &[0; 60]]));
         assert!(outgoing.push(1, Verb::Set, &[b"key", &[0; 60]]), "in the next batch");
         assert!(outgoing.push(1, Verb::Set, &[b"key", &[0; 600]]), "alone, although it is large");

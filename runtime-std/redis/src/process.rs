@@ -1,4 +1,4 @@
-//! What the state machine needs to know of the process that it runs in.
+//! Facts about the process, which the state machine needs.
 //!
 //! A snapshot replaces the state machine as a whole, so it cannot keep anything of its own process.
 

@@ -5,9 +5,9 @@ use std::fmt;
 
 /// An error reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal(pub(crate) Cow<'static, str>);
+pub(crate) struct CommandRefusal(pub(crate) Cow<'static, str>);
 
-impl Refusal {
+impl CommandRefusal {
     pub(crate) const WRONG_TYPE: Self =
         Self::of("WRONGTYPE Operation against a key holding the wrong kind of value");
     pub(crate) const SYNTAX: Self = Self::of("ERR syntax error");
@@ -22,8 +22,7 @@ impl Refusal {
     pub(crate) const CURSOR: Self = Self::of("ERR invalid cursor");
     pub(crate) const HASH_NUMBER: Self = Self::of("ERR hash value is not an integer");
     pub(crate) const HASH_FLOAT: Self = Self::of("ERR hash value is not a float");
-    pub(crate) const NOT_A_NUMBER: Self =
-        Self::of("ERR increment would produce NaN or Infinity");
+    pub(crate) const NOT_A_NUMBER: Self = Self::of("ERR increment would produce NaN or Infinity");
     /// A batch that this program did not encode.
     pub(crate) const MALFORMED: Self = Self::of("ERR the batch of this request is damaged");
 
@@ -55,7 +54,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CommandRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }

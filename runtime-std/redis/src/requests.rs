@@ -1,16 +1,15 @@
-//! What a connection does with a complete request: replies to it, keeps it for a transaction, or
-//! passes it on to the group.
+//! Complete requests: a connection replies to them, keeps them for a transaction, or passes them on
+//! to the group.
 
 use crate::batch::request_overhead;
-use crate::limits::ServerLimits;
-use crate::local_commands::{self, ServerFacts};
-use crate::outgoing::Outgoing;
+use crate::local_commands;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
-use crate::session::{Session, Transaction};
-use crate::table::{Command, Kind, Verb};
+use crate::refusal::CommandRefusal;
+use crate::session::{ClientSession, Transaction};
+use crate::surroundings::Surroundings;
+use crate::table::{CommandEntry, CommandKind, Verb};
 
-/// What happens to a request.
+/// The handling of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Handled {
     /// The reply has been written.
@@ -23,18 +22,9 @@ pub(crate) enum Handled {
     Ending,
 }
 
-/// What requests need of their thread.
-pub(crate) struct Surroundings<'t> {
-    pub(crate) outgoing: &'t mut Outgoing,
-    pub(crate) limits: &'t ServerLimits,
-    pub(crate) facts: &'t ServerFacts,
-    /// The number of requests that were handled.
-    pub(crate) requests: u64,
-}
-
 /// Handles a request with at least one argument, the name.
 pub(crate) fn handle(
-    session: &mut Session,
+    session: &mut ClientSession,
     arguments: &[&[u8]],
     around: &mut Surroundings<'_>,
     to: &mut Reply,
@@ -77,7 +67,7 @@ pub(crate) fn handle(
             Handled::Replied
         }
         (verb, Some(queued)) => {
-            if command.kind == Kind::Local {
+            if command.kind == CommandKind::Local {
                 queued.is_refused = true;
                 let name = command.name;
                 to.error(&format!("ERR {name} is not allowed in transactions"));
@@ -95,7 +85,7 @@ pub(crate) fn handle(
             }
             handled => handled,
         },
-        (verb, None) if matches!(command.kind, Kind::Read | Kind::Write) => {
+        (verb, None) if matches!(command.kind, CommandKind::Read | CommandKind::Write) => {
             passed(session, verb, rest, around, to)
         }
         (verb, None) => {
@@ -107,18 +97,23 @@ pub(crate) fn handle(
 
 /// Looks a command up, and checks the number of its arguments and whether it is allowed now.
 fn checked(
-    session: &Session,
+    session: &ClientSession,
     name: &[u8],
     arguments: &[&[u8]],
-) -> Result<&'static Command, Refusal> {
-    let command = Command::named(name).ok_or_else(|| unknown(arguments))?;
+) -> Result<&'static CommandEntry, CommandRefusal> {
+    let command = CommandEntry::named(name).ok_or_else(|| unknown(arguments))?;
     if !command.takes(arguments.len()) {
-        return Err(Refusal::arity(name));
+        return Err(CommandRefusal::arity(name));
     }
     use Verb as V;
     let is_for_subscribers = matches!(
         command.verb,
-        V::Subscribe | V::Unsubscribe | V::PSubscribe | V::PUnsubscribe | V::Ping | V::Quit
+        V::Subscribe
+            | V::Unsubscribe
+            | V::PSubscribe
+            | V::PUnsubscribe
+            | V::Ping
+            | V::Quit
             | V::Reset
     );
     if session.subscriptions() > 0 && !is_for_subscribers {
@@ -127,20 +122,20 @@ fn checked(
             "ERR Can't execute '{name}': only (P)SUBSCRIBE / (P)UNSUBSCRIBE / PING / QUIT / RESET \
              are allowed in this context"
         );
-        return Err(Refusal(text.into()));
+        return Err(CommandRefusal(text.into()));
     }
     Ok(command)
 }
 
 /// The refusal of a command that does not exist, in Redis' words.
-fn unknown(arguments: &[&[u8]]) -> Refusal {
+fn unknown(arguments: &[&[u8]]) -> CommandRefusal {
     let short = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(128)]).into_owned();
     let mut arguments = arguments.iter().map(|argument| short(argument));
     let name = arguments.next().unwrap_or_default();
     let beginning: Vec<_> = arguments.take(4).map(|text| format!("'{text}' ")).collect();
     let beginning = beginning.concat();
     let text = format!("ERR unknown command '{name}', with args beginning with: {beginning}");
-    Refusal(text.into())
+    CommandRefusal(text.into())
 }
 
 fn refused(text: &str, to: &mut Reply) -> Handled {
@@ -150,7 +145,7 @@ fn refused(text: &str, to: &mut Reply) -> Handled {
 
 /// Passes a request on to the group, unless it is too large.
 fn passed(
-    session: &Session,
+    session: &ClientSession,
     verb: Verb,
     arguments: &[&[u8]],
     around: &mut Surroundings<'_>,
@@ -158,7 +153,7 @@ fn passed(
 ) -> Handled {
     let bytes: usize = arguments.iter().map(|argument| argument.len()).sum();
     if bytes + request_overhead(arguments.len()) > around.limits.request_max {
-        to.error(&Refusal::value_too_large(bytes, around.limits.request_max).0);
+        to.error(&CommandRefusal::value_too_large(bytes, around.limits.request_max).0);
         return Handled::Replied;
     }
     if verb == Verb::Watch {
@@ -169,7 +164,7 @@ fn passed(
 }
 
 /// Passes a transaction on to the group.
-fn exec(session: &mut Session, around: &mut Surroundings<'_>, to: &mut Reply) -> Handled {
+fn exec(session: &mut ClientSession, around: &mut Surroundings<'_>, to: &mut Reply) -> Handled {
     let Some(queued) = session.transaction.take() else {
         return refused("ERR EXEC without MULTI", to);
     };

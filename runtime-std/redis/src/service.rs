@@ -23,17 +23,17 @@ use tramontane::typed::{Durability, Proposal};
 use tramontane::{NotAnswered, Replicated};
 
 use crate::batch::Batch;
-use crate::connection::{Closed, Connection};
-use crate::inbox::{Inbox, Received};
+use crate::connection::{ClientConnection, Closed};
+use crate::facts::ServerFacts;
+use crate::inbox::{InboxContents, ThreadInbox};
 use crate::limits::ServerLimits;
-use crate::local_commands::ServerFacts;
 use crate::machine::{Database, RunReplies};
-use crate::outgoing::{CollectedBatch, Outgoing, Run};
+use crate::outgoing::{BatchCollector, CollectedBatch, RequestRun};
 use crate::process;
-use crate::requests::Surroundings;
-use crate::session::Session;
+use crate::session::ClientSession;
 use crate::slots::Slots;
 use crate::subscriptions::{self, Subscriber};
+use crate::surroundings::Surroundings;
 use crate::wakeup::Wakeup;
 
 /// Tokens that are not connections.
@@ -52,10 +52,10 @@ const ACCEPTS: usize = 128;
 /// The longest sleep, after which accepting is tried again.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What all threads of a server share.
-pub(crate) struct Shared {
+/// The parts that all threads of a server share.
+pub(crate) struct ServerShared {
     pub(crate) replicated: Replicated<Database>,
-    /// Where requests must be durable before they are answered.
+    /// The places in which requests must be durable before they are answered.
     pub(crate) durability: Option<Durability>,
     pub(crate) limits: ServerLimits,
     pub(crate) facts: ServerFacts,
@@ -66,16 +66,16 @@ pub(crate) struct Shared {
 /// A proposed batch.
 struct InFlight {
     proposal: Proposal<Vec<RunReplies>>,
-    runs: Vec<Run>,
+    runs: Vec<RequestRun>,
 }
 
 /// A thread with connections.
-pub(crate) struct Service {
-    shared: Arc<Shared>,
+pub(crate) struct ClientService {
+    shared: Arc<ServerShared>,
     number: usize,
-    inbox: Arc<Inbox>,
+    inbox: Arc<ThreadInbox>,
     /// The inboxes of all threads, for the thread that accepts.
-    inboxes: Vec<Arc<Inbox>>,
+    inboxes: Vec<Arc<ThreadInbox>>,
     wakeup: Arc<Wakeup>,
     waker: Waker,
     epoll: std::os::fd::OwnedFd,
@@ -88,18 +88,18 @@ pub(crate) struct Service {
     slots: Slots,
     /// The connections that are served in the next turn.
     ready: Vec<u64>,
-    outgoing: Outgoing,
+    outgoing: BatchCollector,
     in_flight: VecDeque<InFlight>,
     scratch: Vec<u8>,
 }
 
-impl Service {
+impl ClientService {
     /// Creates a thread's state.
     pub(crate) fn new(
-        shared: Arc<Shared>,
-        inbox: Arc<Inbox>,
+        shared: Arc<ServerShared>,
+        inbox: Arc<ThreadInbox>,
         wakeup: Arc<Wakeup>,
-        inboxes: Vec<Arc<Inbox>>,
+        inboxes: Vec<Arc<ThreadInbox>>,
         listener: Option<TcpListener>,
     ) -> std::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -110,7 +110,7 @@ impl Service {
             let events = events | epoll::EventFlags::ET;
             epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), events)?;
         }
-        let outgoing = Outgoing::new(shared.limits.batch_max);
+        let outgoing = BatchCollector::new(shared.limits.batch_max);
         let number = subscriptions::of_process().add_thread(Arc::clone(&inbox));
         let waker = Waker::from(Arc::clone(&wakeup));
         Ok(Self {
@@ -154,6 +154,12 @@ impl Service {
             }
             self.propose();
             if is_ending && self.in_flight.is_empty() {
+                // The last answers. Whatever arrives from now on is not read.
+                for token in std::mem::take(&mut self.ready) {
+                    if let Some(connection) = self.slots.get_mut(token) {
+                        let _ = connection.flush(usize::MAX);
+                    }
+                }
                 return;
             }
         }
@@ -233,7 +239,7 @@ impl Service {
     }
 
     /// Takes what other threads have handed over.
-    fn receive(&mut self, received: Received) {
+    fn receive(&mut self, received: InboxContents) {
         for stream in received.streams {
             if self.add(stream).is_err() {
                 self.shared.facts.clients.fetch_sub(1, Ordering::Relaxed);
@@ -256,7 +262,7 @@ impl Service {
             let subscriber = Subscriber { thread, token };
             // Different for all connections of this process.
             let id = 1 + thread as u64 + token * threads;
-            Connection::new(stream, Session::new(subscriber, id))
+            ClientConnection::new(stream, ClientSession::new(subscriber, id))
         });
         if let Some(connection) = self.slots.get_mut(token) {
             use epoll::EventFlags as Flags;
@@ -363,7 +369,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for ClientService {
     fn drop(&mut self) {
         self.slots.tokens().into_iter().for_each(|token| self.close(token));
     }

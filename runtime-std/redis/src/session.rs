@@ -34,7 +34,7 @@ impl Transaction {
 
 /// A connection's state.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct ClientSession {
     pub(crate) subscriber: Subscriber,
     /// The number that CLIENT ID replies.
     pub(crate) id: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Session {
     patterns: BTreeSet<Text>,
 }
 
-impl Session {
+impl ClientSession {
     pub(crate) fn new(subscriber: Subscriber, id: u64) -> Self {
         Self {
             subscriber,
@@ -111,12 +111,12 @@ impl Session {
     /// Returns the number of bytes that the session holds for its client.
     pub(crate) fn bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, |queued| queued.requests.len());
-        // Each subscription costs about so much in the tables of the process.
+        // Each subscription costs about 200 bytes in the tables of the process.
         queued + self.watched.len() + 200 * self.subscriptions()
     }
 }
 
-impl Drop for Session {
+impl Drop for ClientSession {
     fn drop(&mut self) {
         self.reset();
     }

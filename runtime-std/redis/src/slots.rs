@@ -1,25 +1,25 @@
 //! The connections of a thread, by token.
 
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 
 /// Connections by token. A token is never used twice, so an answer never reaches another client.
 #[derive(Default)]
 pub(crate) struct Slots {
-    slots: Vec<Slot>,
+    slots: Vec<ConnectionSlot>,
     free: Vec<u32>,
 }
 
 #[derive(Default)]
-struct Slot {
+struct ConnectionSlot {
     generation: u32,
-    connection: Option<Box<Connection>>,
+    connection: Option<Box<ClientConnection>>,
 }
 
 impl Slots {
     /// Adds the connection that `connection` creates with its token, and returns the token.
-    pub(crate) fn insert(&mut self, connection: impl FnOnce(u64) -> Connection) -> u64 {
+    pub(crate) fn insert(&mut self, connection: impl FnOnce(u64) -> ClientConnection) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(ConnectionSlot::default());
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
         });
         let slot = &mut self.slots[index as usize];
@@ -28,13 +28,13 @@ impl Slots {
         token
     }
 
-    pub(crate) fn get_mut(&mut self, token: u64) -> Option<&mut Connection> {
+    pub(crate) fn get_mut(&mut self, token: u64) -> Option<&mut ClientConnection> {
         let slot = self.slots.get_mut((token & u64::from(u32::MAX)) as usize)?;
         let is_same = u64::from(slot.generation) == token >> 32;
         slot.connection.as_deref_mut().filter(|_| is_same)
     }
 
-    pub(crate) fn remove(&mut self, token: u64) -> Option<Box<Connection>> {
+    pub(crate) fn remove(&mut self, token: u64) -> Option<Box<ClientConnection>> {
         self.get_mut(token)?;
         let index = (token & u64::from(u32::MAX)) as u32;
         let slot = self.slots.get_mut(index as usize)?;

@@ -1,4 +1,4 @@
-//! Who receives which messages at this member.
+//! The connections that receive published messages at this member.
 //!
 //! PUBLISH travels through the order like other commands, so subscribers at all members receive all
 //! messages in the same order. Subscriptions belong to a connection and to nothing else.
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::inbox::Inbox;
+use crate::inbox::ThreadInbox;
 use crate::pattern;
 use crate::protocol::Reply;
 use crate::text::Text;
@@ -31,7 +31,7 @@ pub(crate) struct Subscriptions {
 
 #[derive(Debug, Default)]
 struct SubscriptionState {
-    threads: Vec<Arc<Inbox>>,
+    threads: Vec<Arc<ThreadInbox>>,
     channels: BTreeMap<Text, BTreeSet<Subscriber>>,
     patterns: BTreeMap<Text, BTreeSet<Subscriber>>,
 }
@@ -48,7 +48,7 @@ impl Subscriptions {
     }
 
     /// Adds a thread with connections, and returns its number.
-    pub(crate) fn add_thread(&self, inbox: Arc<Inbox>) -> usize {
+    pub(crate) fn add_thread(&self, inbox: Arc<ThreadInbox>) -> usize {
         let mut state = self.lock();
         state.threads.push(inbox);
         state.threads.len() - 1

@@ -5,7 +5,7 @@
 
 /// The place in which a command is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CommandKind {
     /// At the connection. It has nothing to do with the keys.
     Local,
     /// At the connection; within a transaction, where all replies come together, through the order.
@@ -18,20 +18,20 @@ pub(crate) enum Kind {
 
 /// A command that clients may send.
 #[derive(Debug)]
-pub(crate) struct Command {
+pub(crate) struct CommandEntry {
     /// The name, in capitals.
     pub(crate) name: &'static str,
     pub(crate) verb: Verb,
     /// The number of arguments with the name, or the least number as a negative one.
     pub(crate) arity: i8,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CommandKind,
     /// The places of the first and the last key, and the step from one to the next, for COMMAND.
     pub(crate) keys: (i8, i8, i8),
 }
 
 macro_rules! commands {
     ($($name:literal $verb:ident $number:literal $arity:literal $kind:ident $keys:tt;)*) => {
-        /// What a command does. The number stands in batches.
+        /// A command's meaning. Batches contain the number.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub(crate) enum Verb {
@@ -48,20 +48,20 @@ macro_rules! commands {
             }
 
             /// Returns the place in which the command is executed.
-            pub(crate) const fn kind(self) -> Kind {
+            pub(crate) const fn kind(self) -> CommandKind {
                 match self {
-                    $(Self::$verb => Kind::$kind,)*
+                    $(Self::$verb => CommandKind::$kind,)*
                 }
             }
         }
 
         /// All commands, in the order of their names.
-        pub(crate) static COMMANDS: &[Command] = &[
-            $(Command {
+        pub(crate) static COMMANDS: &[CommandEntry] = &[
+            $(CommandEntry {
                 name: $name,
                 verb: Verb::$verb,
                 arity: $arity,
-                kind: Kind::$kind,
+                kind: CommandKind::$kind,
                 keys: $keys,
             },)*
         ];
@@ -204,7 +204,7 @@ commands! {
 /// The longest name.
 const NAME_MAX: usize = 16;
 
-impl Command {
+impl CommandEntry {
     /// Returns the command with this name, in capitals or not.
     pub(crate) fn named(name: &[u8]) -> Option<&'static Self> {
         let mut capitals = [0_u8; NAME_MAX];
@@ -217,7 +217,7 @@ impl Command {
         COMMANDS.get(at)
     }
 
-    /// Returns whether a request with so many arguments, the name included, is complete.
+    /// Returns whether a request may have this number of arguments, with the name.
     pub(crate) fn takes(&self, arguments: usize) -> bool {
         let least = usize::from(self.arity.unsigned_abs());
         if self.arity < 0 { arguments >= least } else { arguments == least }
@@ -243,12 +243,14 @@ mod tests {
         assert!(COMMANDS.is_sorted_by(|one, next| one.name < next.name));
         for command in COMMANDS {
             assert!(command.name.len() <= NAME_MAX);
-            let found = Command::named(command.name.to_ascii_lowercase().as_bytes());
+            let found = CommandEntry::named(command.name.to_ascii_lowercase().as_bytes());
             assert_eq!(found.map(|found| found.verb), Some(command.verb));
             assert_eq!(Verb::of(command.verb as u8), Some(command.verb));
             assert_eq!(command.verb.kind(), command.kind);
         }
-        assert!(Command::named(b"GETT").is_none() && Command::named(&[b'x'; 99]).is_none());
+        assert!(
+            CommandEntry::named(b"GETT").is_none() && CommandEntry::named(&[b'x'; 99]).is_none()
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::sorted_set::SortedSet;
 use crate::text::Text;
 
-pub(crate) type List = VecDeque<Text>;
+pub(crate) type TextList = VecDeque<Text>;
 pub(crate) type Hash = BTreeMap<Text, Text>;
 pub(crate) type Set = BTreeSet<Text>;
 
@@ -15,7 +15,7 @@ pub(crate) type Set = BTreeSet<Text>;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Value {
     Text(Text),
-    List(List),
+    List(TextList),
     Hash(Hash),
     Set(Set),
     Sorted(Box<SortedSet>),
@@ -72,7 +72,7 @@ macro_rules! stored {
 }
 
 stored!(Text, Text, |_: &Text| false);
-stored!(List, List, List::is_empty);
+stored!(TextList, List, TextList::is_empty);
 stored!(Hash, Hash, Hash::is_empty);
 stored!(Set, Set, Set::is_empty);
 stored!(SortedSet, Sorted, Self::is_empty);

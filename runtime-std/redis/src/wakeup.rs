@@ -41,7 +41,7 @@ impl Wakeup {
 
     /// Takes the event that ended a sleep.
     pub(crate) fn drain(&self) {
-        // It is not an error if there is nothing to read.
+        // There may be nothing to read.
         let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
     }
 

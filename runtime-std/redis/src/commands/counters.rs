@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use super::{Arguments, Outcome};
+use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::text::Text;
 
 /// The value of a counter that does not exist.
@@ -15,9 +15,13 @@ pub(super) fn zero() -> Text {
 }
 
 /// Adds to a number that is text. `not_a_number` is the refusal of other text.
-pub(super) fn add_to(value: &mut Text, step: i64, not_a_number: Refusal) -> Result<i64, Refusal> {
+pub(super) fn add_to(
+    value: &mut Text,
+    step: i64,
+    not_a_number: CommandRefusal,
+) -> Result<i64, CommandRefusal> {
     let number = numbers::integer(value).map_err(|_| not_a_number)?;
-    let sum = number.checked_add(step).ok_or(Refusal::OVERFLOW)?;
+    let sum = number.checked_add(step).ok_or(CommandRefusal::OVERFLOW)?;
     value.0.clear();
     // Writing to memory cannot fail.
     let _ = write!(value.0, "{sum}");
@@ -28,19 +32,20 @@ pub(super) fn add_to(value: &mut Text, step: i64, not_a_number: Refusal) -> Resu
 pub(super) fn add_float_to(
     value: &mut Text,
     step: f64,
-    not_a_number: Refusal,
-) -> Result<(), Refusal> {
+    not_a_number: CommandRefusal,
+) -> Result<(), CommandRefusal> {
     let sum = numbers::float(value).map_err(|_| not_a_number)? + step;
     if !sum.is_finite() {
-        return Err(Refusal::NOT_A_NUMBER);
+        return Err(CommandRefusal::NOT_A_NUMBER);
     }
     value.0 = numbers::float_text(sum).into_bytes();
     Ok(())
 }
 
 /// Adds to a counter, and replies the sum.
-fn add_step(keys: &mut Keyspace, key: &[u8], step: i64, to: &mut Reply) -> Outcome {
-    let sum = keys.edit_from(key, zero, |value| add_to(value, step, Refusal::NOT_INTEGER))?;
+fn add_step(keys: &mut Keyspace, key: &[u8], step: i64, to: &mut Reply) -> Executed {
+    let sum =
+        keys.edit_from(key, zero, |value| add_to(value, step, CommandRefusal::NOT_INTEGER))?;
     to.integer(sum);
     Ok(())
 }
@@ -50,8 +55,8 @@ pub(super) fn add(
     arguments: &Arguments<'_>,
     step: i64,
     to: &mut Reply,
-) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"incr")) };
+) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"incr")) };
     add_step(keys, key, step, to)
 }
 
@@ -60,10 +65,10 @@ pub(super) fn add_by(
     arguments: &Arguments<'_>,
     sign: i64,
     to: &mut Reply,
-) -> Outcome {
-    let &[key, step] = arguments else { return Err(Refusal::arity(b"incrby")) };
+) -> Executed {
+    let &[key, step] = arguments else { return Err(CommandRefusal::arity(b"incrby")) };
     let step = numbers::integer(step)?.checked_mul(sign);
-    let step = step.ok_or(Refusal::of("ERR decrement would overflow"))?;
+    let step = step.ok_or(CommandRefusal::of("ERR decrement would overflow"))?;
     add_step(keys, key, step, to)
 }
 
@@ -71,11 +76,11 @@ pub(super) fn add_float(
     keys: &mut Keyspace,
     arguments: &Arguments<'_>,
     to: &mut Reply,
-) -> Outcome {
-    let &[key, step] = arguments else { return Err(Refusal::arity(b"incrbyfloat")) };
+) -> Executed {
+    let &[key, step] = arguments else { return Err(CommandRefusal::arity(b"incrbyfloat")) };
     let step = numbers::float(step)?;
     let sum = keys.edit_from(key, zero, |value| {
-        add_float_to(value, step, Refusal::NOT_FLOAT)?;
+        add_float_to(value, step, CommandRefusal::NOT_FLOAT)?;
         Ok(value.clone())
     })?;
     to.bulk(&sum);

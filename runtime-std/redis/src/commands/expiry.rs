@@ -1,12 +1,12 @@
 //! The times at which keys expire, by the time that the group's order brings.
 
-use super::{Arguments, Outcome};
+use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 
-/// What the number of an expiry command counts.
+/// The meaning of an expiry command's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
@@ -38,7 +38,7 @@ struct Conditions {
 }
 
 impl Conditions {
-    fn parse(options: &Arguments<'_>) -> Result<Self, Refusal> {
+    fn parse(options: &Arguments<'_>) -> Result<Self, CommandRefusal> {
         let mut conditions = Self::default();
         for option in options {
             match option.to_ascii_uppercase().as_slice() {
@@ -48,18 +48,20 @@ impl Conditions {
                 b"LT" => conditions.if_earlier = true,
                 _ => {
                     let option = String::from_utf8_lossy(option);
-                    return Err(Refusal(format!("ERR Unsupported option {option}").into()));
+                    return Err(CommandRefusal(format!("ERR Unsupported option {option}").into()));
                 }
             }
         }
         let Self { if_none, if_any, if_later, if_earlier } = conditions;
         if if_none && (if_any || if_later || if_earlier) {
-            return Err(Refusal::of(
+            return Err(CommandRefusal::of(
                 "ERR NX and XX, GT or LT options at the same time are not compatible",
             ));
         }
         if if_later && if_earlier {
-            return Err(Refusal::of("ERR GT and LT options at the same time are not compatible"));
+            return Err(CommandRefusal::of(
+                "ERR GT and LT options at the same time are not compatible",
+            ));
         }
         Ok(conditions)
     }
@@ -79,10 +81,13 @@ pub(super) fn expire(
     arguments: &Arguments<'_>,
     unit: Unit,
     to: &mut Reply,
-) -> Outcome {
-    let [key, number, options @ ..] = arguments else { return Err(Refusal::arity(b"expire")) };
+) -> Executed {
+    let [key, number, options @ ..] = arguments else {
+        return Err(CommandRefusal::arity(b"expire"));
+    };
     let number = numbers::integer(number)?;
-    let at_ms = unit.at_ms(number, keys.now_ms()).ok_or_else(|| Refusal::expiry(b"expire"))?;
+    let at_ms =
+        unit.at_ms(number, keys.now_ms()).ok_or_else(|| CommandRefusal::expiry(b"expire"))?;
     let conditions = Conditions::parse(options)?;
     let current = keys.expires_at_ms(key);
     let is_set = current.is_some_and(|current| conditions.hold(current, at_ms));
@@ -96,27 +101,27 @@ pub(super) fn expire(
     Ok(())
 }
 
-/// Replies the time that is left, in units of so many milliseconds: -2 without the key, -1 without
+/// Replies the time that is left, in units of `unit_ms`: -2 without the key, -1 without
 /// a time.
 pub(super) fn left(
     keys: &Keyspace,
     arguments: &Arguments<'_>,
     unit_ms: u64,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     reply_time(keys, arguments, to, |at_ms| {
         // Rounded as in Redis.
         (at_ms.saturating_sub(keys.now_ms()) + unit_ms / 2) / unit_ms
     })
 }
 
-/// Replies the time at which a key expires, in units of so many milliseconds since 1970.
+/// Replies the time at which a key expires, in units of `unit_ms` since 1970.
 pub(super) fn time_of(
     keys: &Keyspace,
     arguments: &Arguments<'_>,
     unit_ms: u64,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     reply_time(keys, arguments, to, |at_ms| at_ms / unit_ms)
 }
 
@@ -125,8 +130,8 @@ fn reply_time(
     arguments: &Arguments<'_>,
     to: &mut Reply,
     time: impl FnOnce(u64) -> u64,
-) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"ttl")) };
+) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"ttl")) };
     to.integer(match keys.expires_at_ms(key) {
         None => -2,
         Some(None) => -1,
@@ -135,8 +140,8 @@ fn reply_time(
     Ok(())
 }
 
-pub(super) fn persist(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"persist")) };
+pub(super) fn persist(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"persist")) };
     let has_time = keys.expires_at_ms(key).flatten().is_some();
     to.flag(has_time && keys.set_expiry(key, None));
     Ok(())

@@ -1,37 +1,37 @@
 //! Lists.
 
-use super::{Arguments, Outcome};
+use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::text::Text;
-use crate::value::List;
+use crate::value::TextList;
 
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ListEnd {
     Left,
     Right,
 }
 
-impl End {
-    fn parse(text: &[u8]) -> Result<Self, Refusal> {
+impl ListEnd {
+    fn parse(text: &[u8]) -> Result<Self, CommandRefusal> {
         match text.to_ascii_uppercase().as_slice() {
             b"LEFT" => Ok(Self::Left),
             b"RIGHT" => Ok(Self::Right),
-            _ => Err(Refusal::SYNTAX),
+            _ => Err(CommandRefusal::SYNTAX),
         }
     }
 
-    fn push(self, list: &mut List, item: Text) {
+    fn push(self, list: &mut TextList, item: Text) {
         match self {
             Self::Left => list.push_front(item),
             Self::Right => list.push_back(item),
         }
     }
 
-    fn pop(self, list: &mut List) -> Option<Text> {
+    fn pop(self, list: &mut TextList) -> Option<Text> {
         match self {
             Self::Left => list.pop_front(),
             Self::Right => list.pop_back(),
@@ -49,16 +49,16 @@ fn position(at: i64, length: usize) -> Option<usize> {
 pub(super) fn push(
     keys: &mut Keyspace,
     arguments: &Arguments<'_>,
-    end: End,
+    end: ListEnd,
     only_if_exists: bool,
     to: &mut Reply,
-) -> Outcome {
-    let [key, items @ ..] = arguments else { return Err(Refusal::arity(b"push")) };
-    if only_if_exists && keys.read::<List>(key)?.is_none() {
+) -> Executed {
+    let [key, items @ ..] = arguments else { return Err(CommandRefusal::arity(b"push")) };
+    if only_if_exists && keys.read::<TextList>(key)?.is_none() {
         to.integer(0);
         return Ok(());
     }
-    let length = keys.edit(key, |list: &mut List| {
+    let length = keys.edit(key, |list: &mut TextList| {
         items.iter().for_each(|item| end.push(list, (*item).into()));
         Ok(list.len())
     })?;
@@ -69,15 +69,15 @@ pub(super) fn push(
 pub(super) fn pop(
     keys: &mut Keyspace,
     arguments: &Arguments<'_>,
-    end: End,
+    end: ListEnd,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let (key, count) = match arguments {
         &[key] => (key, None),
         &[key, count] => (key, Some(numbers::count(count)?)),
-        _ => return Err(Refusal::SYNTAX),
+        _ => return Err(CommandRefusal::SYNTAX),
     };
-    if keys.read::<List>(key)?.is_none() {
+    if keys.read::<TextList>(key)?.is_none() {
         if count.is_some() {
             to.nil_array();
         } else {
@@ -85,7 +85,7 @@ pub(super) fn pop(
         }
         return Ok(());
     }
-    let popped = keys.edit(key, |list: &mut List| {
+    let popped = keys.edit(key, |list: &mut TextList| {
         let count = count.unwrap_or(1).min(list.len());
         Ok((0..count).filter_map(|_| end.pop(list)).collect::<Vec<_>>())
     })?;
@@ -96,16 +96,16 @@ pub(super) fn pop(
     Ok(())
 }
 
-pub(super) fn len(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"llen")) };
-    to.count(keys.read::<List>(key)?.map_or(0, List::len));
+pub(super) fn len(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"llen")) };
+    to.count(keys.read::<TextList>(key)?.map_or(0, TextList::len));
     Ok(())
 }
 
-pub(super) fn range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, start, stop] = arguments else { return Err(Refusal::arity(b"lrange")) };
+pub(super) fn range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, start, stop] = arguments else { return Err(CommandRefusal::arity(b"lrange")) };
     let (start, stop) = (numbers::integer(start)?, numbers::integer(stop)?);
-    match keys.read::<List>(key)? {
+    match keys.read::<TextList>(key)? {
         Some(list) => {
             let range = numbers::range(start, stop, list.len());
             to.bulks(list.range(range).map(|item| &**item));
@@ -115,23 +115,23 @@ pub(super) fn range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) 
     Ok(())
 }
 
-pub(super) fn index(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, at] = arguments else { return Err(Refusal::arity(b"lindex")) };
+pub(super) fn index(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, at] = arguments else { return Err(CommandRefusal::arity(b"lindex")) };
     let at = numbers::integer(at)?;
-    let list = keys.read::<List>(key)?;
+    let list = keys.read::<TextList>(key)?;
     let item = list.and_then(|list| list.get(position(at, list.len())?));
     to.bulk_or_nil(item.map(|item| &**item));
     Ok(())
 }
 
-pub(super) fn set(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, at, item] = arguments else { return Err(Refusal::arity(b"lset")) };
-    if keys.read::<List>(key)?.is_none() {
-        return Err(Refusal::NO_KEY);
+pub(super) fn set(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, at, item] = arguments else { return Err(CommandRefusal::arity(b"lset")) };
+    if keys.read::<TextList>(key)?.is_none() {
+        return Err(CommandRefusal::NO_KEY);
     }
     let at = numbers::integer(at)?;
-    keys.edit(key, |list: &mut List| {
-        let at = position(at, list.len()).ok_or(Refusal::INDEX)?;
+    keys.edit(key, |list: &mut TextList| {
+        let at = position(at, list.len()).ok_or(CommandRefusal::INDEX)?;
         list[at] = item.into();
         Ok(())
     })?;
@@ -139,16 +139,15 @@ pub(super) fn set(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply
     Ok(())
 }
 
-pub(super) fn rem(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, count, item] = arguments else { return Err(Refusal::arity(b"lrem")) };
+pub(super) fn rem(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, count, item] = arguments else { return Err(CommandRefusal::arity(b"lrem")) };
     let count = numbers::integer(count)?;
-    let removed = keys.edit(key, |list: &mut List| {
+    let removed = keys.edit(key, |list: &mut TextList| {
         let max = match usize::try_from(count.unsigned_abs()) {
             Ok(0) | Err(_) => usize::MAX,
             Ok(max) => max,
         };
-        let mut places: Vec<usize> =
-            (0..list.len()).filter(|at| *list[*at] == *item).collect();
+        let mut places: Vec<usize> = (0..list.len()).filter(|at| *list[*at] == *item).collect();
         if count < 0 {
             places.reverse();
         }
@@ -166,10 +165,10 @@ pub(super) fn rem(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply
     Ok(())
 }
 
-pub(super) fn trim(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, start, stop] = arguments else { return Err(Refusal::arity(b"ltrim")) };
+pub(super) fn trim(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, start, stop] = arguments else { return Err(CommandRefusal::arity(b"ltrim")) };
     let (start, stop) = (numbers::integer(start)?, numbers::integer(stop)?);
-    keys.edit(key, |list: &mut List| {
+    keys.edit(key, |list: &mut TextList| {
         let range = numbers::range(start, stop, list.len());
         list.truncate(range.end);
         list.drain(..range.start);
@@ -179,18 +178,20 @@ pub(super) fn trim(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Repl
     Ok(())
 }
 
-pub(super) fn insert(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, side, pivot, item] = arguments else { return Err(Refusal::arity(b"linsert")) };
+pub(super) fn insert(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, side, pivot, item] = arguments else {
+        return Err(CommandRefusal::arity(b"linsert"));
+    };
     let after = match side.to_ascii_uppercase().as_slice() {
         b"BEFORE" => 0,
         b"AFTER" => 1,
-        _ => return Err(Refusal::SYNTAX),
+        _ => return Err(CommandRefusal::SYNTAX),
     };
-    if keys.read::<List>(key)?.is_none() {
+    if keys.read::<TextList>(key)?.is_none() {
         to.integer(0);
         return Ok(());
     }
-    let length = keys.edit(key, |list: &mut List| {
+    let length = keys.edit(key, |list: &mut TextList| {
         let Some(at) = list.iter().position(|item| **item == *pivot) else { return Ok(None) };
         list.insert(at + after, item.into());
         Ok(Some(list.len()))
@@ -202,23 +203,25 @@ pub(super) fn insert(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Re
     Ok(())
 }
 
-pub(super) fn pos(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, item, options @ ..] = arguments else { return Err(Refusal::arity(b"lpos")) };
+pub(super) fn pos(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, item, options @ ..] = arguments else { return Err(CommandRefusal::arity(b"lpos")) };
     let (mut rank, mut count, mut len_max) = (1, None, 0);
-    let (pairs, []) = options.as_chunks() else { return Err(Refusal::SYNTAX) };
+    let (pairs, []) = options.as_chunks() else { return Err(CommandRefusal::SYNTAX) };
     for [option, value] in pairs {
         match option.to_ascii_uppercase().as_slice() {
             b"RANK" => rank = numbers::integer(value)?,
             b"COUNT" => count = Some(numbers::count(value)?),
             b"MAXLEN" => len_max = numbers::count(value)?,
-            _ => return Err(Refusal::SYNTAX),
+            _ => return Err(CommandRefusal::SYNTAX),
         }
     }
     if rank == 0 || rank == i64::MIN {
-        return Err(Refusal::of("ERR RANK can't be zero: use 1 to start from the first match"));
+        return Err(CommandRefusal::of(
+            "ERR RANK can't be zero: use 1 to start from the first match",
+        ));
     }
-    let list = keys.read::<List>(key)?;
-    let length = list.map_or(0, List::len);
+    let list = keys.read::<TextList>(key)?;
+    let length = list.map_or(0, TextList::len);
     let compared = if len_max == 0 { length } else { len_max.min(length) };
     let in_turn = (0..compared).map(|at| if rank < 0 { length - 1 - at } else { at });
     let matching = in_turn.filter(|at| list.is_some_and(|list| *list[*at] == **item));
@@ -240,19 +243,25 @@ pub(super) fn pos(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) ->
 fn shift_item(
     keys: &mut Keyspace,
     [from, onto]: [&[u8]; 2],
-    source: End,
-    target: End,
+    source: ListEnd,
+    target: ListEnd,
     to: &mut Reply,
-) -> Outcome {
-    if keys.read::<List>(from)?.is_none() {
+) -> Executed {
+    if keys.read::<TextList>(from)?.is_none() {
         to.nil();
         return Ok(());
     }
     // Checked before anything changes.
-    keys.read::<List>(onto)?;
-    let item = keys.edit(from, |list: &mut List| Ok(source.pop(list)))?;
-    if let Some(item) = &item {
-        keys.edit(onto, |list: &mut List| {
+    keys.read::<TextList>(onto)?;
+    let item = keys.edit(from, |list: &mut TextList| {
+        let item = source.pop(list);
+        if from == onto {
+            item.iter().for_each(|item| target.push(list, item.clone()));
+        }
+        Ok(item)
+    })?;
+    if let Some(item) = item.as_ref().filter(|_| from != onto) {
+        keys.edit(onto, |list: &mut TextList| {
             target.push(list, item.clone());
             Ok(())
         })?;
@@ -264,15 +273,17 @@ fn shift_item(
 pub(super) fn shift(
     keys: &mut Keyspace,
     arguments: &Arguments<'_>,
-    source: End,
-    target: End,
+    source: ListEnd,
+    target: ListEnd,
     to: &mut Reply,
-) -> Outcome {
-    let &[from, onto] = arguments else { return Err(Refusal::arity(b"rpoplpush")) };
+) -> Executed {
+    let &[from, onto] = arguments else { return Err(CommandRefusal::arity(b"rpoplpush")) };
     shift_item(keys, [from, onto], source, target, to)
 }
 
-pub(super) fn lmove(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[from, onto, source, target] = arguments else { return Err(Refusal::arity(b"lmove")) };
-    shift_item(keys, [from, onto], End::parse(source)?, End::parse(target)?, to)
+pub(super) fn lmove(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[from, onto, source, target] = arguments else {
+        return Err(CommandRefusal::arity(b"lmove"));
+    };
+    shift_item(keys, [from, onto], ListEnd::parse(source)?, ListEnd::parse(target)?, to)
 }

@@ -2,12 +2,12 @@
 //! another one began, and a key that exists from beginning to end is returned once. The scans of
 //! collections return everything at once, as Redis does for small ones.
 
-use super::{Arguments, Outcome};
+use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::pattern;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::sorted_set::SortedSet;
 use crate::value::{Hash, Set};
 
@@ -22,20 +22,20 @@ struct ScanOptions<'a> {
 }
 
 impl<'a> ScanOptions<'a> {
-    fn parse(options: &Arguments<'a>) -> Result<Self, Refusal> {
+    fn parse(options: &Arguments<'a>) -> Result<Self, CommandRefusal> {
         let mut parsed = Self { pattern: None, count: COUNT_DEFAULT, type_name: None };
-        let (pairs, []) = options.as_chunks() else { return Err(Refusal::SYNTAX) };
+        let (pairs, []) = options.as_chunks() else { return Err(CommandRefusal::SYNTAX) };
         for [option, value] in pairs {
             match option.to_ascii_uppercase().as_slice() {
                 b"MATCH" => parsed.pattern = Some(value),
                 b"COUNT" => {
                     parsed.count = numbers::count(value)?;
                     if parsed.count == 0 {
-                        return Err(Refusal::SYNTAX);
+                        return Err(CommandRefusal::SYNTAX);
                     }
                 }
                 b"TYPE" => parsed.type_name = Some(value.to_ascii_lowercase()),
-                _ => return Err(Refusal::SYNTAX),
+                _ => return Err(CommandRefusal::SYNTAX),
             }
         }
         Ok(parsed)
@@ -46,13 +46,13 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
-fn cursor(text: &[u8]) -> Result<u64, Refusal> {
+fn cursor(text: &[u8]) -> Result<u64, CommandRefusal> {
     let cursor = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    cursor.ok_or(Refusal::CURSOR)
+    cursor.ok_or(CommandRefusal::CURSOR)
 }
 
-pub(super) fn scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [from, options @ ..] = arguments else { return Err(Refusal::arity(b"scan")) };
+pub(super) fn scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [from, options @ ..] = arguments else { return Err(CommandRefusal::arity(b"scan")) };
     let (from, options) = (cursor(from)?, ScanOptions::parse(options)?);
     let (mut found, mut examined, mut next, mut last) = (Vec::new(), 0, 0, 0);
     for (hash, key, value) in keys.from_cursor(from) {
@@ -82,14 +82,16 @@ fn whole(items: &[&[u8]], to: &mut Reply) {
 }
 
 /// Checks the arguments of a scan of a collection.
-fn of_collection<'a>(arguments: &Arguments<'a>) -> Result<(&'a [u8], ScanOptions<'a>), Refusal> {
-    let [key, from, options @ ..] = arguments else { return Err(Refusal::SYNTAX) };
+fn of_collection<'a>(
+    arguments: &Arguments<'a>,
+) -> Result<(&'a [u8], ScanOptions<'a>), CommandRefusal> {
+    let [key, from, options @ ..] = arguments else { return Err(CommandRefusal::SYNTAX) };
     cursor(from)?;
     let options = ScanOptions::parse(options)?;
-    if options.type_name.is_some() { Err(Refusal::SYNTAX) } else { Ok((key, options)) }
+    if options.type_name.is_some() { Err(CommandRefusal::SYNTAX) } else { Ok((key, options)) }
 }
 
-pub(super) fn hash_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
+pub(super) fn hash_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let (key, options) = of_collection(arguments)?;
     let fields = keys.read::<Hash>(key)?.into_iter().flatten();
     let fields = fields.filter(|(field, _)| options.matches(field));
@@ -98,7 +100,7 @@ pub(super) fn hash_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Rep
     Ok(())
 }
 
-pub(super) fn set_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
+pub(super) fn set_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let (key, options) = of_collection(arguments)?;
     let members = keys.read::<Set>(key)?.into_iter().flatten().map(|member| &**member);
     let items: Vec<&[u8]> = members.filter(|member| options.matches(member)).collect();
@@ -106,7 +108,7 @@ pub(super) fn set_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Repl
     Ok(())
 }
 
-pub(super) fn sorted_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
+pub(super) fn sorted_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let (key, options) = of_collection(arguments)?;
     let members = keys.read::<SortedSet>(key)?.into_iter().flat_map(SortedSet::iter);
     let members: Vec<_> = members

@@ -1,10 +1,10 @@
 //! Sets. Members are returned in the order of their bytes.
 
-use super::{Arguments, Outcome};
+use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::text::Text;
 use crate::value::{Set, Stored as _};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -20,8 +20,8 @@ pub(super) enum Of {
     First,
 }
 
-pub(super) fn add(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, members @ ..] = arguments else { return Err(Refusal::arity(b"sadd")) };
+pub(super) fn add(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, members @ ..] = arguments else { return Err(CommandRefusal::arity(b"sadd")) };
     let added = keys.edit(key, |set: &mut Set| {
         Ok(members.iter().filter(|member| set.insert((**member).into())).count())
     })?;
@@ -29,8 +29,8 @@ pub(super) fn add(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply
     Ok(())
 }
 
-pub(super) fn rem(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, members @ ..] = arguments else { return Err(Refusal::arity(b"srem")) };
+pub(super) fn rem(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, members @ ..] = arguments else { return Err(CommandRefusal::arity(b"srem")) };
     let removed = keys.edit(key, |set: &mut Set| {
         Ok(members.iter().filter(|member| set.remove(**member)).count())
     })?;
@@ -38,22 +38,22 @@ pub(super) fn rem(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply
     Ok(())
 }
 
-pub(super) fn members(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"smembers")) };
+pub(super) fn members(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"smembers")) };
     let set = keys.read::<Set>(key)?;
     to.array(set.map_or(0, Set::len));
     set.into_iter().flatten().for_each(|member| to.bulk(member));
     Ok(())
 }
 
-pub(super) fn is_member(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, member] = arguments else { return Err(Refusal::arity(b"sismember")) };
+pub(super) fn is_member(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, member] = arguments else { return Err(CommandRefusal::arity(b"sismember")) };
     to.flag(keys.read::<Set>(key)?.is_some_and(|set| set.contains(member)));
     Ok(())
 }
 
-pub(super) fn are_members(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, members @ ..] = arguments else { return Err(Refusal::arity(b"smismember")) };
+pub(super) fn are_members(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, members @ ..] = arguments else { return Err(CommandRefusal::arity(b"smismember")) };
     let set = keys.read::<Set>(key)?;
     to.array(members.len());
     for member in members {
@@ -62,8 +62,8 @@ pub(super) fn are_members(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut R
     Ok(())
 }
 
-pub(super) fn card(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"scard")) };
+pub(super) fn card(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"scard")) };
     to.count(keys.read::<Set>(key)?.map_or(0, Set::len));
     Ok(())
 }
@@ -98,11 +98,11 @@ fn members_at(set: &Set, places: &[usize]) -> Vec<Text> {
 }
 
 /// Parses the arguments of SPOP and SRANDMEMBER: a key, and a count.
-fn key_and_count<'a>(arguments: &Arguments<'a>) -> Result<(&'a [u8], Option<i64>), Refusal> {
+fn key_and_count<'a>(arguments: &Arguments<'a>) -> Result<(&'a [u8], Option<i64>), CommandRefusal> {
     match arguments {
         &[key] => Ok((key, None)),
         &[key, count] => Ok((key, Some(numbers::integer(count)?))),
-        _ => Err(Refusal::SYNTAX),
+        _ => Err(CommandRefusal::SYNTAX),
     }
 }
 
@@ -114,9 +114,9 @@ fn reply_members(members: &[Text], has_count: bool, to: &mut Reply) {
     }
 }
 
-pub(super) fn pop(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
+pub(super) fn pop(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let (key, count) = key_and_count(arguments)?;
-    let wanted = usize::try_from(count.unwrap_or(1)).map_err(|_| Refusal::NOT_POSITIVE)?;
+    let wanted = usize::try_from(count.unwrap_or(1)).map_err(|_| CommandRefusal::NOT_POSITIVE)?;
     let length = keys.read::<Set>(key)?.map_or(0, Set::len);
     let places = places(keys, key, length, wanted);
     let popped = keys.edit(key, |set: &mut Set| {
@@ -134,14 +134,14 @@ pub(super) fn random_members(
     keys: &Keyspace,
     arguments: &Arguments<'_>,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let (key, count) = key_and_count(arguments)?;
     let set = keys.read::<Set>(key)?;
     let length = set.map_or(0, Set::len);
     let wanted = usize::try_from(count.unwrap_or(1).unsigned_abs()).unwrap_or(usize::MAX);
     let repeats = count.is_some_and(|count| count < 0);
     if repeats && wanted > 1 << 20 {
-        return Err(Refusal::of("ERR value is out of range"));
+        return Err(CommandRefusal::of("ERR value is out of range"));
     }
     let places = match (repeats, length) {
         (_, 0) => Vec::new(),
@@ -153,11 +153,15 @@ pub(super) fn random_members(
     Ok(())
 }
 
-pub(super) fn shift(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[from, onto, member] = arguments else { return Err(Refusal::arity(b"smove")) };
+pub(super) fn shift(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[from, onto, member] = arguments else { return Err(CommandRefusal::arity(b"smove")) };
+    let Some(set) = keys.read::<Set>(from)? else {
+        to.integer(0);
+        return Ok(());
+    };
+    let is_there = set.contains(member);
     // Checked before anything changes.
     keys.read::<Set>(onto)?;
-    let is_there = keys.read::<Set>(from)?.is_some_and(|set| set.contains(member));
     if is_there && from != onto {
         keys.edit(from, |set: &mut Set| Ok(set.remove(member)))?;
         keys.edit(onto, |set: &mut Set| Ok(set.insert(member.into())))?;
@@ -167,7 +171,7 @@ pub(super) fn shift(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Rep
 }
 
 /// Returns the combination of sets.
-fn combined(keys: &Keyspace, sets: &Arguments<'_>, of: Of) -> Result<Set, Refusal> {
+fn combined(keys: &Keyspace, sets: &Arguments<'_>, of: Of) -> Result<Set, CommandRefusal> {
     // All types are checked, also if the result is known earlier.
     let sets = sets.iter().map(|key| keys.read::<Set>(key)).collect::<Result<Vec<_>, _>>()?;
     let Some((first, others)) = sets.split_first() else { return Ok(Set::new()) };
@@ -191,7 +195,7 @@ pub(super) fn combine(
     arguments: &Arguments<'_>,
     of: Of,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let set = combined(keys, arguments, of)?;
     to.bulks(set.iter().map(|member| &**member));
     Ok(())
@@ -202,8 +206,8 @@ pub(super) fn combine_store(
     arguments: &Arguments<'_>,
     of: Of,
     to: &mut Reply,
-) -> Outcome {
-    let [onto, sets @ ..] = arguments else { return Err(Refusal::SYNTAX) };
+) -> Executed {
+    let [onto, sets @ ..] = arguments else { return Err(CommandRefusal::SYNTAX) };
     let set = combined(keys, sets, of)?;
     to.count(set.len());
     if set.is_empty() {

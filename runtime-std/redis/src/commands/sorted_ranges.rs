@@ -1,10 +1,10 @@
 //! Ranges of sorted sets, by rank or by score.
 
-use super::{Arguments, Outcome};
+use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::sorted_set::SortedSet;
 use crate::text::Text;
 
@@ -18,13 +18,13 @@ struct Scores {
 }
 
 impl Scores {
-    fn parse(least: &[u8], most: &[u8]) -> Result<Self, Refusal> {
+    fn parse(least: &[u8], most: &[u8]) -> Result<Self, CommandRefusal> {
         let bound = |text: &[u8]| {
             let (excludes, number) = match text.strip_prefix(b"(") {
                 Some(number) => (true, number),
                 None => (false, text),
             };
-            Ok((numbers::float(number).map_err(|_| Refusal::RANGE)?, excludes))
+            Ok((numbers::float(number).map_err(|_| CommandRefusal::RANGE)?, excludes))
         };
         let ((least, excludes_least), (most, excludes_most)) = (bound(least)?, bound(most)?);
         Ok(Self { least, excludes_least, most, excludes_most })
@@ -56,7 +56,7 @@ struct RangeOptions {
 }
 
 impl RangeOptions {
-    fn parse(mut options: &Arguments<'_>) -> Result<Self, Refusal> {
+    fn parse(mut options: &Arguments<'_>) -> Result<Self, CommandRefusal> {
         let mut parsed = Self::default();
         while let [option, rest @ ..] = options {
             options = rest;
@@ -65,12 +65,14 @@ impl RangeOptions {
                 b"REV" => parsed.is_reversed = true,
                 b"WITHSCORES" => parsed.with_scores = true,
                 b"LIMIT" => {
-                    let [skipped, count, rest @ ..] = options else { return Err(Refusal::SYNTAX) };
+                    let [skipped, count, rest @ ..] = options else {
+                        return Err(CommandRefusal::SYNTAX);
+                    };
                     parsed.limit = Some((numbers::integer(skipped)?, numbers::integer(count)?));
                     options = rest;
                 }
-                b"BYLEX" => return Err(Refusal::TEXT_RANGE),
-                _ => return Err(Refusal::SYNTAX),
+                b"BYLEX" => return Err(CommandRefusal::TEXT_RANGE),
+                _ => return Err(CommandRefusal::SYNTAX),
             }
         }
         Ok(parsed)
@@ -95,12 +97,14 @@ impl RangeOptions {
 
 /// Replies the members in a range of ranks.
 fn reply_ranks(
-    set: Option<&SortedSet>,
+    keys: &Keyspace,
+    key: &[u8],
     [start, stop]: [&[u8]; 2],
     options: &RangeOptions,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let (start, stop) = (numbers::integer(start)?, numbers::integer(stop)?);
+    let set = keys.read::<SortedSet>(key)?;
     let ranks = numbers::range(start, stop, set.map_or(0, SortedSet::len));
     let all = set.into_iter().flat_map(SortedSet::iter);
     let members = if options.is_reversed {
@@ -114,13 +118,14 @@ fn reply_ranks(
 
 /// Replies the members in a range of scores. A reversed range begins with the greatest score.
 fn reply_scores(
-    set: Option<&SortedSet>,
+    keys: &Keyspace,
+    key: &[u8],
     [start, stop]: [&[u8]; 2],
     options: &RangeOptions,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let (least, most) = if options.is_reversed { (stop, start) } else { (start, stop) };
-    let mut members = Scores::parse(least, most)?.of(set);
+    let mut members = Scores::parse(least, most)?.of(keys.read(key)?);
     if options.is_reversed {
         members.reverse();
     }
@@ -128,33 +133,32 @@ fn reply_scores(
     Ok(())
 }
 
-pub(super) fn range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
+pub(super) fn range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let [key, start, stop, options @ ..] = arguments else {
-        return Err(Refusal::arity(b"zrange"));
+        return Err(CommandRefusal::arity(b"zrange"));
     };
     let options = RangeOptions::parse(options)?;
-    let set = keys.read::<SortedSet>(key)?;
     if options.by_score {
-        return reply_scores(set, [start, stop], &options, to);
+        return reply_scores(keys, key, [start, stop], &options, to);
     }
     if options.limit.is_some() {
-        return Err(Refusal::of(
+        return Err(CommandRefusal::of(
             "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
         ));
     }
-    reply_ranks(set, [start, stop], &options, to)
+    reply_ranks(keys, key, [start, stop], &options, to)
 }
 
-pub(super) fn rev_range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
+pub(super) fn rev_range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let [key, start, stop, options @ ..] = arguments else {
-        return Err(Refusal::arity(b"zrevrange"));
+        return Err(CommandRefusal::arity(b"zrevrange"));
     };
     let options = RangeOptions::parse(options)?;
     if options.by_score || options.is_reversed || options.limit.is_some() {
-        return Err(Refusal::SYNTAX);
+        return Err(CommandRefusal::SYNTAX);
     }
     let options = RangeOptions { is_reversed: true, ..options };
-    reply_ranks(keys.read(key)?, [start, stop], &options, to)
+    reply_ranks(keys, key, [start, stop], &options, to)
 }
 
 pub(super) fn by_score(
@@ -162,20 +166,20 @@ pub(super) fn by_score(
     arguments: &Arguments<'_>,
     is_reversed: bool,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let [key, start, stop, options @ ..] = arguments else {
-        return Err(Refusal::arity(b"zrangebyscore"));
+        return Err(CommandRefusal::arity(b"zrangebyscore"));
     };
     let options = RangeOptions::parse(options)?;
     if options.by_score || options.is_reversed {
-        return Err(Refusal::SYNTAX);
+        return Err(CommandRefusal::SYNTAX);
     }
     let options = RangeOptions { is_reversed, ..options };
-    reply_scores(keys.read(key)?, [start, stop], &options, to)
+    reply_scores(keys, key, [start, stop], &options, to)
 }
 
-pub(super) fn count(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, least, most] = arguments else { return Err(Refusal::arity(b"zcount")) };
+pub(super) fn count(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, least, most] = arguments else { return Err(CommandRefusal::arity(b"zcount")) };
     to.count(Scores::parse(least, most)?.of(keys.read(key)?).len());
     Ok(())
 }
@@ -186,7 +190,7 @@ fn remove(
     key: &[u8],
     choose: impl FnOnce(&SortedSet) -> Vec<Text>,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let removed = keys.edit(key, |set: &mut SortedSet| {
         let members = choose(set);
         for member in &members {
@@ -202,8 +206,10 @@ pub(super) fn rem_by_rank(
     keys: &mut Keyspace,
     arguments: &Arguments<'_>,
     to: &mut Reply,
-) -> Outcome {
-    let &[key, start, stop] = arguments else { return Err(Refusal::arity(b"zremrangebyrank")) };
+) -> Executed {
+    let &[key, start, stop] = arguments else {
+        return Err(CommandRefusal::arity(b"zremrangebyrank"));
+    };
     let (start, stop) = (numbers::integer(start)?, numbers::integer(stop)?);
     let choose = |set: &SortedSet| {
         let ranks = numbers::range(start, stop, set.len());
@@ -217,8 +223,10 @@ pub(super) fn rem_by_score(
     keys: &mut Keyspace,
     arguments: &Arguments<'_>,
     to: &mut Reply,
-) -> Outcome {
-    let &[key, least, most] = arguments else { return Err(Refusal::arity(b"zremrangebyscore")) };
+) -> Executed {
+    let &[key, least, most] = arguments else {
+        return Err(CommandRefusal::arity(b"zremrangebyscore"));
+    };
     let scores = Scores::parse(least, most)?;
     let choose = |set: &SortedSet| {
         scores.of(Some(set)).into_iter().map(|(member, _)| member.clone()).collect()

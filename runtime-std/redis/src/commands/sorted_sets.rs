@@ -1,10 +1,10 @@
 //! Sorted sets: members and their scores.
 
-use super::{Arguments, Outcome};
+use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::sorted_set::SortedSet;
 
 /// The options of ZADD.
@@ -22,7 +22,7 @@ impl AddOptions {
     /// Parses options, and returns the other arguments.
     fn parse<'s, 'a>(
         mut arguments: &'s Arguments<'a>,
-    ) -> Result<(Self, &'s Arguments<'a>), Refusal> {
+    ) -> Result<(Self, &'s Arguments<'a>), CommandRefusal> {
         let mut options = Self::default();
         while let [option, rest @ ..] = arguments {
             match option.to_ascii_uppercase().as_slice() {
@@ -38,10 +38,12 @@ impl AddOptions {
         }
         let Self { only_new, only_existing, only_greater, only_less, .. } = options;
         if only_new && only_existing {
-            return Err(Refusal::of("ERR XX and NX options at the same time are not compatible"));
+            return Err(CommandRefusal::of(
+                "ERR XX and NX options at the same time are not compatible",
+            ));
         }
         if only_greater && only_less || only_new && (only_greater || only_less) {
-            return Err(Refusal::of(
+            return Err(CommandRefusal::of(
                 "ERR GT, LT, and/or NX options at the same time are not compatible",
             ));
         }
@@ -49,11 +51,11 @@ impl AddOptions {
     }
 
     /// Returns a member's new score, or `None` if these options forbid a change.
-    fn score(&self, current: Option<f64>, number: f64) -> Result<Option<f64>, Refusal> {
+    fn score(&self, current: Option<f64>, number: f64) -> Result<Option<f64>, CommandRefusal> {
         let base = if self.increments { current.unwrap_or(0.0) } else { 0.0 };
         let score = base + number;
         if score.is_nan() {
-            return Err(Refusal::of("ERR resulting score is not a number (NaN)"));
+            return Err(CommandRefusal::of("ERR resulting score is not a number (NaN)"));
         }
         let is_allowed = match current {
             None => !self.only_existing,
@@ -67,19 +69,19 @@ impl AddOptions {
     }
 }
 
-pub(super) fn add(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, rest @ ..] = arguments else { return Err(Refusal::arity(b"zadd")) };
+pub(super) fn add(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, rest @ ..] = arguments else { return Err(CommandRefusal::arity(b"zadd")) };
     let (options, rest) = AddOptions::parse(rest)?;
-    let (pairs, []) = rest.as_chunks::<2>() else { return Err(Refusal::SYNTAX) };
+    let (pairs, []) = rest.as_chunks::<2>() else { return Err(CommandRefusal::SYNTAX) };
     if pairs.is_empty() {
-        return Err(Refusal::SYNTAX);
+        return Err(CommandRefusal::SYNTAX);
     }
     if options.increments && pairs.len() > 1 {
-        return Err(Refusal::of("ERR INCR option supports a single increment-element pair"));
+        return Err(CommandRefusal::of("ERR INCR option supports a single increment-element pair"));
     }
     // All numbers are checked before anything changes.
     let pairs = pairs.iter().map(|[score, member]| Ok((numbers::float(score)?, *member)));
-    let pairs = pairs.collect::<Result<Vec<_>, Refusal>>()?;
+    let pairs = pairs.collect::<Result<Vec<_>, CommandRefusal>>()?;
     let (added, changed, last) = keys.edit(key, |set: &mut SortedSet| {
         let (mut added, mut changed, mut last) = (0, 0, None);
         for (number, member) in &pairs {
@@ -101,8 +103,8 @@ pub(super) fn add(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply
     Ok(())
 }
 
-pub(super) fn incr_by(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, number, member] = arguments else { return Err(Refusal::arity(b"zincrby")) };
+pub(super) fn incr_by(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, number, member] = arguments else { return Err(CommandRefusal::arity(b"zincrby")) };
     let number = numbers::float(number)?;
     let options = AddOptions { increments: true, ..AddOptions::default() };
     let score = keys.edit(key, |set: &mut SortedSet| {
@@ -116,8 +118,8 @@ pub(super) fn incr_by(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut R
     Ok(())
 }
 
-pub(super) fn rem(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, members @ ..] = arguments else { return Err(Refusal::arity(b"zrem")) };
+pub(super) fn rem(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, members @ ..] = arguments else { return Err(CommandRefusal::arity(b"zrem")) };
     let removed = keys.edit(key, |set: &mut SortedSet| {
         Ok(members.iter().filter(|member| set.remove(member)).count())
     })?;
@@ -132,22 +134,22 @@ fn reply_score(score: Option<f64>, to: &mut Reply) {
     }
 }
 
-pub(super) fn score(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, member] = arguments else { return Err(Refusal::arity(b"zscore")) };
+pub(super) fn score(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, member] = arguments else { return Err(CommandRefusal::arity(b"zscore")) };
     reply_score(keys.read::<SortedSet>(key)?.and_then(|set| set.score(member)), to);
     Ok(())
 }
 
-pub(super) fn scores(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, members @ ..] = arguments else { return Err(Refusal::arity(b"zmscore")) };
+pub(super) fn scores(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, members @ ..] = arguments else { return Err(CommandRefusal::arity(b"zmscore")) };
     let set = keys.read::<SortedSet>(key)?;
     to.array(members.len());
     members.iter().for_each(|member| reply_score(set.and_then(|set| set.score(member)), to));
     Ok(())
 }
 
-pub(super) fn card(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"zcard")) };
+pub(super) fn card(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"zcard")) };
     to.count(keys.read::<SortedSet>(key)?.map_or(0, SortedSet::len));
     Ok(())
 }
@@ -157,8 +159,8 @@ pub(super) fn rank(
     arguments: &Arguments<'_>,
     from_end: bool,
     to: &mut Reply,
-) -> Outcome {
-    let &[key, member] = arguments else { return Err(Refusal::arity(b"zrank")) };
+) -> Executed {
+    let &[key, member] = arguments else { return Err(CommandRefusal::arity(b"zrank")) };
     let set = keys.read::<SortedSet>(key)?;
     match set.and_then(|set| Some((set.rank(member)?, set.len()))) {
         Some((rank, length)) => to.count(if from_end { length - 1 - rank } else { rank }),
@@ -172,11 +174,11 @@ pub(super) fn pop(
     arguments: &Arguments<'_>,
     from_end: bool,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let (key, count) = match arguments {
         &[key] => (key, 1),
         &[key, count] => (key, numbers::count(count)?),
-        _ => return Err(Refusal::SYNTAX),
+        _ => return Err(CommandRefusal::SYNTAX),
     };
     let popped = keys.edit(key, |set: &mut SortedSet| {
         let copy = |(member, score): (&crate::text::Text, f64)| (member.clone(), score);

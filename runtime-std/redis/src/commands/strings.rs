@@ -1,11 +1,11 @@
 //! Strings.
 
+use super::arguments::{Arguments, Executed};
 use super::options::SetOptions;
-use super::{Arguments, Outcome};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::CommandRefusal;
 use crate::text::Text;
 use crate::value::Value;
 
@@ -16,14 +16,14 @@ fn text(bytes: &[u8]) -> Value {
     Value::Text(bytes.into())
 }
 
-pub(super) fn get(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"get")) };
+pub(super) fn get(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"get")) };
     to.bulk_or_nil(keys.read::<Text>(key)?.map(|value| &**value));
     Ok(())
 }
 
-pub(super) fn set(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, value, options @ ..] = arguments else { return Err(Refusal::arity(b"set")) };
+pub(super) fn set(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, value, options @ ..] = arguments else { return Err(CommandRefusal::arity(b"set")) };
     let options = SetOptions::parse(options, keys.now_ms())?;
     let previous = if options.get { keys.read::<Text>(key)?.cloned() } else { None };
     let is_set = options.only_if_exists.is_none_or(|exists| keys.has(key) == exists);
@@ -44,21 +44,21 @@ pub(super) fn set_ex(
     arguments: &Arguments<'_>,
     unit_ms: u64,
     to: &mut Reply,
-) -> Outcome {
+) -> Executed {
     let name: &[u8] = if unit_ms == 1 { b"psetex" } else { b"setex" };
-    let &[key, duration, value] = arguments else { return Err(Refusal::arity(name)) };
+    let &[key, duration, value] = arguments else { return Err(CommandRefusal::arity(name)) };
     let duration = numbers::integer(duration)?;
     let duration = u64::try_from(duration).ok().filter(|duration| *duration > 0);
     let at_ms = duration.and_then(|duration| duration.checked_mul(unit_ms));
     let at_ms = at_ms.and_then(|duration_ms| keys.now_ms().checked_add(duration_ms));
     let at_ms = at_ms.filter(|at_ms| i64::try_from(*at_ms).is_ok());
-    keys.set(key, text(value), Some(at_ms.ok_or_else(|| Refusal::expiry(name))?));
+    keys.set(key, text(value), Some(at_ms.ok_or_else(|| CommandRefusal::expiry(name))?));
     to.ok();
     Ok(())
 }
 
-pub(super) fn set_nx(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, value] = arguments else { return Err(Refusal::arity(b"setnx")) };
+pub(super) fn set_nx(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, value] = arguments else { return Err(CommandRefusal::arity(b"setnx")) };
     let is_new = !keys.has(key);
     if is_new {
         keys.set(key, text(value), None);
@@ -67,22 +67,22 @@ pub(super) fn set_nx(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Re
     Ok(())
 }
 
-pub(super) fn get_set(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, value] = arguments else { return Err(Refusal::arity(b"getset")) };
+pub(super) fn get_set(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, value] = arguments else { return Err(CommandRefusal::arity(b"getset")) };
     to.bulk_or_nil(keys.read::<Text>(key)?.map(|value| &**value));
     keys.set(key, text(value), None);
     Ok(())
 }
 
-pub(super) fn get_del(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"getdel")) };
+pub(super) fn get_del(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"getdel")) };
     to.bulk_or_nil(keys.read::<Text>(key)?.map(|value| &**value));
     keys.remove(key);
     Ok(())
 }
 
-pub(super) fn get_ex(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let [key, options @ ..] = arguments else { return Err(Refusal::arity(b"getex")) };
+pub(super) fn get_ex(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let [key, options @ ..] = arguments else { return Err(CommandRefusal::arity(b"getex")) };
     let options = SetOptions::parse_get_ex(options, keys.now_ms())?;
     to.bulk_or_nil(keys.read::<Text>(key)?.map(|value| &**value));
     if options.expires_at_ms.is_some() || options.persist {
@@ -91,7 +91,7 @@ pub(super) fn get_ex(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Re
     Ok(())
 }
 
-pub(super) fn mget(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
+pub(super) fn mget(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     to.array(arguments.len());
     for key in arguments {
         // A value of another type is absent here, as in Redis.
@@ -104,15 +104,15 @@ fn set_all(keys: &mut Keyspace, pairs: &[[&[u8]; 2]]) {
     pairs.iter().for_each(|[key, value]| keys.set(key, text(value), None));
 }
 
-pub(super) fn mset(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let (pairs, []) = arguments.as_chunks() else { return Err(Refusal::arity(b"mset")) };
+pub(super) fn mset(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let (pairs, []) = arguments.as_chunks() else { return Err(CommandRefusal::arity(b"mset")) };
     set_all(keys, pairs);
     to.ok();
     Ok(())
 }
 
-pub(super) fn mset_nx(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let (pairs, []) = arguments.as_chunks() else { return Err(Refusal::arity(b"msetnx")) };
+pub(super) fn mset_nx(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let (pairs, []) = arguments.as_chunks() else { return Err(CommandRefusal::arity(b"msetnx")) };
     let are_new = !pairs.iter().any(|[key, _]| keys.has(key));
     if are_new {
         set_all(keys, pairs);
@@ -122,15 +122,15 @@ pub(super) fn mset_nx(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut R
 }
 
 /// Refuses a string that would become too long.
-fn check_length(length: usize) -> Result<(), Refusal> {
+fn check_length(length: usize) -> Result<(), CommandRefusal> {
     if length <= STRING_MAX {
         return Ok(());
     }
-    Err(Refusal::of("ERR string exceeds maximum allowed size (proto-max-bulk-len)"))
+    Err(CommandRefusal::of("ERR string exceeds maximum allowed size (proto-max-bulk-len)"))
 }
 
-pub(super) fn append(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, suffix] = arguments else { return Err(Refusal::arity(b"append")) };
+pub(super) fn append(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, suffix] = arguments else { return Err(CommandRefusal::arity(b"append")) };
     let length = keys.edit(key, |value: &mut Text| {
         check_length(value.len() + suffix.len())?;
         value.0.extend_from_slice(suffix);
@@ -140,24 +140,29 @@ pub(super) fn append(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Re
     Ok(())
 }
 
-pub(super) fn str_len(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key] = arguments else { return Err(Refusal::arity(b"strlen")) };
+pub(super) fn str_len(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"strlen")) };
     to.count(keys.read::<Text>(key)?.map_or(0, |value| value.len()));
     Ok(())
 }
 
-pub(super) fn get_range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, start, stop] = arguments else { return Err(Refusal::arity(b"getrange")) };
+pub(super) fn get_range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[key, start, stop] = arguments else { return Err(CommandRefusal::arity(b"getrange")) };
     let (start, stop) = (numbers::integer(start)?, numbers::integer(stop)?);
     let value = keys.read::<Text>(key)?.map_or(&[][..], |value| &**value);
     to.bulk(&value[numbers::range(start, stop, value.len())]);
     Ok(())
 }
 
-pub(super) fn set_range(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[key, offset, part] = arguments else { return Err(Refusal::arity(b"setrange")) };
+pub(super) fn set_range(
+    keys: &mut Keyspace,
+    arguments: &Arguments<'_>,
+    to: &mut Reply,
+) -> Executed {
+    let &[key, offset, part] = arguments else { return Err(CommandRefusal::arity(b"setrange")) };
     let offset = numbers::integer(offset)?;
-    let offset = usize::try_from(offset).map_err(|_| Refusal::of("ERR offset is out of range"))?;
+    let offset =
+        usize::try_from(offset).map_err(|_| CommandRefusal::of("ERR offset is out of range"))?;
     if part.is_empty() {
         to.count(keys.read::<Text>(key)?.map_or(0, |value| value.len()));
         return Ok(());

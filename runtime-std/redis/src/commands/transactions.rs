@@ -3,25 +3,20 @@
 //! EXEC has two arguments: the watched keys, each with the number of its last change when WATCH was
 //! executed, and the requests. All members see whether a watched key has changed since then.
 
-use super::{Arguments, Outcome, execute_single};
+use super::arguments::{Arguments, Executed};
+use super::single::execute_single;
 use crate::batch::RequestsReader;
 use crate::keyspace::Keyspace;
 use crate::protocol::Reply;
-use crate::refusal::Refusal;
-use crate::table::{Kind, Verb};
+use crate::refusal::CommandRefusal;
+use crate::table::{CommandKind, Verb};
 
-/// Replies the versions of keys, eight bytes each, for the connection.
-pub(super) fn watch(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    arguments.iter().for_each(|key| to.raw(&keys.version(key).to_le_bytes()));
-    Ok(())
-}
-
-pub(super) fn exec(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Outcome {
-    let &[watched, requests] = arguments else { return Err(Refusal::MALFORMED) };
+pub(super) fn exec(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let &[watched, requests] = arguments else { return Err(CommandRefusal::MALFORMED) };
     let mut watched = RequestsReader::new(watched);
     while !watched.is_at_end() {
         let key = watched.argument()?;
-        let version = watched.argument()?.try_into().map_err(|_| Refusal::MALFORMED)?;
+        let version = watched.argument()?.try_into().map_err(|_| CommandRefusal::MALFORMED)?;
         if keys.version(key) != u64::from_le_bytes(version) {
             to.nil_array();
             return Ok(());
@@ -37,9 +32,9 @@ pub(super) fn exec(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Repl
     to.array(count);
     let (mut requests, mut nested) = (RequestsReader::new(requests), Vec::new());
     while let Some(number) = requests.next(&mut nested)? {
-        let verb = Verb::of(number).ok_or(Refusal::MALFORMED)?;
-        // Where nobody reads the replies, only changes matter.
-        if verb.kind() != Kind::Write && !to.is_kept() {
+        let verb = Verb::of(number).ok_or(CommandRefusal::MALFORMED)?;
+        // Only changes matter if nobody reads the replies.
+        if verb.kind() != CommandKind::Write && !to.is_kept() {
             continue;
         }
         if let Err(refusal) = execute_single(keys, verb, &nested, to) {

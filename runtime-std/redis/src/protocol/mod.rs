@@ -4,4 +4,4 @@ mod reply;
 mod request;
 
 pub(crate) use reply::Reply;
-pub(crate) use request::{Limits, Parsed, RequestReader};
+pub(crate) use request::{Parsed, RequestLimits, RequestReader};

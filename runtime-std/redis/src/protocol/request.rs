@@ -1,12 +1,12 @@
 //! Requests, as bytes of a stream: arrays of bulk strings, or lines of words.
 //!
-//! A registry crate was considered. Those that are kept parse replies as well as requests, build a
+//! Registry crates were considered. Those that are kept parse replies as well as requests, build a
 //! tree, start over for every part that arrives, and know no limit below 512 MB. This reader
-//! continues where it stopped, allocates nothing for a length that a client only announces, and
-//! skips a request that is too large, so that the client gets an error and keeps its connection.
+//! continues at the byte at which it stopped, and allocates nothing for an announced length. It
+//! skips a request that is too large: the client gets an error and keeps its connection.
 //!
 //! # Invariants
-//! - Ranges of arguments are relative to the first byte of the request, which the caller keeps until
+//! - Ranges of arguments are relative to the first byte of the request. The caller keeps it until
 //!   the request is complete.
 //! - While a request is skipped, every byte is consumed at once.
 
@@ -26,7 +26,7 @@ const HELD_FREE: usize = 64 << 10;
 
 /// The limits of requests that are accepted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct RequestLimits {
     /// The maximum number of bytes of a request's arguments. A larger request is skipped.
     pub(crate) request_max: usize,
 }
@@ -71,7 +71,7 @@ impl RequestReader {
     }
 
     /// Reads on. `input` begins with the first byte that was not consumed.
-    pub(crate) fn read(&mut self, input: &[u8], limits: Limits) -> Parsed {
+    pub(crate) fn read(&mut self, input: &[u8], limits: RequestLimits) -> Parsed {
         if self.is_complete {
             let arguments = std::mem::take(&mut self.arguments);
             *self = Self { arguments, ..Self::default() };
@@ -94,7 +94,7 @@ impl RequestReader {
     fn read_to_end(
         &mut self,
         input: &[u8],
-        limits: Limits,
+        limits: RequestLimits,
     ) -> Result<Option<Parsed>, &'static str> {
         let mut left = match self.left {
             Some(left) => left,
@@ -136,7 +136,7 @@ impl RequestReader {
     }
 
     /// Reads one argument. Returns false if it is incomplete.
-    fn argument(&mut self, input: &[u8], limits: Limits) -> Result<bool, &'static str> {
+    fn argument(&mut self, input: &[u8], limits: RequestLimits) -> Result<bool, &'static str> {
         if self.length.is_none() && self.to_skip == 0 && !self.header(input, limits)? {
             return Ok(false);
         }
@@ -162,7 +162,7 @@ impl RequestReader {
     }
 
     /// Reads the header of an argument. Returns false if it is incomplete.
-    fn header(&mut self, input: &[u8], limits: Limits) -> Result<bool, &'static str> {
+    fn header(&mut self, input: &[u8], limits: RequestLimits) -> Result<bool, &'static str> {
         let Some(line) = self.line(input)? else { return Ok(false) };
         let Some((b'$', length)) = input.get(line).and_then(<[u8]>::split_first) else {
             return Err("expected '$'");
@@ -223,10 +223,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: Limits = Limits { request_max: 1 << 20 };
+    const LIMITS: RequestLimits = RequestLimits { request_max: 1 << 20 };
 
     /// Reads all requests from bytes that arrive in parts of this size.
-    fn read_all(bytes: &[u8], part: usize, limits: Limits) -> Result<Vec<Vec<Vec<u8>>>, String> {
+    fn read_all(
+        bytes: &[u8],
+        part: usize,
+        limits: RequestLimits,
+    ) -> Result<Vec<Vec<Vec<u8>>>, String> {
         let (mut reader, mut kept, mut requests) = (RequestReader::default(), Vec::new(), vec![]);
         for part in bytes.chunks(part) {
             kept.extend_from_slice(part);
@@ -269,10 +273,12 @@ mod tests {
 
     #[test]
     fn too_large_request_is_skipped_in_any_parts() {
-        let limits = Limits { request_max: 10 };
+        let limits = RequestLimits { request_max: 10 };
         let long = "x".repeat(HELD_FREE + 20);
-        let bytes = format!("*3\r\n$3\r\nSET\r\n${0}\r\n{long}\r\n$1\r\n\n\r\nPING\r\n", long.len());
-        let expected = vec![vec![format!("{} bytes", long.len() + 4).into_bytes()], vec![b"PING".to_vec()]];
+        let bytes =
+            format!("*3\r\n$3\r\nSET\r\n${0}\r\n{long}\r\n$1\r\n\n\r\nPING\r\n", long.len());
+        let expected =
+            vec![vec![format!("{} bytes", long.len() + 4).into_bytes()], vec![b"PING".to_vec()]];
         for part in [1, 2, 3, 7, 1000, bytes.len()] {
             assert_eq!(read_all(bytes.as_bytes(), part, limits).as_ref(), Ok(&expected), "{part}");
         }
