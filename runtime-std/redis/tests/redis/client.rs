@@ -64,6 +64,7 @@ impl TestClient {
                 Ok(0) => return None,
                 Ok(length) => self.parser.feed(Bytes::copy_from_slice(&bytes[..length])),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => panic!("no reply within {PATIENCE:?}: {error}"),
             }
         }

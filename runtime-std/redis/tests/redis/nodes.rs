@@ -53,7 +53,7 @@ impl TestGroup {
     pub(crate) fn spawn(&self, id: u32) -> Child {
         let state = format!("state-{id}");
         let mut command = Command::new(crate::PROGRAM);
-        command.current_dir(self.folder.path()).env("TRAMONTANE_DIR", self.folder.path());
+        command.current_dir(self.folder.path()).env("TRAMONTANE_SHM_DIR", self.folder.path());
         command.args(["--config", "redis.toml", "--id", &id.to_string(), "--state", &state]);
         command.args(["--listen", "127.0.0.1:0"]).args(&self.options);
         command.stderr(Stdio::piped()).spawn().expect("the program starts")
