@@ -4,6 +4,7 @@
 """
 
 import argparse
+import atexit
 import os
 import random
 import resource
@@ -20,6 +21,16 @@ import time
 import redis
 
 PARTS = ["cli", "python", "same", "benchmark", "durable"]
+
+
+STARTED = []
+
+
+@atexit.register
+def kill_all():
+    """Kills what a part that failed has left."""
+    for process in STARTED:
+        process.kill()
 
 
 def free_port():
@@ -48,7 +59,9 @@ class Group:
         command = [self.program, "--config", "redis.toml", "--id", str(node)]
         command += ["--state", f"state-{node}", "--listen", f"127.0.0.1:{self.ports[node]}"]
         log = open(f"{self.folder}/errors-{node}", "a")
-        return subprocess.Popen(command + self.options, cwd=self.folder, stderr=log)
+        node = subprocess.Popen(command + self.options, cwd=self.folder, stderr=log)
+        STARTED.append(node)
+        return node
 
     def wait(self):
         for port in self.ports:
@@ -83,6 +96,7 @@ class Redis:
             if index:
                 command += ["--replicaof", f"127.0.0.1 {self.ports[0]}"]
             self.servers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            STARTED.append(self.servers[-1])
         for port in self.ports:
             wait_for(port)
         client = redis.Redis(port=self.ports[0], protocol=2)
@@ -252,7 +266,7 @@ def check_same(program):
             # The words of errors are Redis' own only as far as clients look at them.
             return "error", str(error).split()[0] if str(error).isupper() else type(error).__name__
 
-    counts = {}
+    counts, different = {}, {}
     for turn in range(20000):
         words = [chance.choice(WORDS.get(word, [word])) for word in chance.choice(SHAPES).split()]
         ours, theirs = ask(here[turn % 3], words), ask(there, words)
@@ -261,8 +275,12 @@ def check_same(program):
             pairs = [sorted(zip(*[iter(reply)] * step)) for reply in (ours, theirs)]
             ours, theirs = pairs
         if ours != theirs:
-            sys.exit(f"same: seed {seed}, {words}: {ours!r} here, {theirs!r} at redis-server")
+            different.setdefault(words[0], f"{words}: {ours!r} here, {theirs!r} at redis-server")
+            # The keys may differ from now on.
+            ask(here[0], ["FLUSHALL"]), ask(there, ["FLUSHALL"])
         counts[words[0]] = counts.get(words[0], 0) + (not isinstance(ours, tuple))
+    if different:
+        sys.exit("\n".join([f"same: seed {seed}", *different.values()]))
     never = [name for name, count in counts.items() if count == 0]
     expect("commands that were always refused", never, [])
     print(f"same: 20,000 random commands got the replies of redis-server (seed {seed})")

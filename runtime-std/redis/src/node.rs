@@ -257,7 +257,9 @@ fn group_facts(replicated: &Replicated<Database>) -> GroupFacts {
     let status = replicated.status();
     let counts = |database: &Database| (database.keyspace.len(), database.keyspace.expiring());
     let (keys, expiring) = replicated.query_local(counts).unwrap_or_default();
-    GroupFacts { view: status.view, members: status.members, keys, expiring }
+    let mut members = status.members;
+    members.sort_unstable();
+    GroupFacts { view: status.view, members, keys, expiring }
 }
 
 type Threads = Vec<(std::thread::JoinHandle<()>, Arc<Wakeup>)>;

@@ -117,9 +117,12 @@ pub(super) fn range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) 
 
 pub(super) fn index(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let &[key, at] = arguments else { return Err(CommandRefusal::arity(b"lindex")) };
+    let Some(list) = keys.read::<TextList>(key)? else {
+        to.nil();
+        return Ok(());
+    };
     let at = numbers::integer(at)?;
-    let list = keys.read::<TextList>(key)?;
-    let item = list.and_then(|list| list.get(position(at, list.len())?));
+    let item = position(at, list.len()).and_then(|at| list.get(at));
     to.bulk_or_nil(item.map(|item| &**item));
     Ok(())
 }

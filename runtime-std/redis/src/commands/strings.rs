@@ -150,7 +150,12 @@ pub(super) fn get_range(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Rep
     let &[key, start, stop] = arguments else { return Err(CommandRefusal::arity(b"getrange")) };
     let (start, stop) = (numbers::integer(start)?, numbers::integer(stop)?);
     let value = keys.read::<Text>(key)?.map_or(&[][..], |value| &**value);
-    to.bulk(&value[numbers::range(start, stop, value.len())]);
+    // Unlike in lists, an end before the beginning is the first byte, as in Redis.
+    let length = i64::try_from(value.len()).unwrap_or(i64::MAX);
+    let is_empty = start < 0 && stop < 0 && start > stop;
+    let stop = if stop < 0 { stop.saturating_add(length).max(0) } else { stop };
+    let range = if is_empty { 0..0 } else { numbers::range(start, stop, value.len()) };
+    to.bulk(value.get(range).unwrap_or_default());
     Ok(())
 }
 
