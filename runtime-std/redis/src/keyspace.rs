@@ -274,11 +274,11 @@ impl Keyspace {
 
     /// Returns all keys, in the order of scans.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Text> {
-        self.from_cursor(0).map(|(_, key, _)| key)
+        self.entries_from(0).map(|(_, key, _)| key)
     }
 
     /// Returns the keys from a cursor on, with their cursors and values.
-    pub(crate) fn from_cursor(&self, cursor: u64) -> impl Iterator<Item = (u64, &Text, &Value)> {
+    pub(crate) fn entries_from(&self, cursor: u64) -> impl Iterator<Item = (u64, &Text, &Value)> {
         let from = HashedKey { hash: cursor, key: Text::default() };
         let live = self.entries.range(from..).filter(|(_, entry)| self.is_live(entry));
         live.map(|(key, entry)| (key.hash, &key.key, &entry.value))

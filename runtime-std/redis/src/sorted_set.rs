@@ -79,7 +79,7 @@ impl SortedSet {
     }
 
     /// Returns the members from a score on, in order.
-    pub(crate) fn from_score(&self, least: f64) -> impl DoubleEndedIterator<Item = (&Text, f64)> {
+    pub(crate) fn members_from(&self, least: f64) -> impl DoubleEndedIterator<Item = (&Text, f64)> {
         let from = (Score(least), Text::default());
         self.order.range(from..).map(|(score, member)| (member, score.0))
     }

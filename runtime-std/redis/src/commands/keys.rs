@@ -45,7 +45,7 @@ pub(super) fn keys(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -
 /// Replies a key that depends on the number of changes. It is not random enough for statistics.
 pub(super) fn random_key(keys: &Keyspace, to: &mut Reply) -> Executed {
     let seed = xxhash_rust::xxh3::xxh3_64(&keys.changes().to_le_bytes());
-    let mut after = keys.from_cursor(seed).map(|(_, key, _)| key);
+    let mut after = keys.entries_from(seed).map(|(_, key, _)| key);
     let key = after.next().or_else(|| keys.keys().next());
     to.bulk_or_nil(key.map(|key| &**key));
     Ok(())

@@ -72,9 +72,9 @@ pub(super) fn pop(
     end: ListEnd,
     to: &mut Reply,
 ) -> Executed {
-    let (key, count) = match arguments {
-        &[key] => (key, None),
-        &[key, count] => (key, Some(numbers::count(count)?)),
+    let (key, count) = match *arguments {
+        [key] => (key, None),
+        [key, count] => (key, Some(numbers::count(count)?)),
         _ => return Err(CommandRefusal::SYNTAX),
     };
     if keys.read::<TextList>(key)?.is_none() {

@@ -55,7 +55,7 @@ pub(super) fn scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -
     let [from, options @ ..] = arguments else { return Err(CommandRefusal::arity(b"scan")) };
     let (from, options) = (cursor(from)?, ScanOptions::parse(options)?);
     let (mut found, mut examined, mut next, mut last) = (Vec::new(), 0, 0, 0);
-    for (hash, key, value) in keys.from_cursor(from) {
+    for (hash, key, value) in keys.entries_from(from) {
         // Keys with equal hashes are returned together, because a cursor cannot separate them.
         if examined >= options.count && hash != last {
             next = hash;

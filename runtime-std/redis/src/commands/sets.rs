@@ -99,9 +99,9 @@ fn members_at(set: &Set, places: &[usize]) -> Vec<Text> {
 
 /// Parses the arguments of SPOP and SRANDMEMBER: a key, and a count.
 fn key_and_count<'a>(arguments: &Arguments<'a>) -> Result<(&'a [u8], Option<i64>), CommandRefusal> {
-    match arguments {
-        &[key] => Ok((key, None)),
-        &[key, count] => Ok((key, Some(numbers::integer(count)?))),
+    match *arguments {
+        [key] => Ok((key, None)),
+        [key, count] => Ok((key, Some(numbers::integer(count)?))),
         _ => Err(CommandRefusal::SYNTAX),
     }
 }

@@ -38,7 +38,7 @@ impl Scores {
 
     /// Returns the members of a set in this range, in order.
     fn of<'s>(&self, set: Option<&'s SortedSet>) -> Vec<(&'s Text, f64)> {
-        let from = set.into_iter().flat_map(|set| set.from_score(self.least));
+        let from = set.into_iter().flat_map(|set| set.members_from(self.least));
         let most = self.most;
         let until = from.take_while(move |(_, score)| *score <= most);
         until.filter(|(_, score)| self.contains(*score)).collect()

@@ -175,9 +175,9 @@ pub(super) fn pop(
     from_end: bool,
     to: &mut Reply,
 ) -> Executed {
-    let (key, count) = match arguments {
-        &[key] => (key, 1),
-        &[key, count] => (key, numbers::count(count)?),
+    let (key, count) = match *arguments {
+        [key] => (key, 1),
+        [key, count] => (key, numbers::count(count)?),
         _ => return Err(CommandRefusal::SYNTAX),
     };
     let popped = keys.edit(key, |set: &mut SortedSet| {

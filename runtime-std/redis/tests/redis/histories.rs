@@ -162,7 +162,10 @@ impl ClientRun {
                 std::thread::sleep(Duration::from_millis(2));
                 continue;
             };
-            while !self.is_over.load(Ordering::Relaxed) && self.step(&mut client, &mut random) {}
+            let mut continues = true;
+            while continues && !self.is_over.load(Ordering::Relaxed) {
+                continues = self.step(&mut client, &mut random);
+            }
         }
     }
 
