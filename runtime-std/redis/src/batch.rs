@@ -1,6 +1,6 @@
 //! Batches: requests that travel through the group's order as one command.
 //!
-//! A request is the number of its command, the number of its arguments, and each argument behind
+//! A request is the number of its command, the number of its arguments, and each argument after
 //! its length; numbers are LEB128. The number 0 ends a run: requests of one connection, which are
 //! answered together.
 

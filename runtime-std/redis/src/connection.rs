@@ -238,7 +238,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Adds local replies, behind everything that is owed.
+    /// Adds local replies, after everything that is owed.
     fn add_local(&mut self, reply: &mut Reply, around: &Surroundings<'_>) -> Result<(), Closed> {
         if reply.is_too_large() {
             return Err(Closed);
@@ -266,7 +266,7 @@ impl ClientConnection {
         }
     }
 
-    /// Adds a message that was published, behind everything that is owed.
+    /// Adds a message that was published, after everything that is owed.
     pub(crate) fn add_message(&mut self, message: &[u8]) {
         self.add_ready(message.to_vec());
     }

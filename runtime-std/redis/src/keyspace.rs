@@ -165,7 +165,7 @@ impl Keyspace {
     }
 
     /// Changes the value of a key, which must be of this type. A key that does not exist begins
-    /// with an empty value; a key whose value is empty at the end does not exist any more.
+    /// with an empty value; a key whose value is empty at the end is removed.
     pub(crate) fn edit<T: Stored, R>(
         &mut self,
         key: &[u8],

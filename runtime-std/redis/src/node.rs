@@ -31,7 +31,7 @@ use crate::service::{ClientService, ServerShared};
 use crate::table;
 use crate::wakeup::Wakeup;
 
-/// The time between looks whether this node has to end.
+/// The time between checks whether this node has to end.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The time limit for leaving the group.

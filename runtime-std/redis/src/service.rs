@@ -154,7 +154,7 @@ impl ClientService {
             }
             self.propose();
             if is_ending && self.in_flight.is_empty() {
-                // The last answers. Whatever arrives from now on is not read.
+                // The last answers. Requests that arrive from now on are not read.
                 for token in std::mem::take(&mut self.ready) {
                     if let Some(connection) = self.slots.get_mut(token) {
                         let _ = connection.flush(usize::MAX);

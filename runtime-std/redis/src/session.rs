@@ -40,7 +40,7 @@ pub(crate) struct ClientSession {
     pub(crate) id: u64,
     pub(crate) name: Text,
     pub(crate) transaction: Option<Transaction>,
-    /// The watched keys, each behind its length and before the number of its last change.
+    /// The watched keys, each after its length and before the number of its last change.
     pub(crate) watched: Requests,
     channels: BTreeSet<Text>,
     patterns: BTreeSet<Text>,
