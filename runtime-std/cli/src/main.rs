@@ -43,7 +43,7 @@ const EXAMPLES: &str = "  tramontane demo
   tramontane verbs devices
 
 Other programs: tramontane-copy (files to several places), tramontane-dds (DDS topics),
-tramontane-lab (measurements, plans, simulations).";
+tramontane-lab (measurements, plans, simulations), tramontane-redis (a server for Redis clients).";
 
 /// Atomic multicast over remote memory: every member delivers the same messages in the same order.
 #[derive(Parser, Debug)]

@@ -136,6 +136,7 @@ impl ReaderFolder {
             ("tramontane-copy", "tramontane-copy"),
             ("tramontane-dds-program", "tramontane-dds"),
             ("tramontane-lab", "tramontane-lab"),
+            ("tramontane-redis", "tramontane-redis"),
         ] {
             let built = built_beside(Path::new(program), package, other);
             symlink(&built, folder.join("bin").join(other)).expect("a link");
@@ -147,8 +148,16 @@ impl ReaderFolder {
         std::fs::write(folder.join("bin/cargo"), cargo).expect("a file");
         std::fs::set_permissions(folder.join("bin/cargo"), std::fs::Permissions::from_mode(0o755))
             .expect("a mode");
-        let theirs = ["10.9.0.1:7000", "10.9.0.2:7000", "127.0.0.1:9100"].map(str::to_owned);
-        let addresses = theirs.into_iter().zip(free_addresses(3)).collect();
+        let theirs = [
+            "10.9.0.1:7000",
+            "10.9.0.2:7000",
+            "127.0.0.1:9100",
+            "127.0.0.1:6379",
+            "127.0.0.1:6380",
+            "127.0.0.1:6381",
+        ];
+        let free = free_addresses(theirs.len());
+        let addresses = theirs.map(str::to_owned).into_iter().zip(free).collect();
         Self { place, folder, addresses, running: Vec::new() }
     }
 

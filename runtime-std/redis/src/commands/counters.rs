@@ -1,0 +1,88 @@
+//! Strings that are numbers.
+
+use std::io::Write as _;
+
+use super::arguments::{Arguments, Executed};
+use crate::keyspace::Keyspace;
+use crate::numbers;
+use crate::protocol::Reply;
+use crate::refusal::CommandRefusal;
+use crate::text::Text;
+
+/// The value of a counter that does not exist.
+pub(super) fn zero() -> Text {
+    Text(b"0".to_vec())
+}
+
+/// Adds to a number that is text. `not_a_number` is the refusal of other text.
+pub(super) fn add_to(
+    value: &mut Text,
+    step: i64,
+    not_a_number: CommandRefusal,
+) -> Result<i64, CommandRefusal> {
+    let number = numbers::integer(value).map_err(|_| not_a_number)?;
+    let sum = number.checked_add(step).ok_or(CommandRefusal::OVERFLOW)?;
+    value.0.clear();
+    // Writing to memory cannot fail.
+    let _ = write!(value.0, "{sum}");
+    Ok(sum)
+}
+
+/// Adds to a floating-point number that is text.
+pub(super) fn add_float_to(
+    value: &mut Text,
+    step: f64,
+    not_a_number: CommandRefusal,
+) -> Result<(), CommandRefusal> {
+    let sum = numbers::float(value).map_err(|_| not_a_number)? + step;
+    if !sum.is_finite() {
+        return Err(CommandRefusal::NOT_A_NUMBER);
+    }
+    value.0 = numbers::float_text(sum).into_bytes();
+    Ok(())
+}
+
+/// Adds to a counter, and replies the sum.
+fn add_step(keys: &mut Keyspace, key: &[u8], step: i64, to: &mut Reply) -> Executed {
+    let sum =
+        keys.edit_from(key, zero, |value| add_to(value, step, CommandRefusal::NOT_INTEGER))?;
+    to.integer(sum);
+    Ok(())
+}
+
+pub(super) fn add(
+    keys: &mut Keyspace,
+    arguments: &Arguments<'_>,
+    step: i64,
+    to: &mut Reply,
+) -> Executed {
+    let &[key] = arguments else { return Err(CommandRefusal::arity(b"incr")) };
+    add_step(keys, key, step, to)
+}
+
+pub(super) fn add_by(
+    keys: &mut Keyspace,
+    arguments: &Arguments<'_>,
+    sign: i64,
+    to: &mut Reply,
+) -> Executed {
+    let &[key, step] = arguments else { return Err(CommandRefusal::arity(b"incrby")) };
+    let step = numbers::integer(step)?.checked_mul(sign);
+    let step = step.ok_or(CommandRefusal::of("ERR decrement would overflow"))?;
+    add_step(keys, key, step, to)
+}
+
+pub(super) fn add_float(
+    keys: &mut Keyspace,
+    arguments: &Arguments<'_>,
+    to: &mut Reply,
+) -> Executed {
+    let &[key, step] = arguments else { return Err(CommandRefusal::arity(b"incrbyfloat")) };
+    let step = numbers::float(step)?;
+    let sum = keys.edit_from(key, zero, |value| {
+        add_float_to(value, step, CommandRefusal::NOT_FLOAT)?;
+        Ok(value.clone())
+    })?;
+    to.bulk(&sum);
+    Ok(())
+}
