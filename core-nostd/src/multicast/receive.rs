@@ -133,7 +133,7 @@ impl Work<'_, '_> {
     /// data that it guards (HAL-1).
     pub(crate) fn receive(&mut self, observe: impl Fn()) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
-        let mut limits = self.limits();
+        let mut limits = Limits::of(self.subgroup, self.order);
         let mut received = Received::default();
         let count = self.senders.len();
         let mut looked = 0_usize;
@@ -160,18 +160,6 @@ impl Work<'_, '_> {
         }
         self.subgroup.look_first = index;
         Ok(received)
-    }
-
-    #[inline(always)]
-    fn limits(&self) -> Limits {
-        let is_lone = self.order.senders() == 1;
-        Limits {
-            window: self.subgroup.window,
-            is_exact: is_lone || self.subgroup.delivery == Delivery::Unordered,
-            rounds: self.order.round_limit(),
-            next_round: self.subgroup.next_round,
-            reach: None,
-        }
     }
 
     /// Receives from one sender. Returns true if a reach is needed to continue; the next call, with

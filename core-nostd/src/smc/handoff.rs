@@ -69,6 +69,19 @@ impl HandOffCells {
     }
 }
 
+impl HandOffCells {
+    /// Returns whether an application thread has asked for nothing since everything below `position`
+    /// was sent: nothing more is reserved, and no silence is declared.
+    ///
+    /// A reservation that is seen too late is only sent later: a thread that rings for a sleeping
+    /// node has made its reservation before.
+    #[inline]
+    pub(crate) fn is_at(&self, position: Position) -> bool {
+        self.reserved.0.load(Ordering::Relaxed) == position.0
+            && self.silence.load(Ordering::Relaxed) == 0
+    }
+}
+
 impl Default for HandOffCells {
     fn default() -> Self {
         Self::new()
