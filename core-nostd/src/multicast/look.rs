@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counter_is_nothing_if_told_so(
+        fn nothing_new_matches_the_full_judgement(
             counter in prop_oneof![0_u64..60, any::<u64>()],
             (taken, next_round) in (0_u64..20, 0_u64..20),
             (window, senders, is_ordered) in (1_u32..8, 1_usize..3, any::<bool>()),

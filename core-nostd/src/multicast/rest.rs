@@ -11,8 +11,8 @@
 //! - Whatever changes the private state of a subgroup outside its own look ends its rest.
 //! - A cell that a stage reads is compared here with the value on which that stage last acted. A
 //!   cell that fails its check counts as changed.
-//! - A change that is not visible yet is seen by a later look. Nothing is read here on which a stage
-//!   then relies: it reads each cell again, and content only after its guard.
+//! - A change that is not visible yet is seen by a later look. Nothing is read here on which a
+//!   stage then relies: it reads each cell again, and content only after its guard.
 //!
 //! Requirement: BAT-5.
 

@@ -70,8 +70,8 @@ impl HandOffCells {
 }
 
 impl HandOffCells {
-    /// Returns whether an application thread has asked for nothing since everything below `position`
-    /// was sent: nothing more is reserved, and no silence is declared.
+    /// Returns whether no application thread has asked for anything since everything below
+    /// `position` was sent: nothing more is reserved, and no silence is declared.
     ///
     /// A reservation that is seen too late is only sent later: a thread that rings for a sleeping
     /// node has made its reservation before.

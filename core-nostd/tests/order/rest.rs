@@ -15,7 +15,7 @@ const LARGE: SubgroupId = SubgroupId(3);
 
 /// One action of a member in a subgroup.
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum SubgroupAction {
     Send,
     SendLarge,
     /// Reserves a slot and keeps it.
@@ -32,16 +32,16 @@ enum Deed {
     Step,
 }
 
-fn deeds() -> impl Strategy<Value = Deed> {
+fn actions() -> impl Strategy<Value = SubgroupAction> {
     prop_oneof![
-        3 => Just(Deed::Send),
-        1 => Just(Deed::SendLarge),
-        1 => Just(Deed::Hold),
-        1 => any::<bool>().prop_map(|commits| Deed::Release { commits }),
-        1 => (1_u64..9).prop_map(Deed::BeSilent),
-        1 => Just(Deed::Sync),
-        1 => Just(Deed::Arrive),
-        8 => Just(Deed::Step),
+        3 => Just(SubgroupAction::Send),
+        1 => Just(SubgroupAction::SendLarge),
+        1 => Just(SubgroupAction::Hold),
+        1 => any::<bool>().prop_map(|commits| SubgroupAction::Release { commits }),
+        1 => (1_u64..9).prop_map(SubgroupAction::BeSilent),
+        1 => Just(SubgroupAction::Sync),
+        1 => Just(SubgroupAction::Arrive),
+        8 => Just(SubgroupAction::Step),
     ]
 }
 
@@ -71,8 +71,8 @@ fn with_members(has_checks: bool, options: Options, body: impl FnOnce(&mut [Node
     with_options(&layout, options, |nodes, _, _| body(nodes));
 }
 
-/// Publishes an impossible value in a cell of member 1, or in its next slot, while the subgroup is at
-/// rest at member 0, which has sent a message. Member 0 must report the value in its next step.
+/// Publishes an impossible value in a cell of member 1, or in its next slot, while the subgroup is
+/// at rest at member 0, which has sent a message. Member 0 must report the value in its next step.
 fn shown_at_rest(delivery: Delivery, cell: Option<ControlCell>) {
     let ranks = [Rank(0), Rank(1)];
     let subgroup =
@@ -148,42 +148,42 @@ proptest! {
     #[test]
     fn complete_look_after_idle_step_finds_nothing(
         (has_checks, options) in (any::<bool>(), options()),
-        deeds in prop::collection::vec((deeds(), 0_usize..3, 0..SUBGROUPS), 0..250),
+        actions in prop::collection::vec((actions(), 0_usize..3, 0..SUBGROUPS), 0..250),
     ) {
         with_members(has_checks, options, |nodes| {
             let mut held: Vec<Reservation<'_>> = Vec::new();
             let mut delivered = [0; 3];
             let mut syncs = [0; 3];
             let mut larges = [0; 3];
-            for (deed, member, subgroup) in deeds {
+            for (action, member, subgroup) in actions {
                 let node = &mut nodes[member];
                 let outbox = node.outbox(SubgroupId(subgroup));
-                match (deed, outbox) {
-                    (Deed::Send, Some(outbox)) => {
+                match (action, outbox) {
+                    (SubgroupAction::Send, Some(outbox)) => {
                         let _ = outbox.reserve(1).map(Reservation::commit);
                     }
-                    (Deed::SendLarge, _) => {
+                    (SubgroupAction::SendLarge, _) => {
                         let outbox = node.outbox(LARGE).expect("all send there");
                         if outbox.reserve(1).map(Reservation::commit_large).is_ok() {
                             larges[member] += 1;
                         }
                     }
-                    (Deed::Hold, Some(outbox)) => held.extend(outbox.reserve(1)),
-                    (Deed::Release { commits }, _) if !held.is_empty() => {
+                    (SubgroupAction::Hold, Some(outbox)) => held.extend(outbox.reserve(1)),
+                    (SubgroupAction::Release { commits }, _) if !held.is_empty() => {
                         let one = held.remove(0);
                         if commits { one.commit() } else { drop(one) }
                     }
-                    (Deed::BeSilent(rounds), Some(outbox)) => outbox.declare_silence(rounds),
-                    (Deed::Sync, _) => {
+                    (SubgroupAction::BeSilent(rounds), Some(outbox)) => outbox.declare_silence(rounds),
+                    (SubgroupAction::Sync, _) => {
                         syncs[member] += 1;
                         node.set_durable(LOGGED, DurableCount(syncs[member]));
                     }
-                    (Deed::Arrive, _) => {
+                    (SubgroupAction::Arrive, _) => {
                         for (sender, count) in (0..).map(SenderRank).zip(larges) {
                             node.large_arrived(LARGE, sender, count);
                         }
                     }
-                    (Deed::Step, _) => {
+                    (SubgroupAction::Step, _) => {
                         step_twice(node, &mut delivered[member]);
                     }
                     _ => {}
