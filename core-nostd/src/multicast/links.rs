@@ -22,8 +22,8 @@ impl Link {
     /// `subgroups` is the number of the node's subgroups.
     ///
     /// A peer has at most one link for each subgroup from the set's next one on, so all others of
-    /// its links are passed over at once. If the peer belongs to every subgroup, none is examined in
-    /// vain.
+    /// its links are passed over at once. If the peer belongs to every subgroup, only links of the
+    /// set are examined.
     #[inline(always)]
     pub(super) fn next_of(
         links: &[Self],

@@ -143,9 +143,9 @@ impl<'p, F: Fabric> Poster<'p, F> {
         Self { view, fabric, capabilities, report: PostReport::default() }
     }
 
-    /// Brings links up to date as far as the fabric accepts: the links of each subgroup in `lagging`
-    /// for which `shown` returns the state that peers should see. It also gets the version last
-    /// posted. The number of the node's subgroups is given with the set.
+    /// Brings links up to date as far as the fabric accepts: the links of each subgroup in
+    /// `lagging`, with the number of the node's subgroups, for which `shown` returns the state that
+    /// peers should see. It also gets the version last posted.
     pub(crate) fn post<'m>(
         &mut self,
         links: &mut [Link],

@@ -1,5 +1,5 @@
-//! The cells that can bring work to a subgroup at rest (BAT-5). A look at the cells costs a tenth of
-//! a look at the subgroup, so subgroups without messages cost little.
+//! The cells that can bring work to a subgroup at rest (BAT-5). A look at the cells costs a quarter
+//! of a look at the subgroup, so subgroups without messages cost little.
 //!
 //! A subgroup is at rest if its last complete look changed nothing: no message was sent, received,
 //! delivered or freed, no round was used, no cell failed its check, and no member misbehaved. A

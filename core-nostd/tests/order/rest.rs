@@ -173,7 +173,9 @@ proptest! {
                         let one = held.remove(0);
                         if commits { one.commit() } else { drop(one) }
                     }
-                    (SubgroupAction::BeSilent(rounds), Some(outbox)) => outbox.declare_silence(rounds),
+                    (SubgroupAction::BeSilent(rounds), Some(outbox)) => {
+                        outbox.declare_silence(rounds);
+                    }
                     (SubgroupAction::Sync, _) => {
                         syncs[member] += 1;
                         node.set_durable(LOGGED, DurableCount(syncs[member]));
