@@ -36,6 +36,7 @@ pub(crate) struct Rest<'w, 'm> {
 
 impl Rest<'_, '_> {
     /// Returns whether a complete look would change nothing. If this cannot be told, returns false.
+    #[inline(always)]
     pub(crate) fn is_quiet(&self) -> bool {
         let Some(order) = self.subgroup.order else { return true };
         let Some(freed_by) = self.own_cell() else { return false };
@@ -107,8 +108,8 @@ impl Rest<'_, '_> {
             return false;
         }
         self.subgroup.delivery == Delivery::Unordered
-            || self.is_lone_sender(member.rank)
             || is_at(ControlCell::Received, member.received.count)
+            || self.is_lone_sender(member.rank)
     }
 
     /// Returns whether a member is the only sender, whose received frontier no stage reads.

@@ -283,6 +283,7 @@ impl<'m> Node<'m> {
     }
 
     /// Returns whether no cell can bring work to a subgroup at rest.
+    #[inline(always)]
     fn is_quiet(&self, subgroup: &SubgroupState) -> bool {
         let (senders, members) =
             (subgroup.senders.of(self.senders), subgroup.members.of(self.members));
