@@ -136,6 +136,12 @@ impl<'m> Ring<'m> {
         self.capacity
     }
 
+    /// Returns whether the slots have checks.
+    #[inline]
+    pub(crate) const fn has_checks(&self) -> bool {
+        self.checks.is_on()
+    }
+
     /// Returns the counter of a slot.
     #[inline]
     #[must_use]

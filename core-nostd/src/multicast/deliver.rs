@@ -11,7 +11,7 @@ use super::watched::{Impossible, Misbehaved, Refused};
 use crate::ids::{Frontier, Position, Round, SenderRank};
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::OutOfRow;
-use crate::smc::SlotCounter;
+use crate::smc::{Outbox, RingCursor, SlotCounter};
 
 /// The result of the deliver stage.
 #[derive(Clone, Copy, Debug, Default)]
@@ -202,25 +202,17 @@ impl Work<'_, '_> {
         }
         freed_now.misbehaved = refused.map(|refused| self.refuse(refused.rank, refused.what));
         let window = self.subgroup.window;
-        let mut next = before;
-        // bound: a window
-        while next != end {
-            let freed = match self.subgroup.delivery {
-                Delivery::Ordered => {
-                    let counter = outbox.ring().own_counter(next.slot);
-                    let round = match SlotCounter::decode(counter) {
-                        SlotCounter::Message(round) => round,
-                        SlotCounter::UsedBelow(_) => Round(u64::MAX),
-                    };
-                    self.order.place(round, own_rank).0 < done.0
-                }
-                Delivery::Unordered => next.position.0 < done.0,
-            };
-            if !freed {
-                break;
+        let most = u32::try_from(end.since(before)).unwrap_or(window);
+        let count = match self.subgroup.delivery {
+            Delivery::Ordered => {
+                let below = self.order.rounds_below(done, own_rank);
+                count_below(&outbox, (before, window), most, below)
             }
-            next = next.next(window);
-        }
+            Delivery::Unordered => {
+                u32::try_from(done.0.saturating_sub(before.position.0)).unwrap_or(most).min(most)
+            }
+        };
+        let next = before.advanced(count, window);
         if next != before {
             if let Some(own) = self.subgroup.own.as_mut() {
                 own.freed = next;
@@ -228,7 +220,40 @@ impl Work<'_, '_> {
             let limit = next.position.0.saturating_add(u64::from(window));
             outbox.handoff().set_limit(Position(limit));
         }
-        freed_now.slots = u32::try_from(next.since(before)).unwrap_or(window);
+        freed_now.slots = count;
         Ok(freed_now)
     }
+}
+
+/// Returns how many of the `most` slots from `first` on hold messages of rounds below `below`.
+///
+/// Each slot holds a later round than the one before it, so the first slot's round limits the
+/// number. If this sender used none of its rounds in silence, the limit is the number, and two
+/// counters are read; otherwise the slots are read one by one.
+fn count_below(
+    outbox: &Outbox<'_>,
+    (first, window): (RingCursor, u32),
+    most: u32,
+    below: Round,
+) -> u32 {
+    let round_of = |slot| match SlotCounter::decode(outbox.ring().own_counter(slot)) {
+        SlotCounter::Message(round) => round,
+        SlotCounter::UsedBelow(_) => Round(u64::MAX),
+    };
+    let rounds = below.0.saturating_sub(round_of(first.slot).0);
+    let limit = u32::try_from(rounds).unwrap_or(most).min(most);
+    if limit == 0 || round_of(first.advanced(limit.saturating_sub(1), window).slot) < below {
+        return limit;
+    }
+    let mut next = first;
+    let mut count = 0_u32;
+    // bound: a window
+    while count < limit {
+        if round_of(next.slot) >= below {
+            break;
+        }
+        next = next.next(window);
+        count = count.saturating_add(1);
+    }
+    count
 }

@@ -3,10 +3,12 @@
 //!
 //! Requirement: FLT-1.
 
+use super::order::Order;
 use super::reach::Reach;
-use super::state::SenderState;
+use super::state::{SenderState, SubgroupState};
 use super::watched::Impossible;
 use crate::ids::Round;
+use crate::layout::Delivery;
 use crate::smc::SlotCounter;
 
 /// The meaning of a sender's next slot.
@@ -39,6 +41,18 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Returns the limits in a subgroup at present, without a reach.
+    #[inline(always)]
+    pub(crate) fn of(subgroup: &SubgroupState, order: Order) -> Self {
+        Self {
+            window: subgroup.window,
+            is_exact: order.senders() == 1 || subgroup.delivery == Delivery::Unordered,
+            rounds: order.round_limit(),
+            next_round: subgroup.next_round,
+            reach: None,
+        }
+    }
+
     /// Interprets a counter in a sender's next slot.
     #[inline(always)]
     pub(crate) fn told(&self, sender: &SenderState, counter: u64) -> Told {
@@ -55,6 +69,17 @@ impl Limits {
                 Told::Nothing
             }
             counter => self.told_rarely(sender, counter),
+        }
+    }
+
+    /// Returns whether a counter is [`Told::Nothing`], without judging what else it may be.
+    #[inline(always)]
+    pub(crate) fn is_nothing(&self, sender: &SenderState, counter: u64) -> bool {
+        match SlotCounter::decode(counter) {
+            SlotCounter::Message(round) => round < sender.taken && !self.is_older(sender, round),
+            SlotCounter::UsedBelow(round) => {
+                round == Round::ZERO || round <= sender.taken && !self.is_exact
+            }
         }
     }
 
@@ -101,6 +126,33 @@ impl Limits {
             None => Told::Skips,
             Some(reach) if round > reach.most(sender, self.window) => Told::Impossible(beyond),
             Some(_) => told,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nothing_new_matches_the_full_judgement(
+            counter in prop_oneof![0_u64..60, any::<u64>()],
+            (taken, next_round) in (0_u64..20, 0_u64..20),
+            (window, senders, is_ordered) in (1_u32..8, 1_usize..3, any::<bool>()),
+        ) {
+            let subgroup = SubgroupState {
+                delivery: if is_ordered { Delivery::Ordered } else { Delivery::Unordered },
+                window,
+                next_round: Round(next_round),
+                ..SubgroupState::VACANT
+            };
+            let sender = SenderState { taken: Round(taken), ..SenderState::VACANT };
+            let order = Order::new(senders).expect("there are senders");
+            let limits = Limits::of(&subgroup, order);
+            let told = matches!(limits.told(&sender, counter), Told::Nothing);
+            prop_assert_eq!(limits.is_nothing(&sender, counter), told);
         }
     }
 }

@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `order` | rounds and sequence positions (ORD) |
 //! | `state` | a node's state of its subgroups, senders and members |
+//! | `subgroup_set` | a set of subgroups in one word |
 //! | `switches` | the optimisations that can be switched off, such as the batching of each stage |
 //! | `application` | the receiver of messages |
 //! | `watched` | a count of a peer, which must grow and be possible |
 //! | `look` | interpretation of a sender's next slot, including values that no correct sender publishes |
 //! | `reach` | bounds on the progress of senders |
+//! | `rest` | the cells that can bring work to a subgroup without pending work (BAT-5) |
 //! | `send` | takes ready slots, assigns rounds, publishes (BAT-1) |
 //! | `receive` | takes new messages of every sender, publishes the received frontier |
 //! | `nulls` | the rounds that a sender owes, and how it uses them up (NUL) |
@@ -17,6 +19,7 @@
 //! | `batch` | the argument of an upcall: messages lent from the rings, in order |
 //! | `ahead` | messages that a log must have before the view is sealed (DUR-6) |
 //! | `durable` | the durable counts of the members of a logged subgroup (DUR-1) |
+//! | `links` | the walk over the links of the subgroups that changed |
 //! | `post` | the data that each peer still lacks, as lists of writes |
 //!
 //! The batching of each stage, nulls and late posting can be switched off: the paper's baseline is
@@ -29,14 +32,17 @@ mod batch;
 mod deliver;
 #[cfg(feature = "durable")]
 mod durable;
+mod links;
 mod look;
 mod nulls;
 mod order;
 mod post;
 mod reach;
 mod receive;
+mod rest;
 mod send;
 mod state;
+mod subgroup_set;
 mod switches;
 mod watched;
 
@@ -49,5 +55,7 @@ pub use watched::{Impossible, Misbehaved};
 
 pub(crate) use post::{PostReport, Poster, Shown};
 pub(crate) use receive::ReceiveError;
+pub(crate) use rest::Rest;
 pub(crate) use state::{Control, OwnSender, Span, Work, peer_value};
+pub(crate) use subgroup_set::SubgroupSet;
 pub(crate) use watched::Unreadable;

@@ -79,6 +79,13 @@ impl Order {
         (Round(place.0 / self.senders), SenderRank(sender))
     }
 
+    /// Returns the number of a sender's rounds whose positions are below a frontier.
+    #[inline]
+    pub(crate) fn rounds_below(self, frontier: Frontier, sender: SenderRank) -> Round {
+        let (round, next) = self.turn(Place(frontier.0));
+        if sender < next { round.next() } else { round }
+    }
+
     /// Returns the received frontier: all positions below it have been received if the given number
     /// of rounds has been received from each sender.
     #[inline]
@@ -118,6 +125,17 @@ mod tests {
             prop_assert_eq!(order.place(round, sender), Place(place));
             prop_assert!(u64::from(sender.0) < order.senders());
             prop_assert_eq!(order.senders(), senders as u64);
+        }
+
+        #[test]
+        fn rounds_below_a_frontier_have_earlier_positions(
+            (senders, sender) in (1_usize..6).prop_flat_map(|all| (Just(all), 0..all)),
+            (round, frontier) in (0_u64..20, 0_u64..100),
+        ) {
+            let order = Order::new(senders).expect("at least one");
+            let sender = SenderRank(u16::try_from(sender).expect("small"));
+            let is_below = Round(round) < order.rounds_below(Frontier(frontier), sender);
+            prop_assert_eq!(is_below, order.place(Round(round), sender).0 < frontier);
         }
 
         /// The number of rounds is the largest for which all positions fit.

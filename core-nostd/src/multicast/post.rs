@@ -19,6 +19,7 @@
 //! messages in one write, and only if a separate write would cost more.
 
 use super::state::{Link, Posted, SenderState, SubgroupState, Work};
+use super::subgroup_set::SubgroupSet;
 use crate::fabric::{
     Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList,
 };
@@ -142,18 +143,20 @@ impl<'p, F: Fabric> Poster<'p, F> {
         Self { view, fabric, capabilities, report: PostReport::default() }
     }
 
-    /// Brings links up to date as far as the fabric accepts: the links of each subgroup for which
-    /// `shown` returns the state that peers should see. It also gets the version last posted.
+    /// Brings links up to date as far as the fabric accepts: the links of each subgroup in
+    /// `lagging`, with the number of the node's subgroups, for which `shown` returns the state that
+    /// peers should see. It also gets the version last posted.
     pub(crate) fn post<'m>(
         &mut self,
         links: &mut [Link],
+        lagging: (SubgroupSet, usize),
         shown: impl Fn(usize, u64) -> Option<Shown<'m>>,
     ) {
         let mut list = WriteList::new();
         // The links in the list are `first..end`, and perhaps some between them that lack nothing.
         let mut first = 0_usize;
         let mut end = 0_usize;
-        let mut index = 0_usize;
+        let mut index = Link::next_of(links, 0, lagging);
         // bound: the links
         while let Some(link) = links.get_mut(index) {
             let lacking = if link.lost { None } else { shown(link.subgroup, link.posted.version) };
@@ -170,7 +173,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
                 first = self.serve(links, &mut list, first, index, &shown);
                 end = index.saturating_add(1);
             }
-            index = index.saturating_add(1);
+            index = Link::next_of(links, index.saturating_add(1), lagging);
         }
         if !list.is_empty() {
             self.flush(links, &mut list, first, end);

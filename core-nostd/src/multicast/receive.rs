@@ -9,7 +9,7 @@ use super::watched::{Impossible, Misbehaved, Unreadable};
 use crate::ids::Round;
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::{OutOfRow, Ring};
-use crate::smc::{RingCursor, SlotLength};
+use crate::smc::{RingCursor, SlotCounter, SlotLength};
 
 /// The result of the receive stage.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,6 +48,40 @@ impl SenderState {
         }
     }
 
+    /// Receives small messages of successive rounds from slots without checks, at most `most`. It
+    /// ends before any other slot. A counter is only compared with the one that is next.
+    #[inline(always)]
+    fn take_run(
+        &mut self,
+        ring: &Ring<'_>,
+        limits: &Limits,
+        most: u32,
+        observe: &impl Fn(),
+    ) -> u32 {
+        let rounds = limits.rounds.0.saturating_sub(self.taken.0);
+        let most = most.min(u32::try_from(rounds).unwrap_or(u32::MAX));
+        let (mut take, mut round) = (self.take, self.taken);
+        let mut taken = 0_u32;
+        // bound: a window
+        while taken < most && !ring.has_checks() {
+            if ring.counter(take.slot).load() != SlotCounter::of_message(round) {
+                break;
+            }
+            // This barrier covers the read of the length here and of the payload at delivery.
+            observe();
+            if ring.length(take.slot) > ring.capacity() {
+                break;
+            }
+            round = round.next();
+            take = take.next(limits.window);
+            taken = taken.wrapping_add(1);
+        }
+        if taken > 0 {
+            (self.take, self.taken, self.obliging) = (take, round, round);
+        }
+        taken
+    }
+
     /// Receives the new slots, up to `most` and at most a window. A correct sender is never more
     /// than a window ahead of the messages handed over here.
     #[inline(always)]
@@ -61,7 +95,7 @@ impl SenderState {
         let ahead = u32::try_from(self.take.since(self.hand)).unwrap_or(limits.window);
         let room = limits.window.saturating_sub(ahead);
         let most = room.min(most);
-        let mut taken = 0_u32;
+        let mut taken = self.take_run(ring, limits, most, observe);
         // bound: a window
         while taken < most {
             let RingCursor { slot, position } = self.take;
@@ -133,7 +167,7 @@ impl Work<'_, '_> {
     /// data that it guards (HAL-1).
     pub(crate) fn receive(&mut self, observe: impl Fn()) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
-        let mut limits = self.limits();
+        let mut limits = Limits::of(self.subgroup, self.order);
         let mut received = Received::default();
         let count = self.senders.len();
         let mut looked = 0_usize;
@@ -160,18 +194,6 @@ impl Work<'_, '_> {
         }
         self.subgroup.look_first = index;
         Ok(received)
-    }
-
-    #[inline(always)]
-    fn limits(&self) -> Limits {
-        let is_lone = self.order.senders() == 1;
-        Limits {
-            window: self.subgroup.window,
-            is_exact: is_lone || self.subgroup.delivery == Delivery::Unordered,
-            rounds: self.order.round_limit(),
-            next_round: self.subgroup.next_round,
-            reach: None,
-        }
     }
 
     /// Receives from one sender. Returns true if a reach is needed to continue; the next call, with

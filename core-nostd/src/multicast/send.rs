@@ -36,7 +36,8 @@ impl Work<'_, '_> {
         let window = self.subgroup.window;
         let batching = self.switches.contains(super::Switches::SEND_BATCHING);
         let most = if batching { window.min(self.messages_max) } else { 1 };
-        let round_limit = self.order.round_limit();
+        let rounds = self.order.round_limit().0.saturating_sub(state.taken.0);
+        let most = most.min(u32::try_from(rounds).unwrap_or(u32::MAX));
         // Local copies are used because otherwise each acquire load would force the state to be
         // read again.
         let (mut take, mut round) = (state.take, state.taken);
@@ -45,9 +46,7 @@ impl Work<'_, '_> {
             if handoff.outcome(take.position, take.slot).is_none() {
                 break;
             }
-            let counter = SlotCounter::Message(round).encode();
-            let Some(counter) = counter.filter(|_| round < round_limit) else { break };
-            ring.publish_counter(take.slot, counter);
+            ring.publish_counter(take.slot, SlotCounter::of_message(round));
             round = round.next();
             take = take.next(window);
             sent.slots = sent.slots.saturating_add(1);

@@ -65,6 +65,9 @@ pub struct SubgroupState {
     pub(crate) refused: Option<Refused>,
     /// Counts changes of the state that peers should see, so that a link knows whether it lags.
     pub(crate) version: u64,
+    /// Whether the last look found nothing to do, and nothing but the cells named in
+    /// [`rest`](super::rest) has changed since.
+    pub(crate) is_at_rest: bool,
     /// Whether the subgroup's members log delivered messages.
     #[cfg(feature = "durable")]
     pub(crate) is_logged: bool,
@@ -153,6 +156,8 @@ pub struct Link {
     pub(crate) peer: Rank,
     /// Index of the subgroup in the node's list.
     pub(crate) subgroup: usize,
+    /// Number of links to the same peer from this one on; they are sorted by subgroup.
+    pub(crate) rest: usize,
     /// State up to which the fabric accepted posts.
     pub(crate) posted: Posted,
     /// State once the list under construction has been posted.
@@ -201,6 +206,7 @@ impl SubgroupState {
         is_fixed: true,
         refused: None,
         version: 0,
+        is_at_rest: false,
         #[cfg(feature = "durable")]
         is_logged: false,
         #[cfg(all(feature = "durable", feature = "views"))]
@@ -269,6 +275,7 @@ impl Link {
     pub const VACANT: Self = Self {
         peer: Rank::ZERO,
         subgroup: 0,
+        rest: 1,
         posted: Posted::NONE,
         pending: Posted::NONE,
         in_flight: false,

@@ -60,6 +60,7 @@ impl Node<'_> {
         if !is_pair {
             return Err(AloneError::NotAPair);
         }
+        self.disturb_all();
         let own = self.rank;
         let partner = if own == Rank(0) { Rank(1) } else { Rank(0) };
         // bound: the members of all subgroups

@@ -7,7 +7,7 @@
 //!
 //! Requirement: BAT-5.
 
-use crate::ids::index_from_u32;
+use crate::multicast::SubgroupSet;
 
 /// Number of subgroups up to which every step looks at all: fewer cost less than the choice.
 const ALWAYS: usize = 4;
@@ -24,69 +24,40 @@ const FIRST_TURN: u64 = 0x0000_0001_0000_0001;
 /// because `recent` and `earlier` each record the work of one generation.
 const GENERATION: u32 = 64;
 
-/// A set of subgroups. Those whose indices differ by a multiple of 64 are in it together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Chosen(u64);
-
-impl Chosen {
-    /// Every subgroup.
-    pub(super) const ALL: Self = Self(u64::MAX);
-
-    /// Returns the first subgroup of the set from `index` on. An empty set returns a larger index.
-    pub(super) fn next(self, index: usize) -> usize {
-        let from_index = self.0.rotate_right(u32::try_from(index % 64).unwrap_or(0));
-        index.saturating_add(index_from_u32(from_index.trailing_zeros()))
-    }
-
-    /// Returns the set of all other subgroups.
-    pub(super) const fn others(self) -> Self {
-        Self(!self.0)
-    }
-
-    /// Returns whether the set contains no subgroup.
-    pub(super) const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
-
 /// The choice of subgroups for each step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attention {
     step: u32,
     /// Subgroups that have had work in the present generation of steps.
-    recent: u64,
+    recent: SubgroupSet,
     /// Those that had work in the generation before.
-    earlier: u64,
+    earlier: SubgroupSet,
 }
 
 impl Attention {
     /// Starts with an equal share for each subgroup.
     pub(super) const fn new() -> Self {
-        Self { step: 0, recent: 0, earlier: 0 }
+        Self { step: 0, recent: SubgroupSet::NONE, earlier: SubgroupSet::NONE }
     }
 
     /// Returns the subgroups that the next step looks at first, of as many as there are.
-    pub(super) const fn choose(&mut self, subgroups: usize) -> Chosen {
+    pub(super) const fn choose(&mut self, subgroups: usize) -> SubgroupSet {
         if subgroups <= ALWAYS {
-            return Chosen::ALL;
+            return SubgroupSet::ALL;
         }
         self.step = self.step.wrapping_add(1);
         if self.step.is_multiple_of(GENERATION) {
             self.earlier = self.recent;
-            self.recent = 0;
+            self.recent = SubgroupSet::NONE;
         }
-        Chosen(self.recent | self.earlier | FIRST_TURN << (self.step % TURNS))
+        let in_turn = SubgroupSet::from_bits(FIRST_TURN << (self.step % TURNS));
+        self.recent.with(self.earlier).with(in_turn)
     }
 
     /// Notes that a subgroup had work in this step.
     pub(super) const fn note_work(&mut self, index: usize) {
-        self.recent |= bit(index);
+        self.recent = self.recent.with(SubgroupSet::only(index));
     }
-}
-
-/// Returns the bit of a subgroup.
-const fn bit(index: usize) -> u64 {
-    1_u64 << (index % 64)
 }
 
 #[cfg(test)]
@@ -127,8 +98,8 @@ mod tests {
     fn few_subgroups_are_all_chosen() {
         let mut attention = Attention::new();
         for _ in 0..200 {
-            assert_eq!(attention.choose(ALWAYS), Chosen::ALL);
+            assert_eq!(attention.choose(ALWAYS), SubgroupSet::ALL);
         }
-        assert!(Chosen::ALL.others().is_empty());
+        assert!(SubgroupSet::ALL.others().is_empty());
     }
 }

@@ -6,7 +6,7 @@
 use super::Node;
 use crate::ids::{DurableCount, SubgroupId};
 use crate::layout::ControlCell;
-use crate::multicast::{Control, MemberState};
+use crate::multicast::{Control, MemberState, SubgroupSet};
 
 /// The numbers of durable messages in a logged subgroup, as known at this member (DUR-2). Each is a
 /// count since the group began, and none exceeds the true value.
@@ -37,7 +37,7 @@ impl Node<'_> {
         if control.publish(ControlCell::Durable, count.0).is_ok() {
             own.durable.count = count.0;
             state.version = state.version.saturating_add(1);
-            self.lagging = true;
+            self.lagging = SubgroupSet::ALL;
         }
     }
 

@@ -8,9 +8,11 @@ impl Node<'_> {
     /// Reports the number of a sender's large messages that have arrived completely in this view:
     /// all blocks of the first `count` messages (RDM-7). The next step receives these messages.
     pub fn large_arrived(&mut self, subgroup: SubgroupId, sender: SenderRank, count: u64) {
-        let state = self.subgroups.iter().find(|state| state.id == subgroup);
-        let senders = state.and_then(|state| state.senders.of_mut(self.senders));
-        if let Some(sender) = senders.and_then(|senders| senders.get_mut(sender.index())) {
+        let state = self.subgroups.iter_mut().find(|state| state.id == subgroup);
+        let Some(state) = state else { return };
+        state.is_at_rest = false;
+        let senders = state.senders.of_mut(self.senders).unwrap_or_default();
+        if let Some(sender) = senders.get_mut(sender.index()) {
             sender.large_here = sender.large_here.max(count);
         }
     }

@@ -12,7 +12,7 @@ use crate::ids::{
 use crate::layout::{Delivery, Layout, Subgroup};
 use crate::memory::{NodeMemory, OutOfRow, RingPlace, Row, RowWriter};
 use crate::multicast::{
-    Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupState, Switches,
+    Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupSet, SubgroupState, Switches,
 };
 use crate::smc::{HandOff, HandOffCells, ReadyFlag, RingCursor};
 
@@ -150,7 +150,7 @@ impl<'m> Node<'m> {
             links,
             options,
             capabilities,
-            lagging: false,
+            lagging: SubgroupSet::NONE,
             lost: false,
             checks: layout.checks(),
             attention: Attention::new(),
@@ -286,6 +286,7 @@ impl<'m> Node<'m> {
                 subgroup = subgroup.saturating_add(1);
             }
         }
+        Link::count_rest(self.links);
     }
 }
 

@@ -10,8 +10,8 @@ use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::{
-    Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError,
-    SenderState, Shown, SubgroupState, Work, peer_value,
+    Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError, Rest,
+    SenderState, Shown, SubgroupSet, SubgroupState, Work, peer_value,
 };
 use crate::smc::{HandOffCells, Outbox, ReadyFlag};
 
@@ -34,8 +34,9 @@ pub struct Node<'m> {
     pub(super) links: &'m mut [Link],
     pub(super) options: Options,
     pub(super) capabilities: Capabilities,
-    /// Whether at least one peer has not been posted everything that this node has published.
-    pub(super) lagging: bool,
+    /// Subgroups of which at least one peer may not have been posted everything that this node has
+    /// published.
+    pub(super) lagging: SubgroupSet,
     /// Whether at least one peer is lost, so that the group cannot continue in this view.
     pub(super) lost: bool,
     /// Whether cells and slots carry checks.
@@ -88,6 +89,10 @@ impl<'m> Node<'m> {
             let mut index = chosen.next(0);
             // bound: the subgroups
             while index < self.subgroups.len() {
+                if self.is_undisturbed(index) {
+                    index = chosen.next(index.saturating_add(1));
+                    continue;
+                }
                 let before = progress.delivered;
                 let misbehaved =
                     self.step_subgroup(index, now, fabric, application, &mut progress)?;
@@ -102,14 +107,16 @@ impl<'m> Node<'m> {
                 index = chosen.next(index.saturating_add(1));
             }
         }
-        if self.lagging {
+        if !self.lagging.is_empty() {
             let (subgroups, senders, rows) = (&*self.subgroups, &*self.senders, self.rows);
             let mut poster = Poster::new(self.view, fabric, self.capabilities);
-            poster.post(self.links, |index, posted| {
+            poster.post(self.links, (self.lagging, subgroups.len()), |index, posted| {
                 Shown::unless_posted(subgroups.get(index)?, posted, senders, rows)
             });
             let report = poster.report;
-            self.lagging = report.held_back;
+            if !report.held_back {
+                self.lagging = SubgroupSet::NONE;
+            }
             self.account(report, &mut progress);
         }
         Ok(progress)
@@ -179,7 +186,7 @@ impl<'m> Node<'m> {
     /// sleep (IDL-1).
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        if self.lagging || self.is_waiting_for_checks() {
+        if !self.lagging.is_empty() || self.is_waiting_for_checks() {
             return false;
         }
         let delivered = self.senders.iter().all(|sender| sender.hand == sender.take);
@@ -263,8 +270,35 @@ impl<'m> Node<'m> {
             link.lost = true;
         }
         self.lost = true;
+        self.disturb_all();
         // The first cause is the most likely one; later ones may be its consequences.
         progress.lost.get_or_insert((peer, cause));
+    }
+
+    /// Returns whether a subgroup is at rest and no cell has brought work to it.
+    #[inline(always)]
+    fn is_undisturbed(&self, index: usize) -> bool {
+        let Some(subgroup) = self.subgroups.get(index) else { return false };
+        subgroup.is_at_rest && self.is_quiet(subgroup)
+    }
+
+    /// Returns whether no cell can bring work to a subgroup at rest.
+    #[inline(always)]
+    fn is_quiet(&self, subgroup: &SubgroupState) -> bool {
+        let (senders, members) =
+            (subgroup.senders.of(self.senders), subgroup.members.of(self.members));
+        let (Some(senders), Some(members)) = (senders, members) else { return false };
+        let (cells, rows, own_rank) = (self.cells, self.rows, self.rank);
+        Rest { subgroup, senders, members, cells, rows, own_rank }.is_quiet()
+    }
+
+    /// Has each subgroup looked at completely by the next step, after a change to its state outside
+    /// its own look.
+    pub(super) fn disturb_all(&mut self) {
+        // bound: the subgroups
+        for subgroup in self.subgroups.iter_mut() {
+            subgroup.is_at_rest = false;
+        }
     }
 
     /// Runs the three stages of one subgroup. The caller posts their changes; without late posting,
@@ -279,9 +313,11 @@ impl<'m> Node<'m> {
     ) -> Result<Option<Misbehaved>, StepError> {
         let options = self.options;
         let early = options.switches.posts_early();
+        let subgroups = self.subgroups.len();
         let subgroup = self.subgroups.get_mut(index).ok_or(StepError::OutOfRow)?;
         let Some(order) = subgroup.order else { return Ok(None) };
         let version = subgroup.version;
+        let only = (SubgroupSet::only(index), subgroups);
         let senders = subgroup.senders.of_mut(self.senders).ok_or(StepError::OutOfRow)?;
         let members = subgroup.members.of_mut(self.members).ok_or(StepError::OutOfRow)?;
         let outbox = match subgroup.own.as_ref() {
@@ -316,12 +352,15 @@ impl<'m> Node<'m> {
             progress.overdue = Some(work.subgroup.id);
         }
         if early {
-            poster.post(self.links, |candidate, posted| work.shown(candidate == index, posted));
+            poster
+                .post(self.links, only, |candidate, posted| work.shown(candidate == index, posted));
         }
 
         let observed = &*poster.fabric;
+        let mut has_received = true;
         match work.receive(|| observed.observe_barrier()) {
             Ok(received) => {
+                has_received = received.changed || received.slots > 0;
                 progress.received = progress.received.saturating_add(received.slots);
                 let nulls = work.acknowledge(received.changed, sent.slots > 0)?;
                 progress.nulls = progress.nulls.saturating_add(nulls);
@@ -330,7 +369,8 @@ impl<'m> Node<'m> {
             Err(ReceiveError::OutOfRow) => return Err(StepError::OutOfRow),
         }
         if early {
-            poster.post(self.links, |candidate, posted| work.shown(candidate == index, posted));
+            poster
+                .post(self.links, only, |candidate, posted| work.shown(candidate == index, posted));
         }
 
         let delivered = work.deliver(application)?;
@@ -342,19 +382,25 @@ impl<'m> Node<'m> {
         progress.freed = progress.freed.saturating_add(freed.slots);
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         if early {
-            poster.post(self.links, |candidate, posted| work.shown(candidate == index, posted));
+            poster
+                .post(self.links, only, |candidate, posted| work.shown(candidate == index, posted));
         }
 
         let changed = work.subgroup.version != version;
         let is_waiting = self.checks.is_on() && is_any_waiting(work.senders, work.members);
-        if changed || is_waiting || delivered.messages > 0 || freed.slots > 0 {
+        let misbehaved = misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk);
+        let has_worked = changed || has_received || delivered.messages > 0 || freed.slots > 0;
+        work.subgroup.is_at_rest = !has_worked && !is_waiting && misbehaved.is_none();
+        if has_worked || is_waiting {
             self.attention.note_work(index);
         }
-        self.lagging |= changed;
+        if changed {
+            self.lagging = self.lagging.with(SubgroupSet::only(index));
+        }
         progress.unreadable |= is_waiting;
         let report = poster.report;
         self.account(report, progress);
-        Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk))
+        Ok(misbehaved)
     }
 
     /// Adds a subgroup's refusal to the step's report.

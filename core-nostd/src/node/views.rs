@@ -16,7 +16,9 @@ use super::{Node, Progress, StepError};
 use crate::fabric::{Fabric, LossCause};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::Layout;
-use crate::multicast::{Application, Control, Impossible, Misbehaved, Order, Poster, Shown, Work};
+use crate::multicast::{
+    Application, Control, Impossible, Misbehaved, Order, Poster, Shown, SubgroupSet, Work,
+};
 #[cfg(feature = "durable")]
 use crate::view::Ballot;
 use crate::view::{
@@ -347,16 +349,18 @@ impl<'m> Node<'m> {
     /// a shared function would cost a step with a fixed membership one call and 1,000 bytes of
     /// stack.
     fn post_lagging<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
-        if !self.lagging {
+        if self.lagging.is_empty() {
             return;
         }
         let (subgroups, senders, rows) = (&*self.subgroups, &*self.senders, self.rows);
         let mut poster = Poster::new(self.view, fabric, self.capabilities);
-        poster.post(self.links, |index, posted| {
+        poster.post(self.links, (self.lagging, subgroups.len()), |index, posted| {
             Shown::unless_posted(subgroups.get(index)?, posted, senders, rows)
         });
         let report = poster.report;
-        self.lagging = report.held_back;
+        if !report.held_back {
+            self.lagging = SubgroupSet::NONE;
+        }
         self.account(report, progress);
     }
 
@@ -381,7 +385,7 @@ impl<'m> Node<'m> {
             .with_work(index, |work| work.deliver_until(application, trim))?
             .unwrap_or_default();
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
-        self.lagging = true;
+        self.lagging = SubgroupSet::ALL;
         if let Some(misbehaved) = delivered.misbehaved {
             self.report_refused(index, progress);
             return Ok(Err(misbehaved));
@@ -440,6 +444,7 @@ impl<'m> Node<'m> {
             Some(order) => order,
             None => return Ok(None),
         };
+        subgroup.is_at_rest = false;
         let control = Control::new(self.row, subgroup);
         let mut work = Work {
             order,

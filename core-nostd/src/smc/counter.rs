@@ -33,6 +33,13 @@ impl SlotCounter {
         if counter & 1 == 1 { Self::Message(round) } else { Self::UsedBelow(round) }
     }
 
+    /// Returns the number of a message whose round is below a
+    /// [round limit](crate::multicast::Order::round_limit), so that it fits.
+    #[inline]
+    pub(crate) const fn of_message(round: Round) -> u64 {
+        round.0.wrapping_mul(2) | 1
+    }
+
     /// Returns the round in the counter: the message's round, or the first unused one.
     #[inline]
     pub(crate) const fn round(self) -> Round {
@@ -79,6 +86,8 @@ mod tests {
             prop_assert_eq!(encoded(SlotCounter::UsedBelow(Round(round))), Some(twice));
             let of_message = encoded(SlotCounter::Message(Round(round)));
             prop_assert_eq!(of_message, Some(twice.wrapping_add(1)));
+            let number = u128::from(SlotCounter::of_message(Round(round)));
+            prop_assert_eq!(of_message, Some(number));
             let named = [SlotCounter::UsedBelow(Round(round)), SlotCounter::Message(Round(round))];
             prop_assert_eq!(named.map(SlotCounter::round), [Round(round); 2]);
         }

@@ -69,6 +69,19 @@ impl HandOffCells {
     }
 }
 
+impl HandOffCells {
+    /// Returns whether no application thread has asked for anything since everything below
+    /// `position` was sent: nothing more is reserved, and no silence is declared.
+    ///
+    /// A reservation that is seen too late is only sent later: a thread that rings for a sleeping
+    /// node has made its reservation before.
+    #[inline]
+    pub(crate) fn is_at(&self, position: Position) -> bool {
+        self.reserved.0.load(Ordering::Relaxed) == position.0
+            && self.silence.load(Ordering::Relaxed) == 0
+    }
+}
+
 impl Default for HandOffCells {
     fn default() -> Self {
         Self::new()
@@ -213,10 +226,11 @@ impl<'m> HandOff<'m> {
         #[must_use]
         fn outcome(&self, position: Position, slot: Slot) -> Option<Outcome> {
             let flag = self.ready.get(index_from_u32(slot.0))?.0.load(Ordering::Acquire);
-            if flag == stamp(position, Outcome::Message) {
-                return Some(Outcome::Message);
+            match flag.wrapping_sub(stamp(position, Outcome::Message)) {
+                0 => Some(Outcome::Message),
+                1 => Some(Outcome::Dropped),
+                _ => None,
             }
-            if flag == stamp(position, Outcome::Dropped) { Some(Outcome::Dropped) } else { None }
         }
     }
 
@@ -296,3 +310,9 @@ const fn stamp(position: Position, outcome: Outcome) -> u64 {
         Outcome::Dropped => twice.wrapping_add(2),
     }
 }
+
+/// The stamp of a dropped reservation follows that of its message, so one difference tells both.
+const _: () = {
+    let message = stamp(Position(5), Outcome::Message);
+    assert!(stamp(Position(5), Outcome::Dropped) == message.wrapping_add(1));
+};

@@ -32,6 +32,8 @@ mod owed_rounds;
 mod partners;
 mod posted_bytes;
 mod promises;
+#[cfg(all(feature = "blocks", feature = "durable"))]
+mod rest;
 mod threads;
 mod weak_order;
 mod words;
