@@ -101,6 +101,7 @@ pub use crate::group::status::group_status::{
 };
 pub use crate::group::status::operator_client::{OperatorClient, OperatorError};
 pub use crate::member::give_up;
+pub use crate::poll::MemberSteps;
 pub use send::receipt::level::{
     Accepted, Delivered, DurableEverywhere, DurableHere, DurableMajority,
 };

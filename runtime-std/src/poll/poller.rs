@@ -15,6 +15,7 @@ use tramontane_core::turn::Turn;
 
 use super::ending::Ending;
 use super::idle::Idle;
+use super::stepping::Leading;
 use super::steps::Done as _;
 use super::steps::{Steps, sleep, step};
 use super::waiting::{DriveOrRing, KEEP_OFF};
@@ -33,6 +34,7 @@ struct Common<S: Steps> {
     drives: AtomicU64,
     /// Whether another thread wants the turn for a moment, but has not got it.
     wanted: AtomicBool,
+    leading: Leading,
 }
 
 /// The values that a handle reads, taken between two steps.
@@ -70,6 +72,7 @@ impl Poller {
             closing: AtomicBool::new(false),
             drives: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
+            leading: Leading::default(),
             steps: Turn::new(steps),
         });
         let poller = Arc::clone(&common);
@@ -222,6 +225,10 @@ impl<S: Steps> DriveOrRing for Common<S> {
 
     fn ring(&self) {
         self.bell.ring_if_asleep();
+    }
+
+    fn leading(&self) -> &Leading {
+        &self.leading
     }
 }
 

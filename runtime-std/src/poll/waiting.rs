@@ -4,17 +4,18 @@ use std::time::{Duration, Instant};
 
 use super::ending::Ending;
 use super::idle::Idle;
+use super::stepping::Leading;
 use crate::member::SendError;
 
 /// The time for which the polling thread keeps off while senders step.
 pub(super) const KEEP_OFF: Duration = Duration::from_micros(200);
 
 /// Number of attempts between two readings of the clock.
-const TRIES_PER_READING: u32 = 64;
+pub(super) const TRIES_PER_READING: u32 = 64;
 
 /// The time without any progress after which a waiting sender gives up its processor, because some
 /// member is slow or has been lost.
-const WAIT_PATIENCE: Duration = Duration::from_millis(1);
+pub(super) const WAIT_PATIENCE: Duration = Duration::from_millis(1);
 
 /// Steps a node, or rings its bell, on behalf of a sender.
 pub(crate) trait DriveOrRing: Send + Sync {
@@ -23,6 +24,9 @@ pub(crate) trait DriveOrRing: Send + Sync {
 
     /// Wakes the polling thread if it is asleep.
     fn ring(&self);
+
+    /// Returns the threads that wait for this node's progress.
+    fn leading(&self) -> &Leading;
 }
 
 /// Repeats `attempt` until it succeeds, for at most `timeout`. Steps the node in the meantime if

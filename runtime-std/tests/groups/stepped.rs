@@ -67,6 +67,46 @@ fn with_members<R: Send>(body: impl Fn(u32, Stepped<KeptMessages>) -> R + Sync) 
     all
 }
 
+/// Panics at the first message, and counts the calls.
+#[derive(Default)]
+struct PanicsAtFirst(u32);
+
+impl Application for PanicsAtFirst {
+    fn deliver(&mut self, _: &mut Messages<'_, '_>) {
+        self.0 += 1;
+        panic!("told to");
+    }
+}
+
+/// The clock is read once per several steps. Each step after the end must find the end
+/// nevertheless.
+#[test]
+fn ended_member_delivers_nothing_when_stepped() {
+    for membership in [Membership::Fixed, Membership::Changing] {
+        let meeting = Meeting::new(Carrier::SharedMemory, 1);
+        let shape = Description::builder("panics").nodes(1).window(4).message_max(8);
+        meeting.run(shape, 1, |_, mut description, mut options| {
+            description.membership = membership;
+            options.forming = Forming { new_group: true, ..Forming::default() };
+            let application = PanicsAtFirst::default();
+            let mut member = start_stepped(description, options, application).expect("it starts");
+            // This step reads the clock, and some of the next ones do not.
+            member.step().expect("nothing has been sent");
+            let mut sender = member.sender().expect("it sends");
+            for _ in 0..3 {
+                sender.send(b"message", PATIENCE).expect("it is sent");
+            }
+            let panicked = Stopped::Panicked("told to".to_owned());
+            let end = (0..1_000).find_map(|_| member.step().err());
+            assert_eq!(end, Some(panicked.clone()), "{membership:?}");
+            for _ in 0..200 {
+                assert_eq!(member.step().expect_err("it has ended"), panicked);
+            }
+            assert_eq!(member.application().0, 1, "{membership:?}");
+        });
+    }
+}
+
 /// Node 1 delivers a message whose sender leaves before it has delivered the message itself.
 #[test]
 fn message_sent_before_fixed_leave_is_unknown() {

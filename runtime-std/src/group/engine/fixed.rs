@@ -93,6 +93,7 @@ impl<A: Application> Fixed<A> {
             has_left: false,
         };
         let Self { parts, view, .. } = &mut member;
+        let _span = parts.participant.enter_view_span(FIRST_VIEW);
         let change =
             ViewChanged { view, own: parts.participant.own, joined: &view.members, gone: &[] };
         guarded(|| {
@@ -218,6 +219,7 @@ impl<A: Application> Steps for Fixed<A> {
             return why;
         }
         self.has_ended = true;
+        let _span = self.parts.participant.enter_end_span();
         tracing::info!(%why, "this member ends");
         self.note_delivered();
         let Self { node, parts, .. } = self;

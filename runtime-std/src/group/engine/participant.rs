@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_core::ids::NodeId;
+use tracing::span::EnteredSpan;
+use tramontane_core::ids::{NodeId, ViewId};
 use tramontane_core::node::Options;
 use tramontane_core::view::ViewOptions;
 
@@ -49,6 +50,18 @@ impl Participant {
     fn joins_and_members_max(&self) -> usize {
         let reserved = self.description.subgroups.iter().filter(|subgroup| subgroup.reserved);
         self.description.nodes.len().saturating_add(reserved.count().saturating_mul(2))
+    }
+
+    /// Enters the span in which a view begins, the application's upcall included.
+    pub(crate) fn enter_view_span(&self, view: ViewId) -> EnteredSpan {
+        let group = &self.description.name;
+        tracing::info_span!("view_change", %group, node = %self.own, %view).entered()
+    }
+
+    /// Enters the span in which the member ends, the application's upcall included.
+    pub(crate) fn enter_end_span(&self) -> EnteredSpan {
+        let group = &self.description.name;
+        tracing::info_span!("end", %group, node = %self.own).entered()
     }
 
     pub(crate) fn failure_timeout(&self) -> Duration {

@@ -51,6 +51,8 @@ pub fn start_stepped<A: Application>(
     options: StartOptions<'_>,
     application: A,
 ) -> Result<Stepped<A>, StartError> {
+    let (group, node) = (&description.name, options.node);
+    let _span = tracing::info_span!("start", %group, node).entered();
     let until = Instant::now() + options.time_limit;
     let cancel = options.cancel;
     let settings = options.settings;

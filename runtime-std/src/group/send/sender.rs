@@ -13,7 +13,7 @@ use super::send_state::{SendState, ViewOutbox};
 use crate::group::clients::origin::Origin;
 use crate::group::send::receipt::ordinal::Ordinal;
 use crate::member::SendError;
-use crate::poll::{DriveOrRing, wait_driving};
+use crate::poll::{DriveOrRing, MemberSteps, wait_driving};
 
 /// The outbox in use, as of a given change of the shared state.
 struct Present {
@@ -358,6 +358,12 @@ impl<K> Sender<K> {
     #[must_use]
     pub fn receipt(&self, ordinal: Ordinal) -> Receipt<K> {
         Receipt::new(&self.state, ordinal)
+    }
+
+    /// Returns the steps of this member for threads that wait for its progress.
+    #[must_use]
+    pub fn stepping(&self) -> MemberSteps {
+        MemberSteps::new(self.driver.clone())
     }
 
     /// The subgroup.

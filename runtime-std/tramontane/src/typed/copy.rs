@@ -1,6 +1,5 @@
 //! A member's copy of the state, to which the group's commands are applied.
 
-use std::collections::VecDeque;
 use std::io;
 use std::io::{Cursor, Read};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,19 +9,21 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_runtime::group::{Application, Message, Messages, give_up};
 use tramontane_runtime::member::Stopped;
 
+use super::answers::AnswerOutcome;
 use super::encoding::{decode, encode};
 use super::not_answered::NotAnswered;
-use super::outgoing::{Outgoing, Waiter};
+use super::outgoing::Outgoing;
+use super::reading::LocalRead;
 use super::state_machine::StateMachine;
 
 /// The state that the handles and the member share.
 pub(super) struct Shared<M: StateMachine> {
     machine: RwLock<M>,
-    pub(super) outgoing: Outgoing<M::Answer>,
+    pub(super) outgoing: Arc<Outgoing<M::Answer>>,
 }
 
 impl<M: StateMachine> Shared<M> {
-    pub(super) const fn new(machine: M, outgoing: Outgoing<M::Answer>) -> Self {
+    pub(super) const fn new(machine: M, outgoing: Arc<Outgoing<M::Answer>>) -> Self {
         Self { machine: RwLock::new(machine), outgoing }
     }
 
@@ -30,7 +31,10 @@ impl<M: StateMachine> Shared<M> {
     pub(super) fn read<R>(&self, read: impl FnOnce(&M) -> R) -> Result<R, NotAnswered> {
         let stopped = match self.machine.read() {
             Ok(machine) => match self.stopped() {
-                None => return Ok(read(&machine)),
+                None => {
+                    let _reading = LocalRead::begin();
+                    return Ok(read(&machine));
+                }
                 Some(stopped) => stopped,
             },
             // A command has panicked halfway, and the member is ending.
@@ -59,8 +63,8 @@ pub(super) struct StateCopy<M: StateMachine> {
     own: NodeId,
     /// The encoded initial state.
     initial: Vec<u8>,
-    /// The waiters of own messages, in the order of their delivery.
-    waiters: VecDeque<Waiter<M::Answer>>,
+    /// The answers to own messages that have been applied, before they are given.
+    answers: Vec<Option<AnswerOutcome<M::Answer>>>,
     /// The copy of a message that its sender could still change.
     copied: Vec<u8>,
     /// Those whose answers have been given, but who have not been woken.
@@ -69,8 +73,8 @@ pub(super) struct StateCopy<M: StateMachine> {
 
 impl<M: StateMachine> StateCopy<M> {
     pub(super) fn new(shared: Arc<Shared<M>>, own: NodeId, initial: Vec<u8>) -> Self {
-        let (waiters, copied, wakers) = (VecDeque::new(), Vec::new(), Vec::new());
-        Self { shared, own, initial, waiters, copied, wakers }
+        let (answers, copied, wakers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { shared, own, initial, answers, copied, wakers }
     }
 
     /// Returns the command in a message, or `None` for a barrier.
@@ -100,17 +104,17 @@ impl<M: StateMachine> StateCopy<M> {
         message.sender == self.own && message.client.is_none() && !message.is_replayed
     }
 
-    /// Answers the waiter of this member's message that has just been applied.
-    fn answer(&mut self, answer: Option<M::Answer>) {
-        if self.waiters.is_empty() {
-            self.shared.outgoing.take_unanswered(&mut self.waiters);
+    /// Passes on the answers to own messages that have been applied.
+    fn give_answers(&mut self) {
+        if self.answers.is_empty() {
+            return;
         }
-        let waker = match (self.waiters.pop_front(), answer) {
-            (Some(Waiter::Command(pending)), Some(answer)) => pending.answer(Ok(answer)),
-            (Some(Waiter::Barrier(pending)), None) => pending.answer(Ok(())),
-            _ => give_up("own messages arrived in another order than they were sent; report this"),
-        };
-        self.wakers.extend(waker);
+        let is_in_order = self.shared.outgoing.answer(&mut self.answers, &mut self.wakers);
+        // Drops the answers that nobody waits for.
+        self.answers.clear();
+        if !is_in_order {
+            give_up("own messages arrived in another order than they were sent; report this");
+        }
     }
 }
 
@@ -122,9 +126,10 @@ impl<M: StateMachine> Application for StateCopy<M> {
         for message in messages {
             let answer = self.command(&message).map(|command| machine.apply(command));
             if self.is_own(&message) {
-                self.answer(answer);
+                self.answers.push(Some(Ok(answer)));
             }
         }
+        self.give_answers();
         // Woken without the lock, because a waker may run the task that waits, which may read.
         drop(machine);
         self.wakers.drain(..).for_each(Waker::wake);
@@ -154,8 +159,9 @@ impl<M: StateMachine> Application for StateCopy<M> {
     }
 
     fn ended(&mut self, why: &Stopped) {
-        let waiters = std::mem::take(&mut self.waiters);
-        let wakers = self.shared.outgoing.end(waiters, why);
+        // A later command of the same batch may have panicked.
+        self.give_answers();
+        let wakers = self.shared.outgoing.end(why);
         self.wakers.drain(..).chain(wakers).for_each(Waker::wake);
     }
 }

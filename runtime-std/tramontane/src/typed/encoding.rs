@@ -2,6 +2,10 @@
 //!
 //! No bytes at all are a barrier, which a linearizable query sends, or the initial state.
 
+use std::cell::Cell;
+
+use postcard::ser_flavors::Flavor;
+use postcard::serialize_with_flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,6 +24,53 @@ pub(super) enum NotDecoded {
 /// Encodes a command or a state.
 pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
     postcard::to_stdvec(&(FORMAT, value)).map_err(|error| error.to_string())
+}
+
+/// Calls a function with an encoded command, in a buffer that this thread uses again, unless the
+/// function takes it.
+pub(super) fn with_encoded<T: Serialize, R>(
+    command: &T,
+    send: impl FnOnce(&mut Vec<u8>) -> R,
+) -> Result<R, String> {
+    // Taken out, because encoding runs the program's code, which may propose.
+    let mut bytes = BUFFER.take();
+    bytes.clear();
+    let encoded = serialize_with_flavor(&(FORMAT, command), EncodingBuffer(&mut bytes));
+    let result = encoded.map(|()| send(&mut bytes)).map_err(|error| error.to_string());
+    if bytes.capacity() <= KEEP_BYTES {
+        BUFFER.set(bytes);
+    }
+    result
+}
+
+/// The largest buffer that a thread keeps, in bytes.
+const KEEP_BYTES: usize = 1 << 16;
+
+thread_local! {
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Appends to a buffer of the caller.
+struct EncodingBuffer<'b>(&'b mut Vec<u8>);
+
+impl Flavor for EncodingBuffer<'_> {
+    type Output = ();
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
 }
 
 /// Decodes a command or a state, which must take all the bytes.

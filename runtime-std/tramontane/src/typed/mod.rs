@@ -51,24 +51,33 @@
 //! | `proposal`, `query` | what a caller waits for |
 //! | `not_answered` | the reasons why there is no answer |
 //! | `encoding` | commands and states as bytes |
-//! | `pending` | one answer, between the thread that gives it and the one that waits |
+//! | `answers` | the answers between those who give them and those who wait for them |
+//! | `pending` | the wait of a caller |
 //! | `outgoing` | own commands on their way to the group, in the order of sending |
+//! | `unslotted` | commands that have no slot yet |
 //! | `limits` | limits on commands that wait to be sent |
-//! | `hand_over` | the thread for commands that do not fit into a slot now |
+//! | `hand_over` | the thread for commands that nobody else sends |
+//! | `in_thread` | starting and leaving, as futures |
+//! | `reading` | whether a thread reads the state |
 //! | `copy` | a member's copy of the state, driven by the group |
 
+mod answers;
 mod copy;
 mod encoding;
 mod hand_over;
+mod in_thread;
 mod limits;
 mod not_answered;
 mod outgoing;
 mod pending;
 mod proposal;
 mod query;
+mod reading;
 mod replicated;
 mod state_machine;
+mod unslotted;
 
+pub use self::in_thread::InThread;
 pub use self::limits::ReplicatedOptions;
 pub use self::not_answered::{NotAnswered, NotStarted};
 pub use self::proposal::{Durability, Proposal};

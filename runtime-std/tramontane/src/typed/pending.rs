@@ -1,112 +1,64 @@
-//! One answer, between the thread that gives it and the thread or task that waits for it.
+//! The wait of a caller for the answer to its command or barrier.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use tramontane_runtime::group::Ordinal;
 
+use super::answers::Key;
 use super::not_answered::NotAnswered;
+use super::outgoing::Outgoing;
 
-/// The ordinal of a message that has not been sent.
-const UNSENT: u64 = u64::MAX;
-
-/// An answer that is given once, and taken once.
+/// A command or barrier that has been handed over, or refused.
 pub(super) struct Pending<A> {
-    /// The ordinal of the message, once it has been sent.
-    ordinal: AtomicU64,
-    state: Mutex<PendingState<A>>,
+    outgoing: Arc<Outgoing<A>>,
+    held: AnswerSource,
 }
 
-struct PendingState<A> {
-    answer: Option<Result<A, NotAnswered>>,
-    is_answered: bool,
-    waker: Option<Waker>,
+enum AnswerSource {
+    /// The entry of the answer.
+    Awaited(Key),
+    Refused(Box<NotAnswered>),
+    Taken,
 }
 
 impl<A> Pending<A> {
-    pub(super) fn new() -> Arc<Self> {
-        let state = PendingState { answer: None, is_answered: false, waker: None };
-        Arc::new(Self { ordinal: AtomicU64::new(UNSENT), state: Mutex::new(state) })
+    pub(super) const fn new(outgoing: Arc<Outgoing<A>>, key: Key) -> Self {
+        Self { outgoing, held: AnswerSource::Awaited(key) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, PendingState<A>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn refused(outgoing: Arc<Outgoing<A>>, why: NotAnswered) -> Self {
+        Self { outgoing, held: AnswerSource::Refused(Box::new(why)) }
     }
 
-    /// Stores the answer, unless there is one already. Returns the waker of the waiting thread or
-    /// task, which the caller wakes once it holds no lock.
-    #[must_use]
-    pub(super) fn answer(&self, answer: Result<A, NotAnswered>) -> Option<Waker> {
-        let mut state = self.lock();
-        if state.is_answered {
-            return None;
+    /// Returns the answer and the number of its message, or registers the waker. The answer is
+    /// returned once.
+    pub(super) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(Option<A>, Ordinal), NotAnswered>> {
+        let AnswerSource::Awaited(key) = self.held else {
+            return match std::mem::replace(&mut self.held, AnswerSource::Taken) {
+                AnswerSource::Refused(why) => Poll::Ready(Err(*why)),
+                _ => Poll::Pending,
+            };
+        };
+        let taken = self.outgoing.poll(key, context.waker());
+        if taken.is_ready() {
+            self.held = AnswerSource::Taken;
         }
-        state.is_answered = true;
-        state.answer = Some(answer);
-        state.waker.take()
+        taken
     }
 
-    /// Returns the answer, or registers the waker. The answer is returned once.
-    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Result<A, NotAnswered>> {
-        let mut state = self.lock();
-        match state.answer.take() {
-            Some(answer) => Poll::Ready(answer),
-            None => {
-                state.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-
-    /// Notes that the message has been sent.
-    pub(super) fn sent(&self, ordinal: Ordinal) {
-        self.ordinal.store(ordinal.0, Ordering::Release);
-    }
-
-    /// Wakes the waiting caller, for the ordinal of a message that may have been answered before it
-    /// was known to be sent.
-    pub(super) fn wake(&self) {
-        let waker = self.lock().waker.take();
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    pub(super) fn ordinal(&self) -> Option<Ordinal> {
-        let ordinal = self.ordinal.load(Ordering::Acquire);
-        (ordinal != UNSENT).then_some(Ordinal(ordinal))
-    }
-
-    /// Returns the ordinal, or registers the waker.
-    pub(super) fn poll_ordinal(&self, context: &mut Context<'_>) -> Poll<Ordinal> {
-        // Registered first, so that an ordinal that is noted in the meantime wakes.
-        self.lock().waker = Some(context.waker().clone());
-        self.ordinal().map_or(Poll::Pending, Poll::Ready)
+    pub(super) const fn outgoing(&self) -> &Arc<Outgoing<A>> {
+        &self.outgoing
     }
 }
 
-/// Waits for a future in this thread, for at most `timeout`.
-pub(super) fn wait<F: Future + Unpin>(mut future: F, timeout: Duration) -> Option<F::Output> {
-    let started = Instant::now();
-    let waker = Waker::from(Arc::new(UnparkCaller(std::thread::current())));
-    let mut context = Context::from_waker(&waker);
-    loop {
-        if let Poll::Ready(output) = std::pin::Pin::new(&mut future).poll(&mut context) {
-            return Some(output);
+impl<A> Drop for Pending<A> {
+    fn drop(&mut self) {
+        if let AnswerSource::Awaited(key) = self.held {
+            self.outgoing.abandon(key);
         }
-        match timeout.checked_sub(started.elapsed()) {
-            Some(left) if !left.is_zero() => std::thread::park_timeout(left),
-            _ => return None,
-        }
-    }
-}
-
-/// Wakes a parked thread.
-struct UnparkCaller(Thread);
-
-impl Wake for UnparkCaller {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
     }
 }

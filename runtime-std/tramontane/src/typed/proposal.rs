@@ -2,14 +2,14 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use tramontane_runtime::group::{Logged, Ordinal, Receipt, Sender};
 use tramontane_runtime::member::Stopped;
 
 use super::not_answered::NotAnswered;
-use super::pending::{Pending, wait};
+use super::pending::Pending;
 
 /// The places where a command must be durable before its answer is returned. Each level includes
 /// the levels before it.
@@ -29,7 +29,7 @@ pub enum Durability {
 /// Dropping it abandons the answer. The command is still applied.
 #[must_use = "the answer says whether the command is applied"]
 pub struct Proposal<A> {
-    pending: Arc<Pending<A>>,
+    pending: Pending<A>,
     durable: Option<Box<Durable<A>>>,
 }
 
@@ -45,7 +45,7 @@ struct Durable<A> {
 }
 
 impl<A> Proposal<A> {
-    pub(super) const fn new(pending: Arc<Pending<A>>) -> Self {
+    pub(super) const fn new(pending: Pending<A>) -> Self {
         Self { pending, durable: None }
     }
 
@@ -59,8 +59,15 @@ impl<A> Proposal<A> {
     ///
     /// # Errors
     /// [`NotAnswered`]. After [`NotAnswered::TimedOut`], the command may still be applied.
-    pub fn wait(self, timeout: Duration) -> Result<A, NotAnswered> {
-        wait(self, timeout).unwrap_or(Err(NotAnswered::TimedOut(timeout)))
+    pub fn wait(mut self, timeout: Duration) -> Result<A, NotAnswered> {
+        self.pending.outgoing().count_wait();
+        if let Poll::Ready(answer) =
+            Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop()))
+        {
+            return answer;
+        }
+        let outgoing = Arc::clone(self.pending.outgoing());
+        outgoing.wait(self, timeout).unwrap_or(Err(NotAnswered::TimedOut(timeout)))
     }
 }
 
@@ -73,7 +80,12 @@ impl<A> Future for Proposal<A> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { pending, durable } = &mut *self;
         match durable {
-            None => pending.poll(context),
+            None => match ready!(pending.poll(context)) {
+                Ok((Some(answer), _)) => Poll::Ready(Ok(answer)),
+                // Only a barrier has no answer.
+                Ok((None, _)) => Poll::Pending,
+                Err(why) => Poll::Ready(Err(why)),
+            },
             Some(durable) => durable.poll(pending, context),
         }
     }
@@ -82,21 +94,18 @@ impl<A> Future for Proposal<A> {
 impl<A> Durable<A> {
     fn poll(
         &mut self,
-        pending: &Pending<A>,
+        pending: &mut Pending<A>,
         context: &mut Context<'_>,
     ) -> Poll<Result<A, NotAnswered>> {
-        if self.answer.is_none() {
-            match ready!(pending.poll(context)) {
-                Ok(answer) => self.answer = Some(answer),
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
         let reached = match &mut self.reached {
             Some(reached) => reached,
-            empty => {
-                let ordinal = ready!(pending.poll_ordinal(context));
-                empty.insert(reached(&self.sender, ordinal, self.durability))
-            }
+            empty => match ready!(pending.poll(context)) {
+                Ok((answer, ordinal)) => {
+                    self.answer = answer;
+                    empty.insert(reached(&self.sender, ordinal, self.durability))
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            },
         };
         let reached = ready!(reached.as_mut().poll(context));
         match (reached, self.answer.take()) {
@@ -121,8 +130,6 @@ fn reached(sender: &Sender<Logged>, ordinal: Ordinal, durability: Durability) ->
 
 impl<A> std::fmt::Debug for Proposal<A> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Proposal")
-            .field("ordinal", &self.pending.ordinal())
-            .finish_non_exhaustive()
+        out.debug_struct("Proposal").finish_non_exhaustive()
     }
 }

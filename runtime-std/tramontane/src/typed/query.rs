@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::copy::Shared;
 use super::not_answered::NotAnswered;
-use super::pending::{Pending, wait};
+use super::pending::Pending;
 use super::state_machine::StateMachine;
 
 /// A query that reads this member's copy once its barrier has arrived through the group's order. A
 /// future, which works with any executor; a thread [waits](Query::wait).
 #[must_use = "nothing is read before it is waited for or awaited"]
 pub struct Query<M: StateMachine, F> {
-    pub(super) barrier: Arc<Pending<()>>,
+    pub(super) barrier: Pending<M::Answer>,
     pub(super) shared: Arc<Shared<M>>,
     pub(super) read: Option<F>,
 }
@@ -25,7 +25,9 @@ impl<M: StateMachine, R, F: FnOnce(&M) -> R> Query<M, F> {
     /// # Errors
     /// [`NotAnswered`]. The query has then read nothing.
     pub fn wait(self, timeout: Duration) -> Result<R, NotAnswered> {
-        wait(self, timeout).unwrap_or(Err(NotAnswered::TimedOut(timeout)))
+        let outgoing = Arc::clone(self.barrier.outgoing());
+        outgoing.count_wait();
+        outgoing.wait(self, timeout).unwrap_or(Err(NotAnswered::TimedOut(timeout)))
     }
 }
 
@@ -38,7 +40,7 @@ impl<M: StateMachine, R, F: FnOnce(&M) -> R> Future for Query<M, F> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { barrier, shared, read } = &mut *self;
         match ready!(barrier.poll(context)) {
-            Ok(()) => match read.take() {
+            Ok(_) => match read.take() {
                 Some(read) => Poll::Ready(shared.read(read)),
                 None => Poll::Pending,
             },

@@ -11,11 +11,12 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Stopped;
 
 use super::copy::{Shared, StateCopy};
-use super::encoding::encode;
+use super::encoding::{encode, with_encoded};
 use super::hand_over;
+use super::in_thread::InThread;
 use super::limits::ReplicatedOptions;
 use super::not_answered::{NotAnswered, NotStarted};
-use super::outgoing::{Outgoing, Waiter};
+use super::outgoing::Outgoing;
 use super::pending::Pending;
 use super::proposal::{Durability, Proposal};
 use super::query::Query;
@@ -79,6 +80,22 @@ impl<M: StateMachine> Replicated<M> {
         Ok(Self { member: Arc::new(OwnMember { shared, running, status, logged, hand_over }) })
     }
 
+    /// Starts in the same way as [`start_with`](Replicated::start_with), in a thread of its own,
+    /// for tasks that must not block.
+    ///
+    /// # Errors
+    /// Fails if the system has no further thread.
+    pub fn start_in_thread(
+        description: Description,
+        options: StartOptions<'static>,
+        limits: ReplicatedOptions,
+        machine: M,
+    ) -> std::io::Result<InThread<Result<Self, NotStarted>>> {
+        InThread::call("tramontane-start", move || {
+            Self::start_with(description, options, limits, machine)
+        })
+    }
+
     /// Sends a command to all members, which apply it in the same order. The answer is what
     /// applying it at this member returned. Commands of one thread are applied in the order of
     /// their calls. Never blocks.
@@ -86,14 +103,9 @@ impl<M: StateMachine> Replicated<M> {
     /// The answer always comes, or the reason why it never will: see [`NotAnswered`]. It also says
     /// whether other members may have applied the command.
     pub fn propose(&self, command: M::Command) -> Proposal<M::Answer> {
-        let pending = Pending::new();
-        let waiter = Waiter::Command(Arc::clone(&pending));
-        match encode(&command) {
-            Ok(bytes) => self.member.shared.outgoing.send(bytes, waiter),
-            // Nobody waits yet.
-            Err(why) => drop(waiter.fail(NotAnswered::NotEncoded(why))),
-        }
-        Proposal::new(pending)
+        let outgoing = &self.member.shared.outgoing;
+        let sent = with_encoded(&command, |bytes| outgoing.send(bytes, false));
+        Proposal::new(sent.unwrap_or_else(|why| self.refused(NotAnswered::NotEncoded(why))))
     }
 
     /// Proposes a command whose answer is returned once the command is durable, in a group with
@@ -108,12 +120,12 @@ impl<M: StateMachine> Replicated<M> {
                 let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 self.propose(command).durable(durability, sender)
             }
-            Err(not_logged) => {
-                let pending = Pending::new();
-                drop(pending.answer(Err((*not_logged).into())));
-                Proposal::new(pending)
-            }
+            Err(not_logged) => Proposal::new(self.refused((*not_logged).into())),
         }
+    }
+
+    fn refused(&self, why: NotAnswered) -> Pending<M::Answer> {
+        Pending::refused(Arc::clone(&self.member.shared.outgoing), why)
     }
 
     /// Reads this member's copy as it is now, which may lack commands that other members have
@@ -130,9 +142,8 @@ impl<M: StateMachine> Replicated<M> {
     /// contains every command that any member had been answered before this call. Costs as much as
     /// a command. No command is applied here while `read` runs, so it must be short.
     pub fn query_linearizable<R, F: FnOnce(&M) -> R>(&self, read: F) -> Query<M, F> {
-        let barrier = Pending::new();
         let shared = Arc::clone(&self.member.shared);
-        shared.outgoing.send(Vec::new(), Waiter::Barrier(Arc::clone(&barrier)));
+        let barrier = shared.outgoing.send(&mut Vec::new(), true);
         Query { barrier, shared, read: Some(read) }
     }
 
@@ -140,6 +151,13 @@ impl<M: StateMachine> Replicated<M> {
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.member.shared.stopped()
+    }
+
+    /// Waits for the end of this member, and returns its reason. Works with any executor.
+    pub fn ended(&self) -> impl Future<Output = Stopped> + Send + use<M> {
+        // A task may keep this future for as long as the member runs, but not the member.
+        let outgoing = Arc::clone(&self.member.shared.outgoing);
+        std::future::poll_fn(move |context| outgoing.poll_end(context.waker()))
     }
 
     /// Returns this member's status, as of the last check of the peers. Its
@@ -172,6 +190,19 @@ impl<M: StateMachine> Replicated<M> {
                 stopped => Err(stopped),
             },
         }
+    }
+
+    /// Leaves in the same way as [`leave`](Replicated::leave), in a thread of its own, for tasks
+    /// that must not block.
+    ///
+    /// # Errors
+    /// Fails if the system has no further thread.
+    pub fn leave_in_thread(
+        &self,
+        timeout: Duration,
+    ) -> std::io::Result<InThread<Result<(), Stopped>>> {
+        let member = self.clone();
+        InThread::call("tramontane-leave", move || member.leave(timeout))
     }
 
     /// Ends this member without notice to the group, and without waiting for its commands. All

@@ -14,6 +14,8 @@ use serde::de::DeserializeOwned;
 ///   `HashMap`; a proposer reads these, and puts the result into the command.
 /// - `apply` must end within the group's failure timeout, and so must encoding the state.
 ///   Otherwise, the other members remove this one.
+/// - `apply` may run in a thread that waits for an answer, so a thread must not wait with a lock
+///   that `apply` takes.
 /// - A panic in `apply` ends the member. Because the other members apply the same command, it
 ///   probably ends them too: return an error as the answer instead.
 ///

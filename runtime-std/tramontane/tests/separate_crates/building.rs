@@ -57,6 +57,26 @@ pub fn built(page: &str, name: &str, folder: &Path) -> PathBuf {
     target.join("debug").join(name)
 }
 
+/// Builds this crate's example. Returns the program's path.
+pub fn built_example(name: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder").to_owned();
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--offline", "-p", "tramontane", "--example", name]);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", &target);
+    let said = command.output().expect("cargo");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    target.join("debug/examples").join(name)
+}
+
+/// Writes a line, and returns the program's answer.
+pub fn ask(terminal: &mut Terminal, line: &str) -> String {
+    let before = terminal.shown().lines().count();
+    terminal.write(line);
+    wait_for(line, || terminal.shown().lines().count() > before);
+    terminal.shown().lines().last().unwrap_or_default().to_owned()
+}
+
 /// One of the three terminals.
 pub struct Terminal {
     pub child: Child,

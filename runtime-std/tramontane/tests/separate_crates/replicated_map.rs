@@ -1,6 +1,6 @@
 //! The replicated map in the guide.
 
-use crate::building::{Terminal, block, built, wait_for};
+use crate::building::{Terminal, ask, block, built};
 
 const PAGE: &str = include_str!("../../../../docs/guide/src/programs/replicated-state.md");
 const EXAMPLE: &str = include_str!("../../examples/replicated_map.rs");
@@ -10,14 +10,6 @@ fn guide_shows_map_example_in_fifty_lines() {
     let program = block(PAGE, "```rust,no_run\n");
     assert_eq!(format!("{program}\n"), EXAMPLE);
     assert!(EXAMPLE.lines().count() <= 50);
-}
-
-/// Writes a line, and returns the program's answer.
-fn ask(terminal: &mut Terminal, line: &str) -> String {
-    let before = terminal.shown().lines().count();
-    terminal.write(line);
-    wait_for(line, || terminal.shown().lines().count() > before);
-    terminal.shown().lines().last().unwrap_or_default().to_owned()
 }
 
 #[test]

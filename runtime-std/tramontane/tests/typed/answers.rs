@@ -1,6 +1,9 @@
 //! Answers of proposals and queries while all members run.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tramontane::NotAnswered;
 
 use crate::support::{PATIENCE, SumCommand, SumGroup, await_that, block_on, propose};
 
@@ -46,6 +49,32 @@ fn any_executor_can_await_proposals_and_queries() {
         assert_eq!(first.await, Ok((1, 4)), "an answer waits until it is taken");
         assert_eq!(member.query_linearizable(|ledger| ledger.sum).await, Ok(9));
     });
+}
+
+/// No thread waits for an answer, and so nobody but the member itself sends them.
+#[test]
+fn abandoned_proposals_are_applied() {
+    let group = SumGroup::of(2);
+    let [(member, _), (other, _)] = group.start_all([0, 1]);
+    for _ in 0..3 {
+        drop(propose(&member, 500));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for member in [&member, &other] {
+        await_that("all are applied", || member.query_local(|ledger| ledger.sum) == Ok(1_500));
+    }
+    assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1_501, 1_501)));
+}
+
+/// A thread that reads the state must not wait for its own read by applying a command.
+#[test]
+fn wait_within_local_query_ends_with_timeout() {
+    let group = SumGroup::of(1);
+    let [(member, _)] = group.start_all([0]);
+    let brief = Duration::from_millis(20);
+    let proposal = member.query_local(|_| member.propose(SumCommand::Add(1)).wait(brief));
+    assert_eq!(proposal, Ok(Err(NotAnswered::TimedOut(brief))));
+    assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((2, 2)));
 }
 
 #[test]

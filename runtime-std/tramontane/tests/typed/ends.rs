@@ -7,7 +7,7 @@ use tramontane::typed::{NotStarted, Replicated};
 use tramontane::{NotAnswered, Stopped, start};
 
 use crate::support::{
-    PATIENCE, SumCommand, SumGroup, SumLedger, WINDOW, await_that, outcomes, propose,
+    PATIENCE, SumCommand, SumGroup, SumLedger, WINDOW, await_that, block_on, outcomes, propose,
 };
 
 /// Checks that the commands in slots are unknown, that the others were never sent, and that nothing
@@ -83,6 +83,29 @@ fn leaving_member_applies_its_commands_first() {
     assert_eq!(outcomes, expected);
     assert_ended(&[], &member, |why| *why == Stopped::Left);
     assert_eq!(second.query_linearizable(|ledger| ledger.sum).wait(PATIENCE), Ok(200));
+}
+
+#[test]
+fn tasks_await_start_leave_and_end() {
+    let group = SumGroup::of(1);
+    let (description, options) = (group.description.clone(), group.options(0));
+    let member = block_on(async {
+        let starting =
+            Replicated::start_in_thread(description, options, group.limits, SumLedger::default());
+        let member = starting.expect("a thread").await.expect("it starts");
+        assert_eq!(member.propose(SumCommand::Add(1)).await, Ok((1, 1)));
+        member
+    });
+    let ended = std::thread::spawn({
+        let ended = member.ended();
+        move || block_on(ended)
+    });
+    block_on(async {
+        let leaving = member.leave_in_thread(PATIENCE).expect("a thread");
+        assert_eq!(leaving.await, Ok(()));
+        assert_eq!(member.ended().await, Stopped::Left, "it has ended before");
+    });
+    assert_eq!(ended.join().expect("no panic"), Stopped::Left);
 }
 
 /// A member whose `apply` takes longer than the failure timeout is removed.

@@ -442,6 +442,7 @@ impl<A: Application> Steps for Engine<A> {
             return why;
         }
         self.has_ended = true;
+        let _span = self.parts.participant.enter_end_span();
         tracing::info!(view = %self.view.id, %why, "this member ends");
         self.note_delivered();
         let Self { present, parts, large, .. } = self;

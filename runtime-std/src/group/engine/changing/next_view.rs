@@ -157,6 +157,7 @@ impl<A: Application> Engine<A> {
         self.leaving.view_begins();
         self.slow_members.clear();
         self.leave_when_free()?;
+        let _span = self.parts.participant.enter_view_span(self.view.id);
         tracing::info!(view = %self.view.id, members = ?self.view.members, ?joined, ?gone, "a view begins");
         let Self { parts, view, .. } = self;
         let change = ViewChanged { view, own: parts.participant.own, joined, gone };

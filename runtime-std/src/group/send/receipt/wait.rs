@@ -3,15 +3,15 @@
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use super::counts::WaiterKey;
 use super::level::{Level, Reached};
 use super::ordinal::Ordinal;
 use crate::group::send::send_state::SendState;
 use crate::member::Stopped;
+use crate::poll::park;
 
 /// The reason why a level has not been reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,17 +63,8 @@ impl<L: Level> At<L> {
     /// # Errors
     /// [`NotReached`].
     pub fn wait(mut self, timeout: Duration) -> Result<Reached<L>, NotReached> {
-        let started = Instant::now();
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        loop {
-            if let Poll::Ready(reached) = self.look(&waker) {
-                return Ok(reached?);
-            }
-            match timeout.checked_sub(started.elapsed()) {
-                Some(left) if !left.is_zero() => std::thread::park_timeout(left),
-                _ => return Err(NotReached::TimedOut(timeout)),
-            }
-        }
+        let reached = park(&mut self, timeout).ok_or(NotReached::TimedOut(timeout))?;
+        Ok(reached?)
     }
 
     fn look(&mut self, waker: &Waker) -> Poll<Result<Reached<L>, Stopped>> {
@@ -123,14 +114,5 @@ impl<L: Level> std::fmt::Debug for At<L> {
             .field("ordinal", &self.ordinal)
             .field("is_reached", &self.is_reached())
             .finish_non_exhaustive()
-    }
-}
-
-/// Wakes a parked thread.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
     }
 }
