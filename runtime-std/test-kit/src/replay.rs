@@ -15,7 +15,7 @@ use tramontane_fixtures::world::{History, Record, Recorded};
 
 use crate::events::Events;
 use crate::proposer::Proposer;
-use crate::trials::{Model, Ran, Trials};
+use crate::trials::{ModelAnswers, Ran, Trials};
 use crate::violation::Violation;
 
 /// The process that proposed a command, and the number of its earlier proposals.
@@ -40,11 +40,11 @@ struct Proposed {
 }
 
 /// The order of a group's commands, as the members that applied each first have it.
-struct Order<S: StateMachine> {
+struct GroupOrder<S: StateMachine> {
     applied: Vec<(Proposal, Rc<S::Answer>)>,
     /// Number of commands up to the last one that has been answered.
     answered: usize,
-    model: Option<Model<S>>,
+    model: Option<ModelAnswers<S>>,
 }
 
 /// A run's history, and the copies of the state machine.
@@ -54,7 +54,7 @@ pub(crate) struct Replay<'t, S: StateMachine> {
     random: Random,
     proposed: HashMap<Proposal, Proposed>,
     replicas: Vec<Option<Replica<S>>>,
-    orders: Vec<Order<S>>,
+    orders: Vec<GroupOrder<S>>,
     pub(crate) events: Events,
     pub(crate) ran: Ran,
 }
@@ -113,10 +113,10 @@ where
     /// Begins the order of a new group.
     fn form(&mut self) {
         let model = self.trials.model.as_ref().map(|model| model());
-        self.orders.push(Order { applied: Vec::new(), answered: 0, model });
+        self.orders.push(GroupOrder { applied: Vec::new(), answered: 0, model });
     }
 
-    /// Gives a process the initial state in the latest group.
+    /// A process begins with the initial state, in the latest group.
     fn begin(&mut self, process: usize) {
         let (state, group) = ((self.trials.initial)(), self.orders.len() - 1);
         let replica = Replica { state, applied: Vec::new(), group, answers: Vec::new() };
@@ -143,7 +143,7 @@ where
             Some(donor) => (self.transferred(&donor.state)?, donor.group),
             // The members have delivered more since they sent the state.
             None => {
-                let begins = |order: &&Order<S>| {
+                let begins = |order: &&GroupOrder<S>| {
                     order
                         .applied
                         .iter()
@@ -276,7 +276,7 @@ where
     }
 }
 
-impl<S: StateMachine> Order<S>
+impl<S: StateMachine> GroupOrder<S>
 where
     S::Answer: Debug + PartialEq,
 {

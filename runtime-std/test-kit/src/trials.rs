@@ -18,7 +18,7 @@ const SEED: &str = "TRAMONTANE_SEED";
 const SHRINKS_MAX: usize = 300;
 
 /// A second implementation: it takes commands in their order, and returns their answers.
-pub(crate) type Model<S> =
+pub(crate) type ModelAnswers<S> =
     Box<dyn FnMut(<S as StateMachine>::Command) -> <S as StateMachine>::Answer>;
 
 type Propose<S> = Box<dyn Fn(&mut Proposer<'_, S>) -> <S as StateMachine>::Command>;
@@ -30,7 +30,7 @@ pub struct Trials<S: StateMachine> {
     pub(crate) initial: Box<dyn Fn() -> S>,
     pub(crate) propose: Propose<S>,
     pub(crate) invariant: Option<Holds<S>>,
-    pub(crate) model: Option<Box<dyn Fn() -> Model<S>>>,
+    pub(crate) model: Option<Box<dyn Fn() -> ModelAnswers<S>>>,
     seeds: RangeInclusive<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run may find wrong.
+//! The faults that a run may find.
 
 use std::fmt;
 

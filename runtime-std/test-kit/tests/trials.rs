@@ -12,22 +12,22 @@ use tramontane_test_kit::{Proposer, Trials, Violation};
 const KEYS: u64 = 5;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum Command {
+enum AgedCommand {
     Put(u64, u64),
     Take(u64),
     Oldest,
 }
 
 /// Draws a command.
-fn draw<S>(proposer: &mut Proposer<'_, S>) -> Command
+fn draw<S>(proposer: &mut Proposer<'_, S>) -> AgedCommand
 where
-    S: StateMachine<Command = Command>,
+    S: StateMachine<Command = AgedCommand>,
 {
     let key = proposer.below(KEYS);
     match proposer.below(10) {
-        0..6 => Command::Put(key, proposer.below(1000)),
-        6..9 => Command::Take(key),
-        _ => Command::Oldest,
+        0..6 => AgedCommand::Put(key, proposer.below(1000)),
+        6..9 => AgedCommand::Take(key),
+        _ => AgedCommand::Oldest,
     }
 }
 
@@ -56,12 +56,12 @@ fn clock() -> u64 {
 }
 
 impl<const FAULT: u8> StateMachine for Aged<FAULT> {
-    type Command = Command;
+    type Command = AgedCommand;
     type Answer = Option<u64>;
 
-    fn apply(&mut self, command: Command) -> Option<u64> {
+    fn apply(&mut self, command: AgedCommand) -> Option<u64> {
         match command {
-            Command::Put(key, value) => {
+            AgedCommand::Put(key, value) => {
                 self.puts += 1;
                 if FAULT == SKIPPED_FIELD {
                     self.hidden += 1;
@@ -74,16 +74,16 @@ impl<const FAULT: u8> StateMachine for Aged<FAULT> {
                 };
                 self.entries.insert(key, (age, value)).map(|(_, value)| value)
             }
-            Command::Take(key) => {
+            AgedCommand::Take(key) => {
                 assert!(FAULT != PANIC || key != 3 || self.entries.len() < 4, "key 3 is taken");
                 let taken = self.entries.remove(&key).map(|(_, value)| value);
                 if FAULT == WRONG_ANSWER && self.entries.is_empty() { Some(0) } else { taken }
             }
-            Command::Oldest if FAULT == HASH_ORDER => {
+            AgedCommand::Oldest if FAULT == HASH_ORDER => {
                 let hashed: HashMap<_, _> = self.entries.iter().collect();
                 hashed.keys().next().map(|key| **key)
             }
-            Command::Oldest => {
+            AgedCommand::Oldest => {
                 self.entries.iter().min_by_key(|(_, (age, _))| *age).map(|(key, _)| *key)
             }
         }
@@ -91,25 +91,25 @@ impl<const FAULT: u8> StateMachine for Aged<FAULT> {
 }
 
 /// The model: a list of keys in the order of age.
-fn answer(model: &mut Vec<(u64, u64)>, command: Command) -> Option<u64> {
+fn answer(model: &mut Vec<(u64, u64)>, command: AgedCommand) -> Option<u64> {
     let mut take = |key| {
         let at = model.iter().position(|(has, _)| *has == key)?;
         Some(model.remove(at).1)
     };
     match command {
-        Command::Put(key, value) => {
+        AgedCommand::Put(key, value) => {
             let previous = take(key);
             model.push((key, value));
             previous
         }
-        Command::Take(key) => take(key),
-        Command::Oldest => model.first().map(|(key, _)| *key),
+        AgedCommand::Take(key) => take(key),
+        AgedCommand::Oldest => model.first().map(|(key, _)| *key),
     }
 }
 
 fn trials<S>() -> Trials<S>
 where
-    S: StateMachine<Command = Command, Answer = Option<u64>>
+    S: StateMachine<Command = AgedCommand, Answer = Option<u64>>
         + Debug
         + Default
         + PartialEq
@@ -130,7 +130,7 @@ fn violation<const FAULT: u8>() -> Violation {
 }
 
 #[test]
-fn correct_machine_passes_and_meets_every_kind_of_event() {
+fn correct_machine_passes_all_events() {
     let ran = trials::<Aged<NONE>>().model(Vec::new, answer).seeds(1..=200).run();
     assert_eq!(ran.groups, 200);
     assert!(ran.answered > 10_000 && ran.answered < ran.proposed, "{ran:?}");
@@ -144,7 +144,7 @@ fn the_same_seed_runs_the_same_commands() {
 }
 
 #[test]
-fn skipped_field_is_found_when_a_member_joins() {
+fn skipped_field_is_found_by_a_join() {
     let found = violation::<SKIPPED_FIELD>();
     assert!(matches!(found, Violation::StateChangedInTransfer { .. }), "{found}");
 }
@@ -177,7 +177,7 @@ fn panic_names_its_command() {
 }
 
 #[test]
-fn answer_that_the_model_does_not_give_is_found() {
+fn wrong_answer_is_found_by_the_model() {
     let found = violation::<WRONG_ANSWER>();
     let Violation::ModelDiffers { answer, model, .. } = found else { panic!("{found}") };
     assert_eq!(answer, "Some(0)");
@@ -221,7 +221,7 @@ fn command_that_changes_on_its_way_is_found() {
 }
 
 #[test]
-fn report_names_the_seed_and_shows_a_small_group() {
+fn report_names_seed_and_smallest_group() {
     let failing = || {
         let _ = trials::<Aged<SIXTH_KEY>>()
             .invariant(|aged| if aged.entries.len() <= 5 { Ok(()) } else { Err("six".into()) })
