@@ -133,9 +133,13 @@ fn keys_expire_by_time_of_order() {
     let nodes = group.start_all(&[0, 1, 2]);
     let (mut a, mut b) = (nodes[0].client(), nodes[1].client());
     a.check(
-        "SET k v PX 300 => OK
-         SET long v EX 100 => OK
-         TTL long => 100
+        "MULTI => OK
+         SET k v PX 300 => QUEUED
+         GET k => QUEUED
+         PTTL k => QUEUED
+         EXEC => [OK \"v\" 300]
+         SET long v EXAT 33177117420 => OK
+         EXPIRETIME long => 33177117420
          TTL none => -2
          PERSIST long => 1
          TTL long => -1
@@ -144,7 +148,6 @@ fn keys_expire_by_time_of_order() {
          PEXPIREAT long 1 => 1
          EXISTS long => 0",
     );
-    b.check("GET k => \"v\"");
     crate::nodes::await_that("k expires", || b.ask("GET k") == "nil");
     a.check("PTTL k => -2\nSETNX k again => 1\nTTL k => -1");
 }
