@@ -257,7 +257,7 @@ fn run(fields: &str, seed: u64, kills: usize, kill: impl Fn(&mut KillDice) -> Ve
             nodes[*at].take().expect("it runs").kill();
         }
         let ids: Vec<u32> = killed.iter().map(|at| u32::try_from(*at).expect("small")).collect();
-        for (at, node) in killed.into_iter().zip(group.start_supervised(&ids)) {
+        for (at, node) in killed.into_iter().zip(group.start_all(&ids)) {
             run.addresses.lock().expect("no panic")[at] = Some(node.address);
             nodes[at] = Some(node);
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -59,8 +59,8 @@ impl TestGroup {
         command.stderr(Stdio::piped()).spawn().expect("the program starts")
     }
 
-    /// Waits until a node serves clients. Fails with its errors if it ends first.
-    fn await_serving(mut child: Child) -> Result<TestNode, Vec<String>> {
+    /// Waits until a node serves clients.
+    pub(crate) fn await_node(mut child: Child) -> TestNode {
         let (sender, errors) = channel();
         let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         std::thread::spawn(move || {
@@ -73,51 +73,15 @@ impl TestGroup {
         let started = Instant::now();
         let address = loop {
             let left = PATIENCE.saturating_sub(started.elapsed());
-            let line = match errors.recv_timeout(left) {
-                Ok(line) => line,
-                Err(RecvTimeoutError::Disconnected) => {
-                    child.wait().expect("it has ended");
-                    return Err(told);
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    panic!("the node serves no clients: {told:?}, {:?}", child.try_wait());
-                }
+            let Ok(line) = errors.recv_timeout(left) else {
+                panic!("the node serves no clients: {told:?}, {:?}", child.try_wait());
             };
             if let Some((_, address)) = line.split_once(" serves Redis clients at ") {
                 break address.parse().expect("an address");
             }
             told.push(line);
         };
-        Ok(TestNode { child, address, errors })
-    }
-
-    /// Waits until a node serves clients.
-    pub(crate) fn await_node(child: Child) -> TestNode {
-        Self::await_serving(child).unwrap_or_else(|told| panic!("the node has ended: {told:?}"))
-    }
-
-    /// Starts several nodes at once, and starts a node that ends instead of serving again, as a
-    /// supervisor does: nodes that were killed during a restart may refuse each other.
-    pub(crate) fn start_supervised(&self, ids: &[u32]) -> Vec<TestNode> {
-        let children: Vec<_> = ids.iter().map(|id| self.spawn(*id)).collect();
-        let started = Instant::now();
-        std::thread::scope(|scope| {
-            let supervise = |(id, mut child): (u32, Child)| loop {
-                match Self::await_serving(child) {
-                    Ok(node) => return node,
-                    Err(told) => println!("node {id} is started again after {told:?}"),
-                }
-                assert!(started.elapsed() < 2 * PATIENCE, "node {id} ends again and again");
-                child = self.spawn(id);
-            };
-            let threads: Vec<_> = ids
-                .iter()
-                .copied()
-                .zip(children)
-                .map(|node| scope.spawn(move || supervise(node)))
-                .collect();
-            threads.into_iter().map(|thread| thread.join().expect("it serves")).collect()
-        })
+        TestNode { child, address, errors }
     }
 
     pub(crate) fn start(&self, id: u32) -> TestNode {
