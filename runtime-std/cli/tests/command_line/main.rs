@@ -14,6 +14,7 @@ mod layout;
 mod log;
 mod node;
 mod node_addresses;
+mod node_crowd;
 mod node_damaged_disks;
 mod node_durable;
 mod node_durable_refusals;
