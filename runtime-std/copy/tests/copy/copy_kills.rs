@@ -14,6 +14,12 @@ const TRIES: u32 = 10;
 /// Size of the copied file in bytes.
 const BYTES: usize = 24 << 20;
 
+/// Time limits for meeting a member that has been killed, and for noticing that a member died
+/// between the meeting and the first look at its memory. Only a heartbeat reveals the latter, after
+/// half of this time.
+const JOIN_SECONDS: &str = "5";
+const STALL_SECONDS: &str = "10";
+
 const SENDER: usize = 0;
 
 /// A copy from node 0 to two others.
@@ -31,7 +37,8 @@ impl Copy {
         let describe = if fabric == "shm" { hosts_in_memory } else { hosts };
         let config = describe(&place, 3);
         let member = |id: &str, rest: &[&str]| {
-            place.start(&[&["--config", &config, "--id", id], rest].concat())
+            let limits = ["--join-timeout", JOIN_SECONDS, "--stall-timeout", STALL_SECONDS];
+            place.start(&[&["--config", &config, "--id", id], &limits[..], rest].concat())
         };
         let to_text = [0, 1].map(|number| to[number].display().to_string());
         let members = vec![
