@@ -87,7 +87,8 @@ impl fmt::Display for Violation {
             Self::StateChangedInTransfer { before, after } => {
                 write!(
                     out,
-                    "a joining member receives a different state:\n  sent {before}\n  received {after}"
+                    "a joining member receives a different state:\n  sent {before}\n  \
+                     received {after}"
                 )
             }
             Self::CommandChangedInTransfer { before, after } => {
@@ -95,7 +96,8 @@ impl fmt::Display for Violation {
             }
             Self::RestartDiffers { before, after } => write!(
                 out,
-                "a node that applies all commands again differs:\n  before {before}\n  after {after}"
+                "a node that applies all commands again differs:\n  before {before}\n  \
+                 after {after}"
             ),
             Self::Invariant { command, what } => {
                 write!(out, "the invariant does not hold after {command}: {what}")

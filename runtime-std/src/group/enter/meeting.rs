@@ -20,7 +20,7 @@ use crate::group::control::probe::{Probed, probe};
 use crate::group::description::digest::differing;
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::terms::Description;
-use crate::group::description::view::{FIRST_VIEW, View};
+use crate::group::description::view::View;
 use crate::group::status::operator;
 use crate::session_messages::{receive_message, send_message};
 
@@ -328,6 +328,36 @@ impl StartingMember {
         }
     }
 
+    /// Returns the addresses of a view's members, by rank.
+    pub(crate) fn addresses_in(&self, view: &View) -> Vec<Address> {
+        view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect()
+    }
+
+    /// Returns the options with which the members of a view meet.
+    pub(crate) fn mesh_options<'m>(
+        &self,
+        description: &Description,
+        view: &'m View,
+        addresses: &'m [Address],
+        until: Instant,
+        cancel: &'m AtomicBool,
+    ) -> MeshOptions<'m> {
+        MeshOptions {
+            own: view.rank_of(self.own).unwrap_or_default(),
+            members: &view.members,
+            addresses,
+            listener: self.listener.try_clone().ok(),
+            incarnation: Some(self.identity.incarnation),
+            view: view.id,
+            digest: description.forming_digest() ^ self.terms,
+            key: self.key.clone(),
+            // Checked before.
+            allow_clear: true,
+            time_limit: until.saturating_duration_since(Instant::now()),
+            cancel,
+        }
+    }
+
     /// Meets all nodes, and reaches the common verdict on whether the group is formed.
     fn meet_all(
         &self,
@@ -338,23 +368,8 @@ impl StartingMember {
         stop: &AtomicBool,
     ) -> Result<Met, MeshError> {
         let view = View::first(description);
-        let own = view.rank_of(self.own).unwrap_or_default();
-        let addresses: Vec<Address> =
-            view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect();
-        let options = MeshOptions {
-            own,
-            members: &view.members,
-            addresses: &addresses,
-            listener: self.listener.try_clone().ok(),
-            incarnation: Some(self.identity.incarnation),
-            view: FIRST_VIEW,
-            digest: description.forming_digest() ^ self.terms,
-            key: self.key.clone(),
-            // Checked before.
-            allow_clear: true,
-            time_limit: until.saturating_duration_since(Instant::now()),
-            cancel: stop,
-        };
+        let addresses = self.addresses_in(&view);
+        let options = self.mesh_options(description, &view, &addresses, until, stop);
         let mut mesh = Mesh::join_with(options, handler)?;
         handler.waits_for(&[]);
         let bytes = postcard::to_stdvec(statement).unwrap_or_default();

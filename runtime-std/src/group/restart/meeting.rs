@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use tramontane_control::{Address, MeetingHandler, Mesh, MeshError, MeshOptions, Session};
+use tramontane_control::{MeetingHandler, Mesh, MeshError, Session};
 use tramontane_core::ids::NodeId;
 
 use super::LOOK_PAUSE;
@@ -49,22 +49,8 @@ impl StartingMember {
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Vec<(NodeId, Session)>, MeshError> {
-        let addresses: Vec<Address> =
-            view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect();
-        let options = MeshOptions {
-            own: view.rank_of(self.own).unwrap_or_default(),
-            members: &view.members,
-            addresses: &addresses,
-            listener: self.listener.try_clone().ok(),
-            incarnation: Some(self.identity.incarnation),
-            view: view.id,
-            digest: description.forming_digest() ^ self.terms,
-            key: self.key.clone(),
-            // Checked before.
-            allow_clear: true,
-            time_limit: until.saturating_duration_since(Instant::now()),
-            cancel,
-        };
+        let addresses = self.addresses_in(view);
+        let options = self.mesh_options(description, view, &addresses, until, cancel);
         let handler = RestartMeeting::new(self.identity.digest, view);
         let mut mesh = Mesh::join_with(options, &handler)?;
         mesh.barrier()?;
