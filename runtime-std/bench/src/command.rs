@@ -20,7 +20,10 @@ pub enum Experiment {
     /// Measure the time from commit to delivery at a low rate, and compare it with the hand-off of
     /// a cache line.
     Latency(Latency),
-    /// Measure the cost of an idle group: processor time and posts.
+    /// Measure the time until delivery at shares of the highest rate.
+    #[command(after_help = crate::load::EXAMPLES)]
+    Load(crate::load::LoadArguments),
+    /// Measure the cost of an idle group: wakeups, processor time and posts.
     Idle(Idle),
     /// Measure what it costs when a member is killed, is stopped or leaves under load, and check
     /// that nothing is lost.

@@ -36,6 +36,8 @@ pub enum Kind {
     Sending,
     /// One sender at a low rate, in a group of fixed membership.
     LowRate,
+    /// Sending at a given rate.
+    Paced,
     /// A group that is idle, and sleeps.
     Idling,
     /// Block groups.

@@ -8,6 +8,7 @@
 //! | `run` | each command: runs its experiment, and prints the report |
 //! | `experiment`, `processes`, `worker` | experiments as processes: tasks, outcomes, and how they are started |
 //! | `real`, `report` | `multicast` |
+//! | `load` | `load` |
 //! | `low_rate` | `latency` and `idle` |
 //! | `steady`, `large` | `views --steady` and `--large` |
 //! | `member` | the process of all these: a member of a group |
@@ -26,6 +27,7 @@ mod durable;
 mod error;
 mod experiment;
 mod large;
+mod load;
 mod low_rate;
 mod machine;
 mod member;

@@ -157,6 +157,8 @@ pub struct IdleReport {
     pub processor_percent: Vec<f64>,
     /// The sum of these shares.
     pub total_percent: f64,
+    /// How often a member woke up each second, on average.
+    pub wakeups_per_s: f64,
     /// Number of writes that all members posted while idle.
     pub writes: u64,
 }
@@ -185,6 +187,9 @@ pub fn idle(arguments: &Idle, interrupts: &Interrupts) -> Result<IdleReport, Ben
         machine: machine(),
         total_percent: processor_percent.iter().sum(),
         processor_percent,
+        wakeups_per_s: outcomes.iter().map(|outcome| outcome.wakeups).sum::<u64>() as f64
+            / f64::from(arguments.nodes)
+            / arguments.seconds.max(1) as f64,
         writes: outcomes.iter().map(|outcome| outcome.writes).sum(),
     })
 }
@@ -194,8 +199,10 @@ impl IdleReport {
     #[must_use]
     pub fn text(&self) -> String {
         format!(
-            "{} members asleep: {:.2} % of one processor together, {} writes posted\n",
+            "{} members asleep: {:.1} wakeups/s each, {:.2} % of one processor together, {} writes \
+             posted\n",
             self.processor_percent.len(),
+            self.wakeups_per_s,
             self.total_percent,
             self.writes
         )

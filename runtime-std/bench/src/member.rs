@@ -21,7 +21,7 @@ use tramontane_runtime::member::Idle;
 use tramontane_runtime::rdma::PostCounts;
 
 /// The only subgroup of these groups.
-const ALL: SubgroupId = SubgroupId(0);
+pub(crate) const ALL: SubgroupId = SubgroupId(0);
 
 /// Time limit for the last message.
 const LAST_LIMIT: Duration = Duration::from_secs(60);
@@ -87,12 +87,14 @@ pub(crate) struct Idling {
 pub(crate) struct Rest {
     /// Share of one processor's time.
     pub(crate) processor_percent: f64,
+    /// How often the member woke up.
+    pub(crate) wakeups: u64,
     /// Writes posted.
     pub(crate) writes: u64,
 }
 
 /// Starts a member that this process steps.
-fn start<A: Application>(
+pub(crate) fn start<A: Application>(
     own: &experiment::ExperimentMember,
     switches: Switches,
     application: A,
@@ -355,11 +357,14 @@ impl Experiment for Idling {
         let (processor_time_before, writes_before) = (process_time_ns(), member.writes());
         let begun = Instant::now();
         let length = Duration::from_nanos(self.watch_ns);
+        let mut wakeups = 0;
         while begun.elapsed() < length {
             member.sleep(length)?;
+            wakeups += 1;
         }
         let used_ns = process_time_ns() - processor_time_before;
         let rest = Rest {
+            wakeups,
             processor_percent: used_ns as f64 / 1e7 / begun.elapsed().as_secs_f64(),
             writes: member.writes() - writes_before,
         };

@@ -22,7 +22,7 @@ use tramontane_runtime::group::Description;
 
 /// Returns the default number of messages per sender: about half a second's worth on a machine that
 /// touches 10 GB per second, or on a 4 GB/s network.
-fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
+pub(crate) fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
     let cost = match carrier {
         Carrier::SharedMemory => 30 + u64::from(bytes) / 8,
         Carrier::Tcp | Carrier::Verbs => 500 + u64::from(bytes) / 4,

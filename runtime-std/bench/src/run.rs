@@ -6,13 +6,14 @@ use crate::command::{Experiment, Multicast, Views};
 use crate::durable::report::DurableReport;
 use crate::error::BenchError;
 use crate::large::LargeReport;
+use crate::load::LoadReport;
 use crate::low_rate::{IdleReport, LatencyReport};
 use crate::machine::machine;
 use crate::progress::StepsBar;
 use crate::report::BenchReport;
 use crate::steady::SteadyReport;
 use crate::views::report::ViewsReport;
-use crate::{blocks, durable, large, low_rate, real, record, shards, steady, views, worker};
+use crate::{blocks, durable, large, load, low_rate, real, record, shards, steady, views, worker};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
 
@@ -27,6 +28,10 @@ pub fn run(command: &Experiment, out: &mut impl Write) -> Result<(), BenchError>
         Experiment::Latency(arguments) => {
             let report = low_rate::latency(arguments, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, LatencyReport::text)?)
+        }
+        Experiment::Load(arguments) => {
+            let report = load::run(arguments, &Interrupts::watch()?)?;
+            Ok(print(out, arguments.json, &report, LoadReport::text)?)
         }
         Experiment::Idle(arguments) => {
             let report = low_rate::idle(arguments, &Interrupts::watch()?)?;

@@ -6,6 +6,7 @@ use crate::blocks::task::BlockTask;
 use crate::command::WorkerArguments as Arguments;
 use crate::error::BenchError;
 use crate::experiment::{Experiment, ExperimentProcess, Kind};
+use crate::load::Paced;
 use crate::member::{Idling, LowRate, Sending};
 use crate::mesh::BareMesh;
 use crate::probe::{BareRing, HandOff};
@@ -24,6 +25,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), BenchError> {
         Kind::BareMesh => serve::<BareMesh>(task),
         Kind::Sending => serve::<Sending>(task),
         Kind::LowRate => serve::<LowRate>(task),
+        Kind::Paced => serve::<Paced>(task),
         Kind::Idling => serve::<Idling>(task),
         Kind::Blocks => serve::<BlockTask>(task),
         Kind::CopyLimit => serve::<CopyLimit>(task),

@@ -16,6 +16,7 @@
 //! | [`crew`] | the worker processes of one run: their tasks, orders, reports and ends |
 //! | [`processes`] | processes of this same program, which do not outlive their parent |
 //! | [`interrupt`] | SIGINT and SIGTERM as flags |
+//! | [`free_addresses`](mod@free_addresses) | addresses for processes that listen themselves |
 //! | [`group`] | the place where the members of such a group meet |
 
 pub mod client_options;
@@ -23,6 +24,7 @@ pub mod clock;
 pub mod crew;
 pub mod exit;
 mod failures;
+pub mod free_addresses;
 pub mod group;
 pub mod group_file;
 pub mod interrupt;

@@ -2,7 +2,7 @@
 
 mod calm;
 mod clients;
-#[path = "../free_addresses/mod.rs"]
+#[path = "../../local/src/free_addresses.rs"]
 mod free_addresses;
 mod rdma;
 mod restarts;

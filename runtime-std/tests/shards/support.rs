@@ -92,7 +92,7 @@ pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> De
     }
     if carrier != Carrier::SharedMemory {
         for group in &mut description.groups {
-            let addresses = free_addresses(group.replicas.count());
+            let addresses = free_addresses(group.replicas.count()).expect("free ports");
             group.replicas = Replicas::Addresses(addresses.into_iter().map(Into::into).collect());
         }
     }

@@ -1,8 +1,6 @@
 //! The processes of `bench views`, and the state of the group according to their reports.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -18,6 +16,7 @@ use crate::views::events::{
 use crate::views::logs::SurvivorDeliveries;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Crew, CrewError, Launch, WorkerEvent, WorkerId};
+use tramontane_local::free_addresses::free_addresses;
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
@@ -331,11 +330,9 @@ fn describe(arguments: &Views) -> Result<Description, BenchError> {
     let group = group.window(WINDOW).message_max(MESSAGE_BYTES).fabric(arguments.fabric);
     let group = group.heartbeat_ms(arguments.heartbeat_ms, arguments.failure_timeout_ms);
     let count = if arguments.fabric == Carrier::SharedMemory { 0 } else { arguments.nodes };
-    // All these ports are reserved at the same time, because a restarted node needs one of its own.
-    let sockets = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-    let sockets = sockets.collect::<io::Result<Vec<_>>>().map_err(LocalError::from)?;
-    let addresses = sockets.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>();
-    Ok(group.addresses(&addresses.map_err(LocalError::from)?).build()?)
+    // A restarted node needs the same port again.
+    let addresses = free_addresses(count as usize).map_err(LocalError::from)?;
+    Ok(group.addresses(&addresses).build()?)
 }
 
 /// Returns the system's description of each thread of a process, to be included in the report of an

@@ -1,5 +1,7 @@
 //! Participants of real groups, as threads of this process.
 
+#[path = "../../../local/src/free_addresses.rs"]
+mod free_addresses;
 mod from_a_place;
 mod instances;
 mod levels;

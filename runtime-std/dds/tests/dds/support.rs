@@ -1,9 +1,9 @@
 //! Domains whose participants are members in the same process.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::free_addresses::free_addresses;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tramontane::group::ControlEndpoints;
@@ -70,15 +70,11 @@ impl TestDomain {
     /// Changes the carrier of the domain.
     pub fn over(mut self, carrier: Carrier) -> Self {
         if carrier == Carrier::Tcp {
-            // The ports are held at the same time, so that they differ.
-            let nodes = self.domain.group().nodes.len();
-            let held: Vec<_> = (0..nodes)
-                .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
-                .collect();
+            let addresses = free_addresses(self.domain.group().nodes.len()).expect("free ports");
             self.domain = self.domain.with_group(|group| {
                 group.fabric = carrier;
-                for (node, held) in group.nodes.iter_mut().zip(&held) {
-                    node.address = Some(held.local_addr().expect("an address").into());
+                for (node, address) in group.nodes.iter_mut().zip(addresses) {
+                    node.address = Some(address.into());
                 }
             });
         }

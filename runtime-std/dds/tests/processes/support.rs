@@ -1,12 +1,13 @@
 //! Domains whose participants are separate processes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use crate::free_addresses::free_addresses;
 use tempfile::TempDir;
 use tramontane::Carrier;
 use tramontane::group::ControlEndpoints;
@@ -48,18 +49,12 @@ impl DomainFiles {
     pub fn with_lease(carrier: Carrier, nodes: u32, topics: &str, lease_ms: u64) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let folder = tempfile::tempdir().expect("a folder");
-        // The ports are held at the same time, so that they differ.
-        let held: Vec<_> = (0..nodes)
-            .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
-            .collect();
-        let node = |(id, held): (usize, &TcpListener)| match carrier {
-            Carrier::Tcp => {
-                let address = held.local_addr().expect("an address");
-                format!("{{ id = {id}, address = \"{address}\" }}")
-            }
+        let addresses = free_addresses(nodes as usize).expect("free ports");
+        let node = |(id, address): (usize, &SocketAddr)| match carrier {
+            Carrier::Tcp => format!("{{ id = {id}, address = \"{address}\" }}"),
             _ => format!("{{ id = {id} }}"),
         };
-        let nodes: Vec<String> = held.iter().enumerate().map(node).collect();
+        let nodes: Vec<String> = addresses.iter().enumerate().map(node).collect();
         let fabric = if carrier == Carrier::Tcp { "tcp" } else { "shm" };
         let text = format!(
             "client_lease_ms = {lease_ms}\n[group]\nname = \"dds-processes\"\nfabric = \"{fabric}\"\nheartbeat_ms = 20\n\

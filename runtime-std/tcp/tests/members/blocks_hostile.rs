@@ -4,6 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use crate::free_addresses::free_addresses;
 use crate::support::blocks::{self, FIRST, exchange, look, memory, on, receive, send, told};
 use crate::support::{
     MEMBERS, PATIENCE, TcpMember, VIEW, header, join, key, listeners, open_frame, with_hand,
@@ -153,8 +154,7 @@ fn role_send_until_killed() {
     let Ok(addresses) = std::env::var("TRAMONTANE_ROLE") else { return };
     let addresses: Vec<std::net::SocketAddr> =
         addresses.split(' ').map(|address| address.parse().expect("an address")).collect();
-    let listener =
-        std::net::TcpListener::bind(addresses[1]).expect("a port that was free just now");
+    let listener = std::net::TcpListener::bind(addresses[1]).expect("a free port");
     let mut member =
         TcpMember::new(BAD, join(BAD, &addresses, listener, None), Settings::default());
     member.open(VIEW).expect("it opens");
@@ -174,8 +174,9 @@ fn role_send_until_killed() {
 
 #[test]
 fn kill_during_block_loses_only_that_peer() {
-    let (mut sockets, addresses) = listeners(MEMBERS);
-    drop(sockets.remove(1));
+    let (mut sockets, mut addresses) = listeners(MEMBERS);
+    sockets.remove(1);
+    addresses[1] = free_addresses(1).expect("a free port")[0];
     let text: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args([

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::SocketAddr;
 
 use super::protocol::Init;
 use super::refusal::{StartRefusal, node_id, not_understood};
 use tramontane_local::exit::Failure;
+use tramontane_local::free_addresses::free_addresses;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     Description, NodeDescription, SubgroupDescription, WINDOW_DEFAULT,
@@ -87,21 +88,12 @@ pub(super) fn describe(
     Ok(description)
 }
 
-/// Returns a port for each node, chosen by the first member that starts, below the range from which
-/// the system takes ports for connections.
+/// Returns a port for each node, chosen by the first member that starts.
 pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
     std::fs::create_dir_all(&init.shared)?;
     let path = init.shared.join("tramontane.ports");
     let draft = init.shared.join(format!("tramontane.ports.{}", std::process::id()));
-    let mut chosen = Vec::new();
-    for port in candidates()? {
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            chosen.push(port);
-        }
-        if chosen.len() == init.nodes.len() {
-            break;
-        }
-    }
+    let chosen: Vec<u16> = free_addresses(init.nodes.len())?.iter().map(SocketAddr::port).collect();
     std::fs::write(&draft, serde_json::to_vec(&chosen)?)?;
     // The first member has chosen for all, and a file that exists is complete.
     let linked = std::fs::hard_link(&draft, &path);
@@ -112,15 +104,6 @@ pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
         return Err(error);
     }
     Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
-}
-
-/// Returns ports to try, beginning with a random one.
-fn candidates() -> io::Result<impl Iterator<Item = u16>> {
-    const LOWEST: u16 = 10_000;
-    const COUNT: u16 = 20_000;
-    let first = tramontane_control::incarnation()? % u64::from(COUNT);
-    let first = u16::try_from(first).unwrap_or(0);
-    Ok((0..COUNT).map(move |step| LOWEST + (first + step) % COUNT))
 }
 
 /// Returns a group name derived from the shared folder: the members of one run share it, and no

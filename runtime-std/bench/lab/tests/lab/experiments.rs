@@ -82,6 +82,29 @@ fn bench_measures_latency_and_idle_time() {
     let report = bench(&place, &["idle", "--seconds", "1"]);
     assert_eq!(report["writes"], 0, "an idle group posts nothing");
     assert!(report["total_percent"].as_f64() < Some(50.0), "it sleeps: {report}");
+    assert!(report["wakeups_per_s"].as_f64() < Some(1_000.0), "it sleeps: {report}");
+    place.assert_empty();
+}
+
+#[test]
+fn bench_measures_latency_at_shares_of_the_rate() {
+    let place = TestFolder::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let drawing = folder.path().join("load.svg").display().to_string();
+    let load = ["load", "--messages", "300", "--rounds", "1", "--bytes", "8", "--draw", &drawing];
+    let report = bench(&place, &[&load[..], &["--shares", "10,100"]].concat());
+    let rows = report["rows"].as_array().expect("rows");
+    for (row, share) in rows.iter().zip([10, 100]) {
+        assert_eq!(row["share_percent"], share);
+        let times = ["p50_ns", "p99_ns", "p999_ns", "max_ns"]
+            .map(|time| row[time]["median"].as_f64().expect("a time"));
+        assert!(times[0] > 0.0 && times.is_sorted(), "{row}");
+    }
+    assert_eq!(rows.len(), 2);
+    let drawn = std::fs::read_to_string(drawing).expect("it was drawn");
+    assert!(drawn.contains("8 B, p99.9"), "{drawn}");
+    place.run(&["bench", "load", "--shares", "0"]).failed(2, &["1..=100"]);
+    place.run(&["bench", "load", "--fabric", "verbs"]).failed(2, &["--fabric shm"]);
     place.assert_empty();
 }
 

@@ -8,9 +8,6 @@ pub mod group;
 pub mod overlay;
 pub mod terminal;
 
-#[path = "../../../../tests/free_addresses/mod.rs"]
-mod free_addresses;
-
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -330,7 +327,8 @@ impl OutputReader {
 
 /// Returns addresses that are currently unused, formatted as in files and arguments.
 pub fn free_addresses(count: usize) -> Vec<String> {
-    free_addresses::free_addresses(count).iter().map(ToString::to_string).collect()
+    let addresses = tramontane_local::free_addresses::free_addresses(count).expect("free ports");
+    addresses.iter().map(ToString::to_string).collect()
 }
 
 /// Waits until `look` returns a value.
