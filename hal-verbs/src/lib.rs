@@ -103,7 +103,7 @@ mod views;
 
 pub use adapter::MemoryRegion;
 pub use fabric::{BlockMemory, BlockStore, Loss, LossReason, NoBlockMemory, Verbs};
-pub use ffi::NoLibrary;
+pub use ffi::{LinkedFunctions, NoLibrary, link};
 pub use protocol::Counters;
 pub use settings::{Limits, WriteOrder};
 pub use site::{

@@ -35,7 +35,7 @@ mod send_list;
 pub(crate) use completion::CompletionQueue;
 pub(crate) use device::{Context, DeviceList, gid_kind};
 pub(crate) use interfaces::interfaces_with;
-pub use libibverbs::NoLibrary;
+pub use libibverbs::{LinkedFunctions, NoLibrary, link};
 pub(crate) use memory::{ProtectionDomain, Registration};
 pub(crate) use queue_pair::QueuePair;
 pub(crate) use send_list::{SendBuffers, SendList};

@@ -21,7 +21,7 @@ mod structures;
 
 pub(super) use functions::*;
 pub(super) use numbers::*;
-pub use open::NoLibrary;
 pub(super) use open::open;
+pub use open::{LinkedFunctions, NoLibrary, link};
 pub(super) use operations::{ibv_poll_cq, ibv_post_recv, ibv_post_send, ibv_req_notify_cq};
 pub(super) use structures::*;

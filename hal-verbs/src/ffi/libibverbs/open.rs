@@ -1,4 +1,4 @@
-//! Loading of the library, and lookup of its functions.
+//! Loading of the library, or its use as the program has linked it, and lookup of its functions.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -46,7 +46,27 @@ static FUNCTIONS: OnceLock<Result<Functions, NoLibrary>> = OnceLock::new();
 
 /// Loads the library on the first call. Later calls return the same result.
 pub(in crate::ffi) fn open() -> Result<(), NoLibrary> {
-    let found = FUNCTIONS.get_or_init(|| Functions::find(&Library::open(FILE)?));
+    result_of(FUNCTIONS.get_or_init(|| Functions::find(&Library::open(FILE)?)))
+}
+
+/// Finds a function of the linked library by its name.
+pub type LinkedFunctions = fn(function: &str) -> Option<NonNull<c_void>>;
+
+/// Uses libibverbs as this program has linked it, instead of loading it. Call this before any
+/// device is requested; later it has no effect. The package in `hal-verbs/rdma-sys` calls it with
+/// the functions of `rdma-sys`.
+///
+/// # Errors
+/// Fails if a function is missing.
+///
+/// # Safety
+/// Each address that `find` returns is that of the function of this name in `<infiniband/verbs.h>`,
+/// in the version to which a linker binds it.
+pub unsafe fn link(find: LinkedFunctions) -> Result<(), NoLibrary> {
+    result_of(FUNCTIONS.get_or_init(|| Functions::find(&Library::Linked(find))))
+}
+
+fn result_of(found: &Result<Functions, NoLibrary>) -> Result<(), NoLibrary> {
     found.as_ref().map(drop).map_err(Clone::clone)
 }
 
@@ -61,8 +81,11 @@ pub(super) fn functions() -> &'static Functions {
 }
 
 /// A library that stays loaded until the process ends.
-pub(super) struct Library {
-    handle: NonNull<c_void>,
+pub(super) enum Library {
+    /// Loaded with this handle.
+    Loaded(NonNull<c_void>),
+    /// Linked by the program.
+    Linked(LinkedFunctions),
 }
 
 impl Library {
@@ -72,7 +95,7 @@ impl Library {
         // every program that links it.
         let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         NonNull::new(handle)
-            .map(|handle| Self { handle })
+            .map(Self::Loaded)
             .ok_or_else(|| why_not(&file.to_string_lossy(), loader_error()))
     }
 
@@ -83,27 +106,28 @@ impl Library {
         function: &'static str,
         version: &'static str,
     ) -> Result<NonNull<c_void>, NoLibrary> {
-        let address = match (c_string(function), c_string(version)) {
-            (Some(function), Some(version)) => self.address(&function, &version),
+        let address = match (self, c_string(function), c_string(version)) {
+            (Self::Linked(find), ..) => find(function),
+            (Self::Loaded(handle), Some(function), Some(version)) => {
+                address(*handle, &function, &version)
+            }
             _ => None,
         };
         address.ok_or(NoLibrary::Lacks { function, version })
     }
+}
 
-    #[cfg(target_env = "gnu")]
-    fn address(&self, function: &CStr, version: &CStr) -> Option<NonNull<c_void>> {
-        // SAFETY: the library is loaded, and the strings are terminated.
-        let address =
-            unsafe { libc::dlvsym(self.handle.as_ptr(), function.as_ptr(), version.as_ptr()) };
-        NonNull::new(address)
-    }
+#[cfg(target_env = "gnu")]
+fn address(library: NonNull<c_void>, function: &CStr, version: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: the library is loaded, and the strings are terminated.
+    NonNull::new(unsafe { libc::dlvsym(library.as_ptr(), function.as_ptr(), version.as_ptr()) })
+}
 
-    /// Other loaders do not support versions, and return the newest one.
-    #[cfg(not(target_env = "gnu"))]
-    fn address(&self, function: &CStr, _: &CStr) -> Option<NonNull<c_void>> {
-        // SAFETY: the library is loaded, and the string is terminated.
-        NonNull::new(unsafe { libc::dlsym(self.handle.as_ptr(), function.as_ptr()) })
-    }
+/// Other loaders do not support versions, and return the newest one.
+#[cfg(not(target_env = "gnu"))]
+fn address(library: NonNull<c_void>, function: &CStr, _: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: the library is loaded, and the string is terminated.
+    NonNull::new(unsafe { libc::dlsym(library.as_ptr(), function.as_ptr()) })
 }
 
 fn c_string(text: &str) -> Option<std::ffi::CString> {
@@ -177,6 +201,13 @@ mod tests {
         assert!(library.find("getpid", version).is_ok());
         let other = library.find("getpid", "IBVERBS_1.1");
         assert_eq!(other, Err(NoLibrary::Lacks { function: "getpid", version: "IBVERBS_1.1" }));
+    }
+
+    #[test]
+    fn linked_library_needs_all_functions() {
+        let error = Functions::find(&Library::Linked(|_| None)).err();
+        let lacks = NoLibrary::Lacks { function: "ibv_get_device_list", version: "IBVERBS_1.1" };
+        assert_eq!(error, Some(lacks));
     }
 
     #[test]
