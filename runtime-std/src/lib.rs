@@ -36,6 +36,7 @@
 //! |---|---|
 //! | [`group`] | groups: every member delivers what any member sends, in one order |
 //! | [`blocks`] | block multicasts: large objects from one member to many |
+//! | [`metrics`] | a page of metrics for Prometheus |
 //! | [`shards`] | groups of replicas in a tree, and clients that multicast to any set of them |
 //!
 //! Programs depend on the `tramontane` crate, which re-exports these items. Its command line is a
@@ -49,6 +50,7 @@ pub mod group;
 #[cfg(any(test, fuzzing))]
 pub mod hostile_bytes;
 pub mod member;
+pub mod metrics;
 mod poll;
 pub mod rdma;
 mod requests;

@@ -93,6 +93,7 @@ pub use crate::group::send::receipt::ordinal::Ordinal;
 pub use crate::group::send::receipt::wait::{At, NotReached};
 pub use crate::group::send::receipt::{Fate, Logged, NotLogged, Receipt, Volatile};
 pub use crate::group::send::sender::{Run, Sender, Slot};
+pub use crate::group::send::slot_free::SlotFree;
 pub use crate::group::send::subgroup_sending::Unsent;
 pub use crate::group::state::folder::{StateError, noted_log};
 pub use crate::group::status::group_status::{

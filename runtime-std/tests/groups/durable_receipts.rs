@@ -1,9 +1,7 @@
 //! Receipts for the levels that a message reaches, which can be queried, waited for and awaited.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tramontane_core::ids::SubgroupId;
@@ -11,25 +9,8 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Level, Logged, NotLogged, NotReached, Receipt};
 use tramontane_runtime::member::Stopped;
 
+use crate::awaited_slots::block_on;
 use crate::group_support::{Crowd, PATIENCE, carriers, message};
-
-/// A minimal executor.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park_timeout(PATIENCE),
-        }
-    }
-}
 
 fn crowd(carrier: Carrier) -> Crowd {
     let mut crowd = Crowd::of(carrier, 3).logged();

@@ -1,5 +1,6 @@
 //! Groups as used by programs. Their members are threads of this process, over each fabric.
 
+mod awaited_slots;
 mod block_generations;
 mod block_group_support;
 mod block_groups;
@@ -22,4 +23,5 @@ mod many_views;
 mod over_tcp;
 mod reserved_clients;
 mod slow_members;
+mod spans;
 mod stepped;

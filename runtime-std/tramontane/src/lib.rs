@@ -45,6 +45,7 @@
 //! | [`group`] | groups whose members may fail, leave and join: all of it, what is named here included |
 //! | [`blocks`] | large objects to many, at nearly the price of one copy |
 //! | [`typed`] | state machines whose commands are answered, on top of groups |
+//! | [`metrics`] | the group's and the program's own metrics for Prometheus |
 //! | [`shards`] | groups of replicas in a tree, and one order for messages to any set of them |
 
 #[cfg(doctest)]
@@ -63,15 +64,15 @@ pub use tramontane_runtime::group::{
     DescriptionError, DurableEverywhere, DurableHere, DurableMajority, Forming, GroupStatus, Level,
     LogPart, LogReader, LogReaderError, Logged, LoggedMessage, Membership, Message, Messages,
     NodeDescription, NotFormed, NotLogged, NotReached, OperatorClient, OperatorError, Ordinal,
-    Reached, Receipt, ReservedSubgroups, Run, Running, Sender, SharedStatus, Slot, StartError,
-    StartOptions, Step, Stepped, SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged,
-    Volatile, Waiting, start, start_stepped,
+    Reached, Receipt, ReservedSubgroups, Run, Running, Sender, SharedStatus, Slot, SlotFree,
+    StartError, StartOptions, Step, Stepped, SubgroupDescription, SubgroupStatus, Unsent, View,
+    ViewChanged, Volatile, Waiting, start, start_stepped,
 };
 #[doc(inline)]
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};
 #[doc(inline)]
 pub use tramontane_runtime::rdma::DeviceOptions;
-pub use tramontane_runtime::shards;
+pub use tramontane_runtime::{metrics, shards};
 
 #[cfg(feature = "typed")]
 pub use serde;

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use tramontane_core::ids::SubgroupId;
 
-use super::exposition::Histogram;
+use tramontane_runtime::metrics::Histogram;
 
 /// Upper ends of the time buckets, in seconds: 10 us to 10 s, each about three times the previous
 /// one.

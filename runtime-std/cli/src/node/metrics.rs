@@ -5,15 +5,14 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use super::exposition::Exposition;
 use super::http::{self, HttpAnswer};
 use super::meter::Meter;
 use super::rdma_figures;
 use tramontane_control::HostAddress;
 use tramontane_local::exit::Failure;
-use tramontane_runtime::group::{GroupStatus, MemberState, SharedStatus, SubgroupStatus};
+use tramontane_runtime::group::{GroupStatus, SharedStatus};
+use tramontane_runtime::metrics::MetricsPage;
 use tramontane_runtime::rdma;
 
 /// Content type of the answer: the text format that Prometheus and all its tools accept (`promtool
@@ -67,9 +66,6 @@ fn answer(
     }
 }
 
-/// A function that reads one figure of a subgroup's status.
-type OfSubgroup = fn(&SubgroupStatus) -> u64;
-
 /// The program's version, and its target machine.
 const BUILD: [(&str, &str); 2] =
     [("version", env!("CARGO_PKG_VERSION")), ("processor", std::env::consts::ARCH)];
@@ -81,67 +77,33 @@ fn exposition(
     rdma: Option<&rdma::Figures>,
     devices: &Path,
 ) -> String {
-    let mut text = Exposition::new(&[("group", &status.group), ("node", &status.node.to_string())]);
+    let mut text =
+        MetricsPage::new(&[("group", &status.group), ("node", &status.node.to_string())]);
     let (delivered, sent) = (&meter.delivered_bytes, &meter.sent_bytes);
     let build = "1, with the version of this program and its processor as labels";
-    text.gauges("build_info", build, &[(BUILD, 1)]);
-    for (name, help, value) in [
-        ("views_installed", "Views that this process has installed", status.views_installed),
-        ("delivered_messages", "Messages delivered", status.delivered),
-        ("delivered_bytes", "Bytes of messages delivered", delivered.load(Ordering::Relaxed)),
-        ("sent_bytes", "Bytes of input lines accepted for sending", sent.load(Ordering::Relaxed)),
-        (
-            "sent_messages",
-            "Messages sent; a message resent in a later view counts again",
-            status.sent,
-        ),
-        ("null_rounds", "Rounds of this node without a message", status.nulls),
-        ("posted_writes", "Writes posted to other members, without heartbeats", status.writes),
-        ("posted_heartbeats", "Heartbeats posted to other members", status.heartbeats),
-    ] {
-        text.counter(name, help, value);
-    }
+    text.gauges("tramontane_build_info", build, &[(BUILD, 1)]);
+    text.counter(
+        "tramontane_delivered_bytes",
+        "Bytes of messages delivered",
+        delivered.load(Ordering::Relaxed),
+    );
+    let of_lines = "Bytes of input lines accepted for sending";
+    text.counter("tramontane_sent_bytes", of_lines, sent.load(Ordering::Relaxed));
     let latency =
         "Time from reading a line of the input to its delivery here, sampled one line at a time";
-    text.histogram("delivery_latency_seconds", latency, &meter.latencies());
-    let uptime = Duration::from_millis(status.uptime_ms).as_secs_f64();
-    text.gauge("uptime_seconds", "Time since this process became a member", uptime);
-    let joining = "Nodes that are receiving state from this node";
-    for (name, help, value) in [
-        ("view", "The view that is installed", status.view),
-        ("view_members", "Members of the view", count(&status.members)),
-        ("suspected_members", "Members that this member suspects", count(&status.suspected)),
-        ("joining_nodes", joining, count(&status.joining)),
-    ] {
-        text.gauge(name, help, value);
-    }
-    let states =
-        MemberState::ALL.map(|state| ([("state", state.name())], u64::from(status.state == state)));
-    text.gauges("state", "1 for the state that this member is in", &states);
-    let of_subgroups: [(_, _, OfSubgroup); 4] = [
-        ("received_places", "Positions received in this view", |one| one.received),
-        ("delivered_places", "Positions delivered in this view", |one| one.delivered),
-        ("subgroup_members", "Members in this view", |one| count(&one.members)),
-        ("subgroup_closed", "1 if the subgroup has lost its state", |one| one.closed.into()),
-    ];
-    for (name, help, value) in of_subgroups {
-        let subgroups = status.subgroups.iter();
-        let values = subgroups.map(|one| ([("subgroup", one.name.as_str())], value(one)));
-        text.gauges(name, help, &values.collect::<Vec<_>>());
-    }
+    text.histogram("tramontane_delivery_latency_seconds", latency, &meter.latencies());
+    status.add_metrics(&mut text);
     if let Some(rdma) = rdma {
         rdma_figures::write(&mut text, rdma, devices);
     }
     text.into_text()
 }
 
-fn count(nodes: &[u32]) -> u64 {
-    u64::try_from(nodes.len()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use tramontane_runtime::group::{MemberState, SubgroupStatus};
 
     use super::*;
 

@@ -11,7 +11,6 @@
 
 mod application;
 mod event;
-mod exposition;
 mod http;
 mod input;
 mod log;

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
+use tramontane_runtime::metrics::MetricsPage;
 use tramontane_runtime::rdma::Figures;
-
-use super::exposition::Exposition;
 
 /// The kernel's folder of RDMA devices.
 pub(super) const DEVICES: &str = "/sys/class/infiniband";
@@ -23,29 +22,45 @@ const RETRIES: [&str; 5] = [
 const NO_COUNTER: &str = "lifespan";
 
 /// Writes all RDMA metrics. `devices` is the kernel's folder of RDMA devices.
-pub(super) fn write(text: &mut Exposition, figures: &Figures, devices: &Path) {
+pub(super) fn write(text: &mut MetricsPage, figures: &Figures, devices: &Path) {
     let Figures { device, link_losses, counters, losses, .. } = figures;
     let port = figures.port.to_string();
     let place = [("device", device.as_str()), ("port", port.as_str())];
     let link = "1 if the link of the RDMA port in use is up, with device and port as labels";
-    text.gauges("rdma_link_up", link, &[(place, u64::from(figures.has_link))]);
+    text.gauges("tramontane_rdma_link_up", link, &[(place, u64::from(figures.has_link))]);
     for (name, help, value) in [
-        ("rdma_link_losses", "How often the RDMA port in use lost its link", *link_losses),
-        ("rdma_posted_lists", "Lists of writes posted over RDMA", counters.lists),
-        ("rdma_posted_writes", "Writes posted over RDMA", counters.writes),
-        ("rdma_posted_bytes", "Bytes of writes posted over RDMA", counters.bytes),
-        ("rdma_doorbells", "Calls that hand requests to the RDMA device", counters.doorbells),
-        ("rdma_completions", "Completions taken", counters.completions),
-        ("rdma_refused_lists", "Lists that found no room in a queue", counters.refused),
-        ("rdma_notices", "Notices sent, to wake members and about keys", counters.notices_sent),
-        ("rdma_updates", "Updates sent for devices that keep no order", counters.updates),
-        ("rdma_blocks", "Blocks of large messages written to members", counters.blocks),
+        (
+            "tramontane_rdma_link_losses",
+            "How often the RDMA port in use lost its link",
+            *link_losses,
+        ),
+        ("tramontane_rdma_posted_lists", "Lists of writes posted over RDMA", counters.lists),
+        ("tramontane_rdma_posted_writes", "Writes posted over RDMA", counters.writes),
+        ("tramontane_rdma_posted_bytes", "Bytes of writes posted over RDMA", counters.bytes),
+        (
+            "tramontane_rdma_doorbells",
+            "Calls that hand requests to the RDMA device",
+            counters.doorbells,
+        ),
+        ("tramontane_rdma_completions", "Completions taken", counters.completions),
+        ("tramontane_rdma_refused_lists", "Lists that found no room in a queue", counters.refused),
+        (
+            "tramontane_rdma_notices",
+            "Notices sent, to wake members and about keys",
+            counters.notices_sent,
+        ),
+        (
+            "tramontane_rdma_updates",
+            "Updates sent for devices that keep no order",
+            counters.updates,
+        ),
+        ("tramontane_rdma_blocks", "Blocks of large messages written to members", counters.blocks),
     ] {
         text.counter(name, help, value);
     }
     let lost = "Members that became unreachable, by the status of the first failed request";
     let losses: Vec<_> = losses.iter().map(|(name, count)| ([("status", *name)], *count)).collect();
-    text.counters("rdma_lost_members", lost, &losses);
+    text.counters("tramontane_rdma_lost_members", lost, &losses);
     let counts = port_counters(&devices.join(device).join("ports").join(&port));
     let [of_device, of_port] = place;
     let labelled = counts.iter();
@@ -53,12 +68,12 @@ pub(super) fn write(text: &mut Exposition, figures: &Figures, devices: &Path) {
         .map(|(name, value)| ([of_device, of_port, ("counter", name.as_str())], *value))
         .collect();
     let kernel = "Kernel counters of the RDMA port in use, for all programs";
-    text.counters("rdma_port_events", kernel, &labelled);
+    text.counters("tramontane_rdma_port_events", kernel, &labelled);
     let of_retries = counts.iter().filter(|(name, _)| RETRIES.contains(&name.as_str()));
     let mut retries = of_retries.map(|(_, value)| *value).peekable();
     if retries.peek().is_some() {
         let help = "Packets retransmitted at the RDMA port in use, for all programs";
-        text.counter("rdma_retries", help, retries.sum::<u64>());
+        text.counter("tramontane_rdma_retries", help, retries.sum::<u64>());
     }
 }
 

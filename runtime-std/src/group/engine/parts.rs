@@ -57,7 +57,8 @@ impl<A> Parts<A> {
     #[inline]
     pub(crate) fn count(&mut self, progress: &Progress) {
         self.statistics.add(progress);
-        self.sending.iter_mut().for_each(SubgroupSending::look_for_waits);
+        let has_freed = progress.freed > 0;
+        self.sending.iter_mut().for_each(|sending| sending.look_for_waits(has_freed));
         if progress.overdue != self.overdue {
             self.report_overdue(progress.overdue);
         }

@@ -127,6 +127,8 @@ impl SendState {
     pub(crate) fn set(&self, present: Option<ViewOutbox>) {
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
         self.turns.fetch_add(1, Ordering::Release);
+        // A new view has free slots.
+        self.counts.wake_for_slots();
     }
 
     pub(crate) fn present(&self) -> Option<ViewOutbox> {

@@ -243,6 +243,11 @@ impl<K> Sender<K> {
         })
     }
 
+    /// Returns the number of changes of the view's ring when this sender last looked.
+    pub(super) const fn turns(&self) -> u64 {
+        self.present.turns
+    }
+
     /// Checks whether a view has begun or ended.
     #[inline(always)]
     fn look_for_present(&mut self) {

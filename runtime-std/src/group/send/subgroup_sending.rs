@@ -58,6 +58,9 @@ pub(crate) struct SubgroupSending {
     marks: DurableMarks,
     /// The number of waits at the last check for waiters.
     waits_seen: u64,
+    /// Whether slots have become free while no task was seen to wait for one. A task that began to
+    /// wait in the meantime is woken when its wait is seen.
+    has_freed: bool,
 }
 
 impl SubgroupSending {
@@ -71,6 +74,7 @@ impl SubgroupSending {
             discarded: 0,
             marks: DurableMarks::default(),
             waits_seen: 0,
+            has_freed: false,
         }
     }
 
@@ -98,13 +102,19 @@ impl SubgroupSending {
         }
     }
 
-    /// Wakes new waiters whose level has been reached in the meantime.
+    /// Wakes new waiters whose level has been reached in the meantime, and, if slots have become
+    /// free, the tasks that wait for one.
     #[inline]
-    pub(crate) fn look_for_waits(&mut self) {
+    pub(crate) fn look_for_waits(&mut self, has_freed: bool) {
+        self.has_freed |= has_freed;
         let waits = self.state.counts.waits();
         if waits != self.waits_seen {
             self.waits_seen = waits;
             self.state.counts.wake();
+        }
+        if self.has_freed && self.state.counts.are_slots_awaited() {
+            self.has_freed = false;
+            self.state.counts.wake_for_slots();
         }
     }
 

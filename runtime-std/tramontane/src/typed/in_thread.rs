@@ -9,6 +9,25 @@ use std::task::{Context, Poll, Waker};
 /// The result of a call that blocks, which runs in a thread of its own. A future, which works with
 /// any executor. A panic of the call continues in the task that awaits it. Dropping it abandons the
 /// result, but the call continues.
+///
+/// A task that must not block starts and leaves a group with it:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use tramontane::prelude::*;
+/// use tramontane::typed::InThread;
+///
+/// async fn send(group: Description) -> Result<(), Box<dyn std::error::Error>> {
+///     let application = |_: &mut Messages<'_, '_>| {};
+///     let start = move || start(group, StartOptions::new(0), application);
+///     let running = InThread::call("start", start)?.await?;
+///     let mut sender = running.sender().ok_or("every node sends")?;
+///     sender.send_async(b"hello").await?;
+///     InThread::call("leave", move || running.leave(Duration::from_secs(10)))?.await?;
+///     Ok(())
+/// }
+/// ```
 #[must_use = "the result says whether the call succeeded"]
 pub struct InThread<T>(Arc<Mutex<CallState<T>>>);
 
@@ -18,10 +37,11 @@ struct CallState<T> {
 }
 
 impl<T: Send + 'static> InThread<T> {
-    pub(super) fn call(
-        name: &str,
-        call: impl FnOnce() -> T + Send + 'static,
-    ) -> std::io::Result<Self> {
+    /// Runs `call` in a new thread with this name.
+    ///
+    /// # Errors
+    /// Fails if the system has no further thread.
+    pub fn call(name: &str, call: impl FnOnce() -> T + Send + 'static) -> std::io::Result<Self> {
         let state = Arc::new(Mutex::new(CallState { result: None, waker: None }));
         let given = Arc::clone(&state);
         let body = move || {

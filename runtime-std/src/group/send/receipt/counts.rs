@@ -1,5 +1,5 @@
 //! The levels reached by a member's own messages in a subgroup, and the threads and tasks that wait
-//! for these levels.
+//! for these levels, or for a free slot.
 //!
 //! # Invariants
 //! - Counts only rise. All messages with ordinals below a count have reached the count's level.
@@ -25,6 +25,8 @@ pub(crate) type WaiterKey = (u64, u64);
 #[derive(Debug, Default)]
 struct Waiters {
     by_count: [BTreeMap<WaiterKey, Waker>; COUNTED],
+    /// Tasks that wait for a free slot.
+    slots: BTreeMap<u64, Waker>,
     next: u64,
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct ReceiptCounts {
     /// The total number of waits so far, and the number of pending ones.
     waits: AtomicU64,
     waiting: AtomicUsize,
+    /// The number of tasks that wait for a free slot.
+    slots_awaited: AtomicUsize,
     waiters: Mutex<Waiters>,
 }
 
@@ -124,6 +128,51 @@ impl ReceiptCounts {
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
         self.wake();
+        self.wake_for_slots();
+    }
+
+    /// Registers a waker, which is called when a slot may be free or the member ends. `before` is
+    /// the key that an earlier call returned for the same wait. Afterwards, the caller must ring.
+    pub(crate) fn wait_for_slot(&self, before: Option<u64>, waker: &Waker) -> u64 {
+        let mut waiters = self.waiters();
+        let key = before.unwrap_or(waiters.next);
+        waiters.next = waiters.next.max(key.saturating_add(1));
+        let replaced = waiters.slots.insert(key, waker.clone());
+        self.slots_awaited.store(waiters.slots.len(), Ordering::Relaxed);
+        drop(waiters);
+        drop(replaced);
+        self.waits.fetch_add(1, Ordering::SeqCst);
+        key
+    }
+
+    /// Returns whether a wait for a slot has not ended yet.
+    pub(crate) fn is_awaiting_slot(&self, key: u64) -> bool {
+        self.waiters().slots.contains_key(&key)
+    }
+
+    /// Removes a wait for a slot that has been given up.
+    pub(crate) fn forget_slot(&self, key: u64) {
+        let mut waiters = self.waiters();
+        let removed = waiters.slots.remove(&key);
+        self.slots_awaited.store(waiters.slots.len(), Ordering::Relaxed);
+        drop(waiters);
+        drop(removed);
+    }
+
+    /// Returns whether a task waits for a free slot.
+    #[inline]
+    pub(crate) fn are_slots_awaited(&self) -> bool {
+        self.slots_awaited.load(Ordering::Relaxed) > 0
+    }
+
+    /// Wakes all tasks that wait for a free slot.
+    #[cold]
+    pub(crate) fn wake_for_slots(&self) {
+        let mut waiters = self.waiters();
+        let woken = std::mem::take(&mut waiters.slots);
+        self.slots_awaited.store(0, Ordering::Relaxed);
+        drop(waiters);
+        woken.into_values().for_each(Waker::wake);
     }
 
     /// Registers a waker, which is called when a message reaches a level or the member ends.
@@ -202,6 +251,24 @@ mod tests {
     /// A wait of the model: its level, its waker, and the number of calls to that waker when the
     /// wait began.
     type ModelWait = (usize, Arc<Called>, usize);
+
+    #[test]
+    fn tasks_that_wait_for_slots_are_woken_once() {
+        let counts = ReceiptCounts::default();
+        let called = [(); 3].map(|()| Arc::new(Called::default()));
+        let wakers = called.clone().map(Waker::from);
+        let calls = || called.each_ref().map(|called| called.0.load(Ordering::SeqCst));
+        let keys = wakers.each_ref().map(|waker| counts.wait_for_slot(None, waker));
+        assert_eq!(counts.wait_for_slot(Some(keys[0]), &wakers[0]), keys[0], "the same wait");
+        counts.forget_slot(keys[1]);
+        assert!(counts.are_slots_awaited() && counts.is_awaiting_slot(keys[2]));
+        counts.wake_for_slots();
+        assert!(!counts.are_slots_awaited() && !counts.is_awaiting_slot(keys[2]));
+        assert_eq!(calls(), [1, 0, 1]);
+        counts.wait_for_slot(None, &wakers[1]);
+        counts.end();
+        assert_eq!(calls(), [1, 1, 1]);
+    }
 
     proptest! {
         /// Compares the counts with a model that checks every waiter each time. A waiter is called

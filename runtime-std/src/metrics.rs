@@ -1,10 +1,24 @@
-//! Metrics in Prometheus' text format, version 0.0.4.
+//! Metrics in Prometheus' text format, version 0.0.4: those of a group, and a program's own on the
+//! same page.
+//!
+//! ```
+//! use tramontane_runtime::group::GroupStatus;
+//! use tramontane_runtime::metrics::MetricsPage;
+//!
+//! # let status = GroupStatus::default();
+//! let mut page = MetricsPage::new(&[("node", "0")]);
+//! page.counter("bank_transfers", "Transfers between accounts", 12);
+//! status.add_metrics(&mut page);
+//! let text = page.into_text();
+//! assert!(text.contains("bank_transfers_total{node=\"0\"} 12"));
+//! assert!(text.contains("tramontane_view_members{node=\"0\"} 0"));
+//! ```
 
 use std::fmt::{Display, Write as _};
 
 /// The number of observations up to each bucket's upper end, and the sum of all observations.
 #[derive(Clone, Debug)]
-pub(super) struct Histogram<const CLASSES: usize> {
+pub struct Histogram<const CLASSES: usize> {
     ends: [f64; CLASSES],
     counts: [u64; CLASSES],
     count: u64,
@@ -13,12 +27,13 @@ pub(super) struct Histogram<const CLASSES: usize> {
 
 impl<const CLASSES: usize> Histogram<CLASSES> {
     /// Creates a histogram whose buckets have these upper ends.
-    pub(super) const fn new(ends: [f64; CLASSES]) -> Self {
+    #[must_use]
+    pub const fn new(ends: [f64; CLASSES]) -> Self {
         Self { ends, counts: [0; CLASSES], count: 0, sum: 0.0 }
     }
 
-    /// One more.
-    pub(super) fn observe(&mut self, value: f64) {
+    /// Adds an observation.
+    pub fn observe(&mut self, value: f64) {
         let classes = self.ends.iter().zip(&mut self.counts);
         classes.filter(|(end, _)| value <= **end).for_each(|(_, count)| *count += 1);
         self.count += 1;
@@ -26,37 +41,40 @@ impl<const CLASSES: usize> Histogram<CLASSES> {
     }
 }
 
-/// The text of an answer, to which families of metrics are added.
+/// A page of metrics. A name begins with what it belongs to, such as `bank_`; the names of a group
+/// begin with `tramontane_`. A help text is a sentence without its full stop.
 #[derive(Debug)]
-pub(super) struct Exposition {
+pub struct MetricsPage {
     text: String,
     /// Labels of all metrics, in the form used between the braces.
     labels: String,
 }
 
-impl Exposition {
-    /// Creates an empty text. All metrics get these labels.
-    pub(super) fn new(labels: &[(&str, &str)]) -> Self {
+impl MetricsPage {
+    /// Creates an empty page. All of its metrics get these labels.
+    #[must_use]
+    pub fn new(labels: &[(&str, &str)]) -> Self {
         Self { text: String::new(), labels: joined(labels) }
     }
 
-    /// Returns the whole text.
-    pub(super) fn into_text(self) -> String {
+    /// Returns the text of the page.
+    #[must_use]
+    pub fn into_text(self) -> String {
         self.text
     }
 
-    /// Adds a counter, which never decreases.
-    pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) {
+    /// Adds a counter, which never decreases. `_total` is added to its name.
+    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.counters(name, help, &[([], value)]);
     }
 
-    /// A figure.
-    pub(super) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+    /// Adds a gauge, which may rise and fall.
+    pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.gauges(name, help, &[([], value)]);
     }
 
-    /// Adds counters, one for each set of labels.
-    pub(super) fn counters<const N: usize>(
+    /// Adds counters, one for each set of labels. `_total` is added to the name.
+    pub fn counters<const N: usize>(
         &mut self,
         name: &str,
         help: &str,
@@ -66,7 +84,7 @@ impl Exposition {
     }
 
     /// Adds gauges, one for each set of labels.
-    pub(super) fn gauges<const N: usize, V: Display>(
+    pub fn gauges<const N: usize, V: Display>(
         &mut self,
         name: &str,
         help: &str,
@@ -76,7 +94,7 @@ impl Exposition {
     }
 
     /// Adds a histogram.
-    pub(super) fn histogram<const CLASSES: usize>(
+    pub fn histogram<const CLASSES: usize>(
         &mut self,
         name: &str,
         help: &str,
@@ -107,16 +125,13 @@ impl Exposition {
 
     fn head(&mut self, name: &str, help: &str, kind: &str) {
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            self.text,
-            "# HELP tramontane_{name} {help}.\n# TYPE tramontane_{name} {kind}"
-        );
+        let _ = writeln!(self.text, "# HELP {name} {help}.\n# TYPE {name} {kind}");
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let own = joined(labels);
         let comma = if own.is_empty() { "" } else { "," };
-        let _ = writeln!(self.text, "tramontane_{name}{{{}{comma}{own}}} {value}", self.labels);
+        let _ = writeln!(self.text, "{name}{{{}{comma}{own}}} {value}", self.labels);
     }
 }
 
