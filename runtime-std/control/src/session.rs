@@ -1,5 +1,6 @@
 //! A session between two processes: messages in both directions on one connection.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -136,6 +137,13 @@ impl Session {
     #[must_use]
     pub fn into_connection(self) -> Option<Connection> {
         self.channel.and_then(Connection::new)
+    }
+
+    /// Returns the socket, which is closed at the other end when that end's process ends. Returns
+    /// `None` if the session has ended.
+    #[must_use]
+    pub fn into_socket(self) -> Option<OwnedFd> {
+        self.channel.map(|channel| channel.into_parts().0.into())
     }
 
     /// Converts this to a session whose calls never block. Returns `None` if the session has ended,

@@ -154,6 +154,15 @@ impl AsFd for Stream {
     }
 }
 
+impl From<Stream> for OwnedFd {
+    fn from(stream: Stream) -> Self {
+        match stream {
+            Stream::Tcp(stream) => stream.into(),
+            Stream::Unix(stream) => stream.into(),
+        }
+    }
+}
+
 /// Makes the kernel probe an idle connection after each pause, and end the connection after
 /// `probes` unanswered probes.
 pub(super) fn keep_alive(stream: &TcpStream, pause: Duration, probes: u32) -> std::io::Result<()> {

@@ -30,6 +30,7 @@ use super::error::Error;
 use super::exchange::Exchange;
 use super::futex::Bell;
 use super::mappings::{Mappings, ViewMappings};
+use super::met::MetProcess;
 use super::open_view::OpenView;
 use super::open_views::{OpenViews, VIEWS_MAX};
 use super::region_memory::{OwnRegions, REGIONS_MAX};
@@ -89,6 +90,8 @@ pub struct SharedMemory {
     /// Whether memory for a view has been allocated. From then on, the set of regions is fixed.
     pub(super) has_made_rows: bool,
     pub(super) views: OpenViews,
+    /// Processes that were met, for the next view to be opened.
+    pub(super) met: Vec<MetProcess>,
     pub(super) own_regions: OwnRegions,
     /// Size in bytes of each write queue that this process creates.
     pub(super) ring_bytes: usize,
@@ -122,6 +125,7 @@ impl SharedMemory {
             made: Vec::new(),
             has_made_rows: false,
             views: OpenViews::default(),
+            met: Vec::new(),
             own_regions: OwnRegions::default(),
             ring_bytes: ring_bytes(0),
             with_queues: Vec::new(),
@@ -304,7 +308,7 @@ impl Fabric for SharedMemory {
         let members = |view: &OpenView| view.membership.ids().len();
         let told = self.views.iter().map(members).sum::<usize>() + memory.members.len();
         self.events.reserve(EVENTS_A_MEMBER * told);
-        self.views.add(OpenView::new(view, membership));
+        self.views.add(OpenView::new(view, membership, &mut self.met));
         self.pace = Pace::new();
         self.look();
         Ok(())

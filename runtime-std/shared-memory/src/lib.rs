@@ -134,6 +134,7 @@ mod header;
 mod map;
 mod mappings;
 mod member_file;
+mod met;
 #[cfg(test)]
 mod mounted;
 mod open_view;

@@ -9,6 +9,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use super::exchange::Exchange;
 use super::futex::Bell;
 use super::mappings::ViewMappings;
+use super::met::MetProcess;
 use super::own_region::Range;
 use super::peer::Peer;
 use super::region_inlet::Inlet;
@@ -24,6 +25,8 @@ pub(super) struct ViewSeat {
     /// The process that fills this seat in the view. A later process of the same node does not
     /// receive the seat.
     pub(super) peer: Option<Arc<Peer>>,
+    /// The connection over which that process was met, until the member's row arrives.
+    met: Option<MetProcess>,
     /// The member's access to the local regions.
     pub(super) inlet: Inlet,
     /// The posts to the member's regions.
@@ -46,6 +49,14 @@ impl ViewSeat {
 
     pub(super) fn is_gone(&self) -> bool {
         self.is_cut || self.loss.is_some()
+    }
+
+    /// Returns whether and how the member's process has ended, as far as this process can see.
+    fn process_loss(&self) -> Option<LossCause> {
+        self.peer.as_ref().map_or_else(
+            || self.met.as_ref().filter(|met| met.has_ended()).map(|_| LossCause::Exited),
+            |peer| peer.loss(),
+        )
     }
 
     /// Permits posts to the member if its row has arrived.
@@ -71,10 +82,19 @@ pub(super) struct OpenView {
 }
 
 impl OpenView {
-    /// Creates a view whose peers have not been found yet.
-    pub(super) fn new(id: ViewId, membership: Arc<ViewMappings>) -> Self {
+    /// Creates a view whose peers have not been found yet. Takes the connections to those that were
+    /// met.
+    pub(super) fn new(
+        id: ViewId,
+        membership: Arc<ViewMappings>,
+        met: &mut Vec<MetProcess>,
+    ) -> Self {
         let (own, row_bytes) = (membership.own(), membership.row_bytes());
-        let seats = membership.ids().iter().map(|_| ViewSeat::default()).collect();
+        let mut seat = |node: &NodeId| {
+            let at = met.iter().position(|met| met.node == *node);
+            ViewSeat { met: at.map(|at| met.swap_remove(at)), ..ViewSeat::default() }
+        };
+        let seats = membership.ids().iter().map(&mut seat).collect();
         let exchange = Exchange::new(id, &membership);
         Self { id, membership, row_bytes, own, seats, exchange }
     }
@@ -179,7 +199,7 @@ impl OpenView {
                     continue;
                 }
             }
-            seat.has_row = true;
+            (seat.has_row, seat.met) = (true, None);
             if seat.way.is_none() {
                 seat.admit();
                 events.push_back(Event::Ready { view: *id, peer: rank });
@@ -193,8 +213,9 @@ impl OpenView {
         let mut is_news = false;
         for index in 0..self.seats.len() {
             let (rank, seat) = (rank_at(index), &self.seats[index]);
-            let Some(peer) = seat.peer.as_ref().filter(|_| seat.loss.is_none()) else { continue };
-            if let Some(cause) = peer.loss() {
+            if seat.loss.is_none()
+                && let Some(cause) = seat.process_loss()
+            {
                 self.lose(rank, cause, events);
                 is_news = true;
             }
@@ -292,6 +313,8 @@ fn send_row(
     if seat.peer.is_none()
         && let Some(node) = membership.node_at(rank)
         && let Some(peer) = residence.find(node)?
+        // Otherwise, this may be a later process of that node.
+        && seat.process_loss().is_none()
     {
         seat.bind(&peer);
     }

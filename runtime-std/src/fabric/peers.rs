@@ -14,7 +14,8 @@ use crate::tcp::Tcp;
 
 /// A fabric of this runtime, as seen by the code that meets its peers.
 pub(crate) trait PeerFabric: HostRegions<Error = ErrorKind> + Send + 'static {
-    /// Takes ownership of the connection to a node, if writes travel over one.
+    /// Takes ownership of the connection to a node. Writes travel over it, or its end shows that
+    /// the node's process has ended.
     fn connect(&mut self, node: NodeId, session: Session) -> io::Result<()>;
 
     /// Drops the connection to a node whose process no longer takes part. The node's next process
@@ -40,7 +41,9 @@ pub(crate) trait PeerFabric: HostRegions<Error = ErrorKind> + Send + 'static {
 }
 
 impl PeerFabric for SharedMemory {
-    fn connect(&mut self, _node: NodeId, _session: Session) -> io::Result<()> {
+    fn connect(&mut self, node: NodeId, session: Session) -> io::Result<()> {
+        let socket = session.into_socket().ok_or(io::ErrorKind::NotConnected)?;
+        self.keep_connection(node, socket);
         Ok(())
     }
 
@@ -98,5 +101,67 @@ impl PeerFabric for RdmaViews<Tcp> {
 
     fn any_bell(&self) -> AnyBell {
         AnyBell::Tcp(self.local_bell())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use tramontane_control::{Address, Mesh, MeshOptions};
+    use tramontane_core::fabric::{Event, Fabric as _, LossCause, ViewPlan, ViewRows as _};
+    use tramontane_core::ids::{Rank, ViewId};
+
+    use super::*;
+    use crate::shared_memory::{GroupName, Residence, Root};
+
+    const LONG: Duration = Duration::from_secs(60);
+    const MEMBERS: [NodeId; 2] = [NodeId(1), NodeId(2)];
+    const VIEW: ViewId = ViewId(1);
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    /// Returns the session with the other member, after both have met.
+    fn meet(own: Rank, addresses: &[Address]) -> Session {
+        let options = MeshOptions {
+            own,
+            members: &MEMBERS,
+            addresses,
+            listener: None,
+            incarnation: None,
+            view: VIEW,
+            digest: 1,
+            key: None,
+            allow_clear: false,
+            time_limit: LONG,
+            cancel: &NEVER,
+        };
+        let sessions = Mesh::join(options).expect("they meet").into_sessions();
+        sessions.into_iter().flatten().next().expect("one peer")
+    }
+
+    /// The other process is killed before this one has opened its file.
+    #[test]
+    fn killed_process_is_lost_before_it_is_found() {
+        let place = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let (root, group) = (Root::under(place.path()), GroupName::new("met").expect("a name"));
+        let addresses = MEMBERS.map(|node| Address::Unix(place.path().join(node.to_string())));
+        let (session, other) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| meet(Rank(1), &addresses));
+            (meet(Rank(0), &addresses), other.join().expect("no panic"))
+        });
+        let claimed = Residence::claim(&root, &group, MEMBERS[0], 1, 1, LONG, &NEVER);
+        let mut fabric = SharedMemory::for_residence(&Arc::new(claimed.expect("its place")));
+        PeerFabric::connect(&mut fabric, MEMBERS[1], session).expect("an open session");
+        let plan = ViewPlan::with_sizes(VIEW, Rank(0), &MEMBERS, &[4096, 4096], 1);
+        let memory = fabric.rows(&plan).expect("memory");
+        fabric.open(VIEW, &memory.memory()).expect("it opens");
+        assert!(!fabric.check_peers());
+        drop(other);
+        assert!(fabric.check_peers());
+        let lost = Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited };
+        assert_eq!(fabric.poll(), Some(lost));
     }
 }

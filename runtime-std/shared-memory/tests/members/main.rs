@@ -4,6 +4,7 @@ mod blocks;
 mod blocks_processes;
 mod descriptors;
 mod fabric;
+mod met;
 mod processes;
 mod regions;
 mod regions_processes;
