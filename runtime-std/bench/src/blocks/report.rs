@@ -7,8 +7,7 @@ use serde::Serialize;
 use super::experiment::Experiment;
 use super::limit::Method;
 use crate::spread::Spread;
-use tramontane_local::options::name;
-use tramontane_local::table::{Table, scaled};
+use crate::text::{Rows, text};
 
 /// A probe with which a row is compared: it carries the same bytes to the same number of receivers,
 /// alternating with the row's rounds.
@@ -107,102 +106,18 @@ pub(super) struct Printed {
     pub(super) rows: Vec<BlocksRow>,
 }
 
-const HEADINGS: &str = "fabric  algorithm  nodes  groups  bytes  block  window  ms  (min..max)  \
-                        each  total  fairness  beside";
-
 /// Printed after all rows.
-const LEGEND: &str = "ms: from the send until the last receiver has the whole message; each: bytes per second at a receiver; total: of all groups; \
-                      fairness: the slowest group's rate divided by the fastest's; beside: ms of the probe, and that divided by the row's; GB/s of one processor\n";
+const LEGEND: &str = "latency: from the send until the last receiver has the whole message; bytes \
+                      per s: at a receiver; total: of all groups; fairness: the slowest group's rate \
+                      divided by the fastest's; by row: the probe's time divided by the row's\n";
 
 impl Printed {
-    /// Returns the text output: one table per experiment.
+    /// Returns the text output.
     pub(super) fn text(&self) -> String {
-        let mut text = format!("{}\n", self.machine);
-        for rows in self.rows.chunk_by(|one, other| one.experiment == other.experiment) {
-            if let Some(experiment) = rows[0].experiment {
-                text += &format!("{}:\n", name(&experiment));
-            }
-            let mut table = Table::new(HEADINGS, &[0, 1, 8, 12]);
-            for row in rows {
-                table.row(row.cells());
-            }
-            text += &table.to_string();
-        }
-        text + LEGEND
-    }
-}
-
-impl BlocksRow {
-    fn cells(&self) -> [String; 13] {
-        [
-            self.fabric.to_owned(),
-            self.algorithm.to_owned(),
-            self.nodes.to_string(),
-            self.groups.to_string(),
-            self.bytes.to_string(),
-            self.block_bytes.to_string(),
-            format!("{}/{}", self.receives, self.sends),
-            format!("{:.3}", self.latency_ms.median),
-            format!("({:.3}..{:.3})", self.latency_ms.min, self.latency_ms.max),
-            scaled(self.bytes_per_s),
-            scaled(self.total_bytes_per_s.median),
-            format!("{:.2}", self.fairness.median),
-            self.beside(),
-        ]
-    }
-
-    fn beside(&self) -> String {
-        let link =
-            self.link_bytes_per_s.map(|rate| format!("links of {}B/s", scaled(rate.get() as f64)));
-        let disturbance = self.disturbance.as_ref().map(Disturbed::text);
-        let probes = self.probes.iter().map(Beside::text);
-        link.into_iter().chain(disturbance).chain(probes).collect::<Vec<_>>().join("; ")
-    }
-}
-
-impl Disturbed {
-    fn text(&self) -> String {
-        match &self.effect {
-            Effect::SlowLink { link, share: Spread { median, min, max }, share_least } => {
-                let analysis =
-                    format!(", at least {:.1} according to the analysis", 100.0 * share_least);
-                format!(
-                    "link {link} at half speed leaves {:.1} % ({:.1}..{:.1}) of the full bandwidth{}",
-                    100.0 * median,
-                    100.0 * min,
-                    100.0 * max,
-                    if self.is_analysed { &analysis } else { "" }
-                )
-            }
-            Effect::Pause {
-                member,
-                blocks,
-                pause_ms,
-                cost: Spread { median, min, max },
-                cost_most,
-            } => {
-                let analysis = format!(", at most {cost_most:.2} according to the analysis");
-                format!(
-                    "member {member} pauses for {blocks} blocks, {:.2} ms, which costs {median:.2} ({min:.2}..{max:.2}) of the pause{}",
-                    pause_ms.median,
-                    if self.is_analysed { &analysis } else { "" }
-                )
-            }
-        }
-    }
-}
-
-impl Beside {
-    fn text(&self) -> String {
-        let Self { probe, latency_ms, by_row, bytes_per_processor_s } = self;
-        format!(
-            "{} {:.3}, {:.2} ({:.2}..{:.2}), {:.1} GB/s",
-            probe.name(),
-            latency_ms.median,
-            by_row.median,
-            by_row.min,
-            by_row.max,
-            bytes_per_processor_s.median / 1e9
-        )
+        let columns = "experiment fabric algorithm nodes groups bytes block_bytes receives sends \
+                       latency_ms bytes_per_s total_bytes_per_s fairness link_bytes_per_s \
+                       disturbance probes";
+        let rows = Rows { list: "rows", columns, left: &[0, 1, 2, 14, 15] };
+        text(self, "machine", &[rows]) + LEGEND
     }
 }
