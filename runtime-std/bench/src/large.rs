@@ -13,6 +13,7 @@ use crate::machine::machine;
 use crate::member::Sending;
 use crate::spread::Spread;
 use crate::steady::{NO_HEARTBEAT_MS, beating, messages_per_s};
+use crate::text::{ReportTable, text};
 use tramontane_local::interrupt::Interrupts;
 
 /// Number of bytes that each sender sends in a run.
@@ -100,23 +101,11 @@ impl LargeReport {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!(
-            "{}\n{} members over {}; GB/s delivered at a member, in total order: messages of {} bytes, and of {SMALL_BYTES}\n",
-            self.machine, self.nodes, self.fabric, self.bytes,
-        );
-        for row in &self.rows {
-            let of = |spread: &Spread, unit: f64| {
-                let Spread { median, min, max } = spread;
-                format!("{:6.2} ({:.2}..{:.2})", median / unit, min / unit, max / unit)
-            };
-            text += &format!(
-                "{:3} send  large {}  small {}  ratio {}\n",
-                row.senders,
-                of(&row.large_bytes_per_s, 1e9),
-                of(&row.small_bytes_per_s, 1e9),
-                of(&row.ratio, 1.0)
-            );
-        }
-        text
+        let columns = "senders large_bytes_per_s small_bytes_per_s ratio";
+        let rows = ReportTable { list: "rows", columns, left: &[] };
+        text(self, "machine fabric nodes bytes", &[rows])
+            + &format!(
+                "delivered at a member, in total order; small messages: {SMALL_BYTES} bytes\n"
+            )
     }
 }

@@ -19,7 +19,7 @@
 //! | `shards` | `shards` |
 //! | `durable` | `durable` |
 //! | `profiles` | the simulated machines |
-//! | `error`, `output`, `plot`, `progress`, `machine`, `spread`, `touch` | shared parts |
+//! | `error`, `output`, `plot`, `progress`, `machine`, `spread`, `text`, `touch` | shared parts |
 
 mod blocks;
 pub mod command;
@@ -46,6 +46,7 @@ mod run;
 mod shards;
 mod spread;
 mod steady;
+mod text;
 mod touch;
 mod views;
 mod worker;

@@ -19,10 +19,10 @@ use crate::plot::Drawing;
 use crate::processes::{self, Placement, Start};
 use crate::real::messages_default;
 use crate::spread::{Spread, median};
+use crate::text::{ReportTable, text};
 use crate::touch;
 use tramontane_local::clock::now_ns;
 use tramontane_local::interrupt::Interrupts;
-use tramontane_local::table::{Table, scaled};
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Application, Messages, Running};
 use tramontane_runtime::member::Idle;
@@ -339,20 +339,8 @@ impl LoadReport {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut table = Table::new("bytes  share  messages/s  p50  p99  p99.9  max", &[]);
-        for row in &self.rows {
-            let us = |(_, ns): (&str, Spread)| {
-                format!("{:.1} us ({:.1}..{:.1})", ns.median / 1e3, ns.min / 1e3, ns.max / 1e3)
-            };
-            let mut cells = vec![
-                row.bytes.to_string(),
-                format!("{} %", row.share_percent),
-                scaled(row.messages_per_s.median),
-            ];
-            cells.extend(row.times().map(us));
-            table.row(cells);
-        }
-        table.to_string()
+        let columns = "bytes share_percent messages_per_s p50_ns p99_ns p999_ns max_ns";
+        text(self, "machine fabric nodes", &[ReportTable { list: "rows", columns, left: &[] }])
     }
 }
 

@@ -10,6 +10,7 @@ use crate::member::{Idling, LowRate};
 use crate::probe::HandOff;
 use crate::processes::{self, Placement, Start};
 use crate::spread::{Spread, median};
+use crate::text::text;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::{DeviceOptions, PostCounts};
@@ -124,27 +125,9 @@ impl LatencyReport {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let line = |name: &str, spread: &Spread, ratio: Option<&Spread>| {
-            let ratio = ratio.map_or_else(String::new, |ratio| {
-                format!(
-                    "   {:.1} times the hand-off ({:.1}..{:.1})",
-                    ratio.median, ratio.min, ratio.max
-                )
-            });
-            format!(
-                "{name:<28} {:>7.0} ns ({:.0}..{:.0}){ratio}\n",
-                spread.median, spread.min, spread.max
-            )
-        };
-        let hand_off = self.hand_off_ns.as_ref();
-        [
-            hand_off.map_or_else(String::new, |spread| line("hand-off, one way", spread, None)),
-            line("own delivery, p50", &self.own_ns, self.own_ratio.as_ref()),
-            line("last peer's delivery, p50", &self.peer_ns, None),
-            line("last member's delivery, p50", &self.last_ns, self.last_ratio.as_ref()),
-            line("last member's delivery, p99", &self.last_p99_ns, None),
-        ]
-        .concat()
+        let fields = "machine fabric hand_off_ns own_ns own_ratio peer_ns last_ns last_p99_ns \
+                      last_ratio counts";
+        text(self, fields, &[]) + "ratios: the time divided by that of the hand-off\n"
     }
 }
 
@@ -198,13 +181,6 @@ impl IdleReport {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        format!(
-            "{} members asleep: {:.1} wakeups/s each, {:.2} % of one processor together, {} writes \
-             posted\n",
-            self.processor_percent.len(),
-            self.wakeups_per_s,
-            self.total_percent,
-            self.writes
-        )
+        text(self, "machine processor_percent total_percent wakeups_per_s writes", &[])
     }
 }

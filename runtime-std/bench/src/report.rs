@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::spread::Spread;
-use tramontane_local::table::{Table, scaled};
+use crate::text::{ReportTable, text};
 use tramontane_runtime::rdma::PostCounts;
 
 /// A probe with which a run is compared, alternating with the run: processes that carry bytes
@@ -83,58 +83,14 @@ impl BenchReport {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        format!("{}\n{}", self.machine, table(&self.rows))
+        let columns = "fabric nodes senders bytes drive techniques messages_per_s bytes_per_s \
+                       writes_per_message nulls probe";
+        let table =
+            text(self, "machine", &[ReportTable { list: "rows", columns, left: &[0, 4, 5, 10] }]);
+        table + LEGEND
     }
 }
 
-/// Formats the rows as a table.
-fn table(rows: &[Row]) -> String {
-    let headings = "fabric  nodes  senders  bytes  drive  techniques  messages/s  (min..max)  \
-                    bytes/s  writes  nulls  beside";
-    let mut table = Table::new(headings, &[0, 4, 5, 11]);
-    for row in rows {
-        let rate = &row.messages_per_s;
-        table.row([
-            row.fabric.to_owned(),
-            row.nodes.to_string(),
-            row.senders.to_string(),
-            row.bytes.to_string(),
-            row.drive.clone(),
-            row.techniques.clone(),
-            scaled(rate.median),
-            format!("({}..{})", scaled(rate.min), scaled(rate.max)),
-            scaled(row.bytes_per_s),
-            row.writes_per_message.map_or_else(|| "-".into(), |writes| format!("{writes:.3}")),
-            row.nulls.map_or_else(|| "-".into(), |nulls| nulls.to_string()),
-            beside(row),
-        ]);
-    }
-    format!(
-        "{table}messages/s: delivered at the median member, its own and others'; writes: to one peer per local message\n"
-    )
-}
-
-/// Formats the probe with which a row is compared.
-fn beside(row: &Row) -> String {
-    match &row.probe {
-        None => String::new(),
-        Some(Probe::Ring { messages_per_s, ratio }) => {
-            format!("{} of a bare ring's {}", percent(ratio), scaled(messages_per_s.median))
-        }
-        Some(Probe::Mesh { received_bytes_per_s, delivered_bytes_per_s, ratio }) => format!(
-            "{}B/s from others, {} of a bare mesh's {}B/s",
-            scaled(delivered_bytes_per_s.median),
-            percent(ratio),
-            scaled(received_bytes_per_s.median)
-        ),
-        Some(Probe::Unencrypted { messages_per_s, ratio }) => {
-            format!("with a key, {} of {} without", percent(ratio), scaled(messages_per_s.median))
-        }
-    }
-}
-
-/// Formats a share with its spread: `60 % (58..63)`.
-fn percent(share: &Spread) -> String {
-    let Spread { median, min, max } = share;
-    format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max)
-}
+/// Printed after all rows.
+const LEGEND: &str = "messages per s: delivered at the median member, its own and others'; writes \
+                      per message: to one peer\n";

@@ -10,6 +10,7 @@ use crate::machine::machine;
 use crate::member::Sending;
 use crate::processes::{self, Placement, Start};
 use crate::spread::{Spread, median};
+use crate::text::text;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::{Description, DescriptionBuilder};
 use tramontane_runtime::rdma::DeviceOptions;
@@ -93,24 +94,8 @@ pub(crate) fn messages_per_s(
 impl SteadyReport {
     /// Returns the report as text.
     pub(crate) fn text(&self) -> String {
-        let line = |what: &str, spread: &Spread| {
-            let Spread { median, min, max } = spread;
-            format!("{what:24} {:10.0} ({:.0}..{:.0})\n", median, min, max)
-        };
-        format!(
-            "{}\n{} members over {}, all send, {BYTES} bytes: messages per second at a member\n{}{}{}ratio with and without heartbeats: {:.3} ({:.3}..{:.3})\n",
-            self.machine,
-            self.nodes,
-            self.fabric,
-            line(
-                &format!("heartbeat {} ms", self.heartbeat_ms),
-                &self.with_heartbeats_messages_per_s
-            ),
-            line("no heartbeats", &self.without_heartbeats_messages_per_s),
-            line("fixed membership", &self.fixed_membership_messages_per_s),
-            self.ratio.median,
-            self.ratio.min,
-            self.ratio.max,
-        )
+        let fields = "machine fabric nodes heartbeat_ms with_heartbeats_messages_per_s \
+                      without_heartbeats_messages_per_s fixed_membership_messages_per_s ratio";
+        text(self, fields, &[]) + "ratio: with heartbeats divided by without\n"
     }
 }

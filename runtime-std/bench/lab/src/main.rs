@@ -1,14 +1,12 @@
-//! The program `tramontane-lab`: measurements, plans and judged runs, which users of a group do not
-//! need.
+//! The program `tramontane-lab`: measurements, plans, and the adapter of the conformance suite.
+//! Users of a group do not need it.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `adapter` | one member, driven by the conformance suite |
-//! | `bank` | a bank over groups of replicas whose leaders are killed, judged by the suite |
 //! | `plan` | schedules of block multicasts |
 
 mod adapter;
-mod bank;
 mod plan;
 
 use std::io;
@@ -23,7 +21,7 @@ use tramontane_local::program::{self, LogOptions, Program};
 const BENCH_EXAMPLES: &str = "  tramontane-lab bench multicast --probe
   tramontane-lab bench latency
   tramontane-lab bench multicast --fabric verbs --senders one --bytes 10240
-  tramontane-lab bench blocks --fabric tcp --experiment delays
+  tramontane-lab bench blocks --fabric tcp --nodes 4,8
   tramontane-lab bench record --paper spindle --seeds 1
   tramontane-lab bench views --ways kill,leave";
 
@@ -32,11 +30,10 @@ const BENCH_STATUSES: [Status; 5] =
     [Status::Input, Status::Resources, Status::Group, Status::PeerLost, Status::Device];
 
 const EXAMPLES: &str = "  tramontane-lab bench latency
-  tramontane-lab bank --duration 10
   tramontane-lab plan --members 8 --blocks 4
   tramontane-conformance run --adapter 'tramontane-lab adapter' --nodes 3";
 
-/// The laboratory of Tramontane: measurements, simulations, plans, and judged runs.
+/// The laboratory of Tramontane: measurements, simulations, plans, and the adapter of the suite.
 #[derive(Parser, Debug)]
 #[command(name = "tramontane-lab", version, after_help = help(EXAMPLES, &[]))]
 struct Lab {
@@ -52,14 +49,10 @@ enum LabCommand {
     /// RDMA, or simulated
     #[command(subcommand, after_help = help(BENCH_EXAMPLES, &BENCH_STATUSES))]
     Bench(Box<tramontane_bench::command::Experiment>),
-    #[command(after_help = help(bank::EXAMPLES, &bank::STATUSES))]
-    Bank(bank::BankOptions),
     #[command(after_help = help(plan::EXAMPLES, &plan::STATUSES))]
     Plan(plan::PlanOptions),
     #[command(after_help = help(adapter::EXAMPLES, &adapter::STATUSES))]
     Adapter(adapter::AdapterOptions),
-    #[command(hide = true)]
-    BankMember { task: String },
 }
 
 impl Program for Lab {
@@ -75,10 +68,8 @@ impl Program for Lab {
                 let run = tramontane_bench::run(command, &mut io::stdout().lock());
                 run.map_err(failure_of_bench)
             }
-            LabCommand::Bank(options) => bank::run(options),
             LabCommand::Plan(options) => plan::run(options),
             LabCommand::Adapter(options) => adapter::run(options),
-            LabCommand::BankMember { task } => bank::run_member(task),
         }
     }
 }

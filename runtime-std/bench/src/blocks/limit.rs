@@ -45,14 +45,6 @@ pub(super) enum Method {
 impl Method {
     /// Both methods, in the order in which they are listed beside a group.
     pub(super) const ALL: [Self; 2] = [Self::Memcpy, Self::Lent];
-
-    /// Returns the method's name.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Memcpy => "memcpy",
-            Self::Lent => "lent",
-        }
-    }
 }
 
 /// Messages from one mapping, received by one method.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::spread::Spread;
-use tramontane_local::table::Table;
+use crate::text::{ReportTable, text};
 
 /// The results of one group.
 #[derive(Clone, Debug, Serialize)]
@@ -50,30 +50,11 @@ impl DurableReport {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let headings = "members  bytes  log MB/s  min  max  plain MB/s  of plain  syncs/s  log MiB  \
-                        restart s";
-        let mut table = Table::new(headings, &[]);
-        for case in &self.cases {
-            table.row([
-                case.nodes.to_string(),
-                case.message_bytes.to_string(),
-                format!("{:.1}", case.logged_mb_per_s.median),
-                format!("{:.1}", case.logged_mb_per_s.min),
-                format!("{:.1}", case.logged_mb_per_s.max),
-                format!("{:.1}", case.plain_mb_per_s.median),
-                format!("{:.0} %", case.of_plain.median * 100.0),
-                format!("{:.0}", case.syncs_per_s.median),
-                case.log_mib.to_string(),
-                format!("{:.2}", case.restart_s),
-            ]);
-        }
-        format!(
-            "{}\nlogs in {}, {} rounds, plain writers in turn\n{table}MB/s are for each log. All \
-             members were killed at once and restarted. All of them had the same messages in \
-             the same order, before and after.\n",
-            self.machine,
-            self.folder.display(),
-            self.rounds,
-        )
+        let columns = "nodes message_bytes logged_mb_per_s plain_mb_per_s of_plain syncs_per_s \
+                       log_mib restart_s messages";
+        let cases = ReportTable { list: "cases", columns, left: &[] };
+        text(self, "machine folder rounds", &[cases])
+            + "MB per s are for each log. All members were killed at once and restarted. All of \
+               them had the same messages in the same order, before and after.\n"
     }
 }

@@ -1,12 +1,12 @@
 //! The results of the runs on this machine.
 
 use serde::Serialize;
-use tramontane_local::table::Table;
 
 use super::load::ClientFigures;
-use super::takeover::{Takeovers, Times};
+use super::takeover::Takeovers;
 use super::tram::Setting;
 use crate::spread::Spread;
+use crate::text::{ReportTable, text};
 
 /// All rounds of one configuration under one load.
 #[derive(Clone, Debug, Serialize)]
@@ -62,63 +62,17 @@ impl ShardsRow {
 impl ShardsReport {
     /// Returns the report as text.
     pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        if !self.rows.is_empty() {
-            text += &format!("{}\n", self.rows_table());
-        }
-        if !self.takeovers.is_empty() {
-            text += &format!("{}\n", self.takeovers_table());
-        }
-        text
-    }
-
-    fn rows_table(&self) -> Table {
-        let headings = "fabric  system  groups  replicas  bytes  under way  messages/s  least  most  \
-                         median us  p99 us  max us";
-        let mut table = Table::new(headings, &[0, 1]);
-        for row in &self.rows {
-            let Spread { median, min, max } = row.messages_per_s;
-            table.row([
-                row.fabric.to_owned(),
-                row.system.to_owned(),
-                row.destinations.to_string(),
-                row.replicas.to_string(),
-                row.bytes.to_string(),
-                row.under_way.to_string(),
-                format!("{median:.0}"),
-                format!("{min:.0}"),
-                format!("{max:.0}"),
-                format!("{:.1}", row.median_us.median),
-                format!("{:.1}", row.p99_us.median),
-                format!("{:.0}", row.max_us.median),
-            ]);
-        }
-        table
-    }
-
-    fn takeovers_table(&self) -> Table {
-        let headings = "fabric  kills  until, in ms  median  90 %  max";
-        let mut table = Table::new(headings, &[0, 2]);
-        for takeovers in &self.takeovers {
-            let times = [
-                ("another leads", takeovers.leads_ms),
-                ("it delivers", takeovers.delivers_ms),
-                ("a client is answered", takeovers.unanswered_ms),
-            ];
-            for (until, Times { median, p90, max }) in times {
-                table.row([
-                    takeovers.fabric.to_owned(),
-                    takeovers.kills.to_string(),
-                    until.to_owned(),
-                    format!("{median:.2}"),
-                    format!("{p90:.2}"),
-                    format!("{max:.2}"),
-                ]);
-            }
-            let further = takeovers.further_leaders;
-            let cells = [takeovers.fabric, "", "further leaders", &further.to_string()];
-            table.row(cells.map(str::to_owned));
-        }
-        table
+        let rows = ReportTable {
+            list: "rows",
+            columns: "fabric system destinations replicas bytes under_way messages_per_s \
+                      median_us p99_us max_us",
+            left: &[0, 1],
+        };
+        let takeovers = ReportTable {
+            list: "takeovers",
+            columns: "fabric kills leads_ms delivers_ms unanswered_ms further_leaders",
+            left: &[0],
+        };
+        text(self, "machine", &[rows, takeovers])
     }
 }

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::spread::Spread;
+use crate::text::{ReportTable, text};
 use crate::views::departure::Departure;
-use tramontane_local::options::name;
-use tramontane_local::table::Table;
 
 /// The results of the rounds.
 #[derive(Debug, Default)]
@@ -109,37 +108,10 @@ impl ViewsReport {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let headings = "way  rounds  first delivery ms  min  max  at the last  left ms  back ms";
-        let mut table = Table::new(headings, &[0]);
-        let number = |spread: Option<Spread>, of: fn(&Spread) -> f64| {
-            spread.map_or_else(|| "-".to_owned(), |spread| format!("{:.1}", of(&spread)))
-        };
-        for way in &self.ways {
-            table.row([
-                name(&way.way),
-                way.rounds.to_string(),
-                number(way.delivery_ms, |spread| spread.median),
-                number(way.delivery_ms, |spread| spread.min),
-                number(way.delivery_ms, |spread| spread.max),
-                number(way.last_delivery_ms, |spread| spread.median),
-                number(way.left_ms, |spread| spread.median),
-                number(way.back_ms, |spread| spread.median),
-            ]);
-        }
-        format!(
-            "{}\n{} members over {}, failure timeout {} ms, heartbeat {} ms, seed {}\n{table}{} \
-             views compared, {} deliveries: nothing was lost, duplicated or reordered; {} messages \
-             confirmed by receipts of departed members were delivered; removed by mistake: {}\n",
-            self.machine,
-            self.nodes,
-            self.fabric,
-            self.failure_timeout_ms,
-            self.heartbeat_ms,
-            self.seed,
-            self.views,
-            self.messages,
-            self.promised,
-            self.removed_by_mistake,
-        )
+        let columns = "way rounds delivery_ms last_delivery_ms left_ms back_ms";
+        let fields = "machine fabric nodes failure_timeout_ms heartbeat_ms seed views messages \
+                      promised removed_by_mistake";
+        let table = text(self, fields, &[ReportTable { list: "ways", columns, left: &[0] }]);
+        table + "nothing was lost, duplicated or reordered\n"
     }
 }

@@ -1,7 +1,6 @@
 //! The program `tramontane-lab` from a user's view: real processes, their output and exit statuses.
 
 mod adapter;
-mod bank;
 mod bench_blocks;
 mod bench_durable;
 mod bench_record;
