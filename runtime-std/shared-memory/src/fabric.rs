@@ -16,6 +16,7 @@
 //! search for a missing row.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -254,6 +255,16 @@ impl SharedMemory {
         let (place, membership) = self.made.iter().enumerate().find_map(found)?;
         self.made.swap_remove(place);
         Some(membership)
+    }
+
+    /// Takes the connection, a stream socket, over which the process of a node was met. Call this
+    /// before the view that both are in is opened. From then on, [`check_peers`] reports the
+    /// process as lost if it ends, even if it ends before this process has found its memory.
+    ///
+    /// [`check_peers`]: tramontane_core::fabric::HostFabric::check_peers
+    pub fn keep_connection(&mut self, node: NodeId, connection: OwnedFd) {
+        self.met.retain(|met| met.node != node);
+        self.met.push(MetProcess { node, connection });
     }
 }
 
