@@ -117,9 +117,9 @@ pub(super) fn seal(
     message: &[u8],
 ) -> Result<Vec<u8>, ChannelError> {
     let Some(cipher) = cipher else { return framed(message) };
-    let mut sealed = vec![0; message.len() + SEAL];
-    let length = cipher.write_message(message, &mut sealed).map_err(|_| ChannelError::Malformed)?;
-    framed(&sealed[..length])
+    let mut frame = framed(&[message, &[0; SEAL]].concat())?;
+    cipher.seal(&mut frame[LENGTH_BYTES..])?;
+    Ok(frame)
 }
 
 /// Decrypts a frame without its length prefix into a message.
@@ -128,8 +128,8 @@ pub(super) fn open(
     frame: &[u8],
 ) -> Result<Vec<u8>, ChannelError> {
     let Some(cipher) = cipher else { return Ok(frame.to_vec()) };
-    let mut message = vec![0; frame.len()];
-    let length = cipher.read_message(frame, &mut message).map_err(|_| ChannelError::Malformed)?;
+    let mut message = frame.to_vec();
+    let length = cipher.open(&mut message)?.len();
     message.truncate(length);
     Ok(message)
 }

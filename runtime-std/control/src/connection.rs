@@ -18,6 +18,9 @@ pub const RECORD_HEADER: usize = 2;
 /// The maximum size of a record in bytes, including its header.
 pub const RECORD_MAX: usize = RECORD_HEADER + FRAME_MAX;
 
+/// The size of everything in a record except its content, in bytes: the header and the seal.
+pub const RECORD_OVERHEAD: usize = RECORD_HEADER + SEAL;
+
 /// The maximum content of a record, in bytes.
 pub const RECORD_CONTENT_MAX: usize = FRAME_MAX - SEAL;
 
@@ -56,25 +59,25 @@ pub struct Cipher {
 pub struct CipherError;
 
 impl Cipher {
-    /// Seals `content` into a record at the start of `record`, and returns the record's length.
+    /// Seals a record in place. It is [`RECORD_OVERHEAD`] bytes longer than its content, which
+    /// begins after [`RECORD_HEADER`] bytes. The header and the seal are written by this call.
     ///
     /// # Errors
-    /// Fails if `content` is longer than [`RECORD_CONTENT_MAX`], or `record` is too short for it.
-    pub fn seal(&mut self, content: &[u8], record: &mut [u8]) -> Result<usize, CipherError> {
+    /// Fails if the content is longer than [`RECORD_CONTENT_MAX`], or there is no room for the
+    /// header and the seal.
+    pub fn seal(&mut self, record: &mut [u8]) -> Result<(), CipherError> {
         let (header, sealed) =
             record.split_first_chunk_mut::<RECORD_HEADER>().ok_or(CipherError)?;
-        let length = self.state.write_message(content, sealed).map_err(|_| CipherError)?;
-        *header = u16::try_from(length).map_err(|_| CipherError)?.to_le_bytes();
-        Ok(RECORD_HEADER + length)
+        *header = u16::try_from(sealed.len()).map_err(|_| CipherError)?.to_le_bytes();
+        self.state.seal(sealed).map_err(|_| CipherError)
     }
 
-    /// Opens a record without its header into the start of `content`, and returns the content's
-    /// length.
+    /// Opens a record without its header in place, and returns its content, with which the record
+    /// begins.
     ///
     /// # Errors
-    /// Fails if this is not the next record from the other end, or `content` is too short. After
-    /// that, later records cannot be opened.
-    pub fn open(&mut self, sealed: &[u8], content: &mut [u8]) -> Result<usize, CipherError> {
-        self.state.read_message(sealed, content).map_err(|_| CipherError)
+    /// Fails if this is not the next record from the other end. The bytes are then of no use.
+    pub fn open<'r>(&mut self, sealed: &'r mut [u8]) -> Result<&'r mut [u8], CipherError> {
+        self.state.open(sealed).map_err(|_| CipherError)
     }
 }

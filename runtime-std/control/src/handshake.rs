@@ -1,14 +1,13 @@
 //! The handshake, in which both ends prove that they have the key, and agree on a cipher.
 
-pub(super) use snow::TransportState;
-
 use super::channel::framed;
 use super::deadline::{ChannelError, Deadline};
 use super::hello::CipherKind;
 use super::key::SharedKey;
 use super::stream::Stream;
+pub(super) use super::transport::TransportState;
 
-const fn pattern(cipher: CipherKind) -> &'static str {
+pub(super) const fn pattern(cipher: CipherKind) -> &'static str {
     match cipher {
         CipherKind::AesGcm => "Noise_NNpsk0_25519_AESGCM_BLAKE2s",
         CipherKind::ChaChaPoly => "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s",
@@ -41,6 +40,7 @@ pub(super) fn handshake(
         HandshakeEnd::Connecting => connect(stream, key, prologue, deadline),
         HandshakeEnd::Accepting => accept(stream, key, prologue, deadline),
     }
+    .and_then(|mut noise| TransportState::new(key.1, &noise.dangerously_get_raw_split(), end))
 }
 
 fn builder<'b>(
@@ -57,7 +57,7 @@ fn connect(
     key: Keyed<'_>,
     prologue: &[u8],
     deadline: Deadline<'_>,
-) -> Result<TransportState, ChannelError> {
+) -> Result<snow::HandshakeState, ChannelError> {
     let malformed = |_: snow::Error| ChannelError::Malformed;
     let mut noise =
         builder(key, prologue).map_err(malformed)?.build_initiator().map_err(malformed)?;
@@ -66,7 +66,7 @@ fn connect(
     if answer.is_empty() || noise.read_message(&answer, &mut [0; HANDSHAKE_MAX]).is_err() {
         return Err(ChannelError::WrongKey);
     }
-    noise.into_transport_mode().map_err(malformed)
+    Ok(noise)
 }
 
 fn accept(
@@ -74,7 +74,7 @@ fn accept(
     key: Keyed<'_>,
     prologue: &[u8],
     deadline: Deadline<'_>,
-) -> Result<TransportState, ChannelError> {
+) -> Result<snow::HandshakeState, ChannelError> {
     let malformed = |_: snow::Error| ChannelError::Malformed;
     let mut noise =
         builder(key, prologue).map_err(malformed)?.build_responder().map_err(malformed)?;
@@ -84,7 +84,7 @@ fn accept(
         return Err(ChannelError::WrongKey);
     }
     send(stream, &mut noise, deadline)?;
-    noise.into_transport_mode().map_err(malformed)
+    Ok(noise)
 }
 
 fn send(

@@ -19,11 +19,11 @@ pub(super) enum HandshakeEnd {
 pub(super) enum TransportState {}
 
 impl TransportState {
-    pub(super) fn write_message(&mut self, _: &[u8], _: &mut [u8]) -> Result<usize, ChannelError> {
+    pub(super) fn seal(&mut self, _: &mut [u8]) -> Result<(), ChannelError> {
         match *self {}
     }
 
-    pub(super) fn read_message(&mut self, _: &[u8], _: &mut [u8]) -> Result<usize, ChannelError> {
+    pub(super) fn open<'m>(&mut self, _: &'m mut [u8]) -> Result<&'m mut [u8], ChannelError> {
         match *self {}
     }
 }

@@ -10,9 +10,10 @@
 //!   that waits for the answer.
 
 use std::net::TcpStream;
+use std::ops::Range;
 
 use rustix::io::ioctl_fionread;
-use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
+use tramontane_control::Cipher;
 use tramontane_core::fabric::{Area, Channel, Region};
 use tramontane_core::ids::ViewId;
 
@@ -23,6 +24,10 @@ use super::landing::Landings;
 use super::notice::Notice;
 use super::regions::{PeerRegions, Right};
 use super::stream_end::StreamEnd;
+
+mod sealed;
+
+use sealed::SEALED_READ_MAX;
 
 /// Number of bytes per read while frames are short.
 const READ_MAX: usize = 128 << 10;
@@ -50,20 +55,15 @@ pub(super) struct Incoming {
     pub(super) landings: Landings,
     pub(super) block_receiving: BlockReceiving,
     pub(super) regions: PeerRegions,
-    /// Incomplete records, if there is a cipher.
-    sealed: Option<Sealed>,
-}
-
-#[derive(Debug)]
-struct Sealed {
-    bytes: Box<[u8]>,
-    length: usize,
+    /// The received records that have not been opened yet, if there is a cipher. They are in the
+    /// buffer, after the opened bytes.
+    sealed: Range<usize>,
 }
 
 impl Incoming {
     pub(super) fn new(is_keyed: bool) -> Self {
         Self {
-            buffer: vec![0; READ_MAX].into(),
+            buffer: vec![0; if is_keyed { SEALED_READ_MAX } else { READ_MAX }].into(),
             start: 0,
             end: 0,
             body: None,
@@ -71,7 +71,7 @@ impl Incoming {
             landings: Landings::default(),
             block_receiving: BlockReceiving::default(),
             regions: PeerRegions::default(),
-            sealed: is_keyed.then(|| Sealed { bytes: vec![0; 2 * RECORD_MAX].into(), length: 0 }),
+            sealed: 0..0,
         }
     }
 
@@ -111,7 +111,7 @@ impl Incoming {
         self.regions.clear();
         self.body = None;
         (self.buffer, self.start, self.end) = (Box::default(), 0, 0);
-        self.sealed = None;
+        self.sealed = 0..0;
     }
 
     /// Takes bytes as if they had arrived unencrypted.
@@ -126,6 +126,7 @@ impl Incoming {
             self.buffer[self.end..self.end + count].copy_from_slice(&bytes[..count]);
             (self.end, bytes) = (self.end + count, &bytes[count..]);
             self.understand(&mut notify)?;
+            self.move_to_front();
         }
         Ok(())
     }
@@ -142,9 +143,13 @@ impl Incoming {
         while total < TURN_BYTES {
             let (count, is_drained) = match cipher.as_deref_mut() {
                 Some(cipher) => self.read_sealed(stream, cipher, &mut notify)?,
-                None => self.read_clear(stream, is_hung_up, &mut notify)?,
+                None => {
+                    let read = self.read_clear(stream, is_hung_up, &mut notify)?;
+                    self.understand(&mut notify)?;
+                    self.move_to_front();
+                    read
+                }
             };
-            self.understand(&mut notify)?;
             total += count;
             if is_drained && !is_hung_up {
                 return Ok(false);
@@ -228,61 +233,6 @@ impl Incoming {
         Ok(Some((count, count < length + follows)))
     }
 
-    /// Reads encrypted bytes once, and decrypts all complete records in them.
-    fn read_sealed(
-        &mut self,
-        stream: &TcpStream,
-        cipher: &mut Cipher,
-        notify: &mut impl FnMut(Notice),
-    ) -> Result<(usize, bool), StreamEnd> {
-        let Some(mut sealed) = self.sealed.take() else {
-            return Err(StreamEnd::Malformed("no room for records"));
-        };
-        let free = sealed.bytes.get_mut(sealed.length..).unwrap_or_default();
-        let room = free.len();
-        let read = received(rustix::io::read(stream, free));
-        let opened = match read {
-            Ok(Some(count)) => {
-                sealed.length += count;
-                self.open_records(&mut sealed, cipher, notify).map(|()| (count, count < room))
-            }
-            Ok(None) => Ok((0, true)),
-            Err(end) => Err(end),
-        };
-        self.sealed = Some(sealed);
-        opened
-    }
-
-    fn open_records(
-        &mut self,
-        sealed: &mut Sealed,
-        cipher: &mut Cipher,
-        notify: &mut impl FnMut(Notice),
-    ) -> Result<(), StreamEnd> {
-        let mut from = 0;
-        while let Some((header, rest)) =
-            sealed.bytes[from..sealed.length].split_first_chunk::<RECORD_HEADER>()
-        {
-            let length = usize::from(u16::from_le_bytes(*header));
-            let Some(record) = rest.get(..length) else { break };
-            self.open_record(record, cipher)?;
-            from += RECORD_HEADER + length;
-            self.understand(notify)?;
-        }
-        sealed.bytes.copy_within(from..sealed.length, 0);
-        sealed.length -= from;
-        Ok(())
-    }
-
-    /// Decrypts a record into the buffer.
-    fn open_record(&mut self, record: &[u8], cipher: &mut Cipher) -> Result<(), StreamEnd> {
-        let forged = |_| StreamEnd::Malformed("a record that cannot be decrypted");
-        let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-        debug_assert!(room.len() >= RECORD_CONTENT_MAX);
-        self.end += cipher.open(record, room).map_err(forged)?;
-        Ok(())
-    }
-
     /// If the write or piece in flight is complete, prepares for the next frame.
     fn finish(&mut self, notify: &mut impl FnMut(Notice)) -> bool {
         let Some(body) = self.body.take_if(|body| body.left() == 0) else { return false };
@@ -322,11 +272,15 @@ impl Incoming {
             self.start += frame.length();
             self.take(frame, notify)?;
         }
+        Ok(())
+    }
+
+    /// Makes room in the buffer after the bytes that could not be processed.
+    fn move_to_front(&mut self) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        Ok(())
     }
 
     fn take(&mut self, frame: Frame, notify: &mut impl FnMut(Notice)) -> Result<(), StreamEnd> {

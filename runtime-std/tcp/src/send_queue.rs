@@ -9,8 +9,8 @@
 //! limit, and are sent in one system call together with the caller's last list.
 //!
 //! Headers, guards and short content are copied into `staged` during the call. Long content stays
-//! in place, and the kernel takes it from there. With a cipher, both are encrypted, one record at a
-//! time, after the previous record has been sent.
+//! in place, and the kernel takes it from there. With a cipher, both are copied into records, which
+//! are encrypted in place (`sealed`).
 //!
 //! Answers to reads of regions, and blocks, are sent when no list is waiting, one piece at a time,
 //! so that a list waits for at most one piece.
@@ -21,17 +21,21 @@ use std::net::TcpStream;
 
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_MAX};
+use tramontane_control::Cipher;
 use tramontane_core::fabric::{Kind, Region, Token, WRITES_MAX, Way, Write};
 use tramontane_core::ids::ViewId;
 use tramontane_core::memory::OutOfRow;
 
 use super::blocks::BlockSending;
 use super::frame::{Frame, HEADER};
-use super::lent_content::{CELL, LentContent, Source};
+use super::lent_content::{LentContent, Source};
 use super::memory::Rows;
 use super::regions::{AskedReads, OwnRegions};
 use super::stream_end::StreamEnd;
+
+mod sealed;
+
+use sealed::SealedRecords;
 
 /// The maximum number of bytes in a guard, which is copied during the call.
 pub(super) const GUARD_MAX: usize = 1024;
@@ -55,12 +59,6 @@ const SLICES_MAX: usize = 2 * WRITES_MAX + 4;
 /// The number of bytes that one call sends before other peers get their turn, and before received
 /// data is read.
 const TURN_BYTES: usize = 1 << 20;
-
-/// The minimum length of a range that is encrypted in place, in its own records.
-const SEALED_DIRECT_MIN: usize = RECORD_CONTENT_MAX / 2;
-
-/// The number of bytes of such a range in one record, a multiple of the cell size.
-const SEALED_DIRECT_MAX: usize = RECORD_CONTENT_MAX - RECORD_CONTENT_MAX % CELL;
 
 /// A block that has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,27 +115,11 @@ pub(super) struct SendQueue {
     /// The number of pieces at the front that belong to an answer. A list may wait after them.
     answer_pieces: usize,
     pub(super) block_sending: BlockSending,
-    sealed: Option<Sealed>,
-}
-
-/// The buffers of a cipher.
-#[derive(Debug)]
-struct Sealed {
-    content: Vec<u8>,
-    record: Box<[u8]>,
-    /// Start of the unsent part of the record.
-    from: usize,
-    to: usize,
+    sealed: Option<SealedRecords>,
 }
 
 impl SendQueue {
     pub(super) fn new(is_keyed: bool) -> Self {
-        let sealed = || Sealed {
-            content: Vec::with_capacity(RECORD_CONTENT_MAX),
-            record: vec![0; RECORD_MAX].into(),
-            from: 0,
-            to: 0,
-        };
         Self {
             staged: Vec::with_capacity(STAGED_MAX),
             gone: 0,
@@ -148,13 +130,13 @@ impl SendQueue {
             asked: AskedReads::default(),
             answer_pieces: 0,
             block_sending: BlockSending::new(is_keyed),
-            sealed: is_keyed.then(sealed),
+            sealed: is_keyed.then(SealedRecords::new),
         }
     }
 
     /// Returns whether anything is waiting.
     pub(super) fn is_pending(&self) -> bool {
-        let is_sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.from < sealed.to);
+        let is_sealed = self.sealed.as_ref().is_some_and(SealedRecords::is_pending);
         let is_owed = self.wake_owed || self.taken_owed.is_some() || self.asked.is_pending();
         !self.pieces.is_empty() || is_owed || is_sealed || self.block_sending.is_pending()
     }
@@ -371,62 +353,6 @@ impl SendQueue {
         self.gone = 0;
     }
 
-    fn flush_sealed(
-        &mut self,
-        stream: &TcpStream,
-        cipher: &mut Cipher,
-        mut gone: impl FnMut(Sent),
-    ) -> Result<bool, Errno> {
-        let mut total = 0;
-        while total < TURN_BYTES {
-            if let Some(sealed) = &mut self.sealed
-                && sealed.from < sealed.to
-            {
-                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-                let rest = sealed.record.get(sealed.from..sealed.to).ok_or(Errno::FAULT)?;
-                sealed.from += rustix::net::send(stream, rest, flags)?;
-                if sealed.from < sealed.to {
-                    return Ok(false);
-                }
-            }
-            self.begin_what_waits();
-            let sealed = self.seal(cipher, &mut gone)?;
-            if sealed == 0 {
-                break;
-            }
-            total += sealed;
-        }
-        Ok(true)
-    }
-
-    /// Encrypts the next record. Returns its length, or zero if there is nothing to encrypt.
-    fn seal(&mut self, cipher: &mut Cipher, gone: &mut impl FnMut(Sent)) -> Result<usize, Errno> {
-        let Some(mut sealed) = self.sealed.take() else { return Err(Errno::FAULT) };
-        sealed.content.clear();
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let (count, _) = self.slices(&mut slices).ok_or(Errno::FAULT)?;
-        // Short ranges share a record. A long one is not copied together with them.
-        let is_long = |slice: &&IoSlice<'_>| slice.len() >= SEALED_DIRECT_MIN;
-        let content = match slices[..count].first().filter(is_long) {
-            Some(first) => &first[..first.len().min(SEALED_DIRECT_MAX)],
-            None => {
-                for slice in slices[..count].iter().take_while(|slice| !is_long(slice)) {
-                    let room = RECORD_CONTENT_MAX - sealed.content.len();
-                    sealed.content.extend_from_slice(&slice[..slice.len().min(room)]);
-                }
-                &sealed.content[..]
-            }
-        };
-        let bytes = content.len();
-        if bytes > 0 {
-            sealed.to = cipher.seal(content, &mut sealed.record).map_err(|_| Errno::FAULT)?;
-            sealed.from = 0;
-        }
-        self.take(bytes, gone);
-        self.sealed = Some(sealed);
-        Ok(bytes)
-    }
-
     /// Stops reading a view's row. If part of a list has been sent, copies the rest, so that the
     /// stream stays intact.
     pub(super) fn keep(&mut self, ended: &Rows) {
@@ -451,7 +377,7 @@ impl SendQueue {
         self.block_sending.clear();
         (self.wake_owed, self.taken_owed) = (false, None);
         if let Some(sealed) = &mut self.sealed {
-            (sealed.from, sealed.to) = (0, 0);
+            sealed.clear();
         }
     }
 }

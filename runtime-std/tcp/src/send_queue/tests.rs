@@ -1,5 +1,6 @@
 use tramontane_core::fabric::{ViewRows as _, Write};
 
+use crate::lent_content::CELL;
 use crate::memory::rows_of;
 
 use super::*;

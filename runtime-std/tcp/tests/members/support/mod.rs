@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tramontane_control::{
-    Connection, Mesh, MeshOptions, RECORD_CONTENT_MAX, RECORD_MAX, SharedKey,
+    Connection, Mesh, MeshOptions, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_OVERHEAD, SharedKey,
 };
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Fabric, HostFabric as _, HostRegions as _, Kind, PermissionEvent,
@@ -267,9 +267,9 @@ impl Hand {
     /// Returns bytes as they cross the network.
     pub fn seal(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Some(cipher) = &mut self.connection.cipher else { return bytes.to_vec() };
-        let mut record = vec![0; RECORD_MAX];
-        let length = cipher.seal(bytes, &mut record).expect("short enough");
-        record.truncate(length);
+        let mut record = vec![0; RECORD_OVERHEAD + bytes.len()];
+        record[RECORD_HEADER..RECORD_HEADER + bytes.len()].copy_from_slice(bytes);
+        cipher.seal(&mut record).expect("short enough");
         record
     }
 }
