@@ -215,7 +215,8 @@ impl Overlay {
         for (id, _) in ids(groups) {
             add_to_reach(&mut placed, id);
         }
-        let mut overlay = Self { groups: placed, limits, references_from: 0, answer_max: 0, digest: 0 };
+        let mut overlay =
+            Self { groups: placed, limits, references_from: 0, answer_max: 0, digest: 0 };
         // bound: GROUPS_MAX
         for (id, _) in ids(groups) {
             if usize::from(overlay.children_count(id)) > CHILDREN_MAX {

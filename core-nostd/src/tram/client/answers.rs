@@ -63,6 +63,12 @@ impl Client<'_> {
         None
     }
 
+    /// Returns whether [`Client::poll`] would return a message.
+    #[must_use]
+    pub const fn has_answers(&self) -> bool {
+        self.answered > 0
+    }
+
     /// Calls `each` with every reply to a message: the replica that has delivered the message, its
     /// answer, and whether it leads its group now.
     pub fn replies<M: Memory>(
