@@ -262,7 +262,7 @@ impl Overlay {
     }
 
     /// Lets replicas answer with up to this number of bytes, in addition to one byte. Each replica
-    /// keeps a window of such answers for each client.
+    /// keeps a window of such answers for each client (TRM-7).
     #[must_use]
     pub fn with_answers(mut self, answer_max: u32) -> Self {
         self.answer_max = answer_max;

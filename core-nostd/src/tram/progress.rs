@@ -29,7 +29,7 @@ pub trait ShardApplication {
 
     /// Returns the answer to the message just delivered, for its client, in addition to the byte.
     /// If it is longer than the [limit](super::Overlay::answer_max), the client receives only its
-    /// length and its first bytes.
+    /// length and its first bytes (TRM-7).
     fn answer(&self) -> &[u8] {
         &[]
     }

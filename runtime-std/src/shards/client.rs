@@ -30,6 +30,9 @@ use crate::shared_memory;
 /// The maximum sleep during a wait, after which the client checks that its peers are still running.
 const SLEEP_MAX: Duration = Duration::from_millis(5);
 
+/// The sleep between two steps of a client that connects or leaves.
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
+
 /// Time limit for the root to accept a returned place.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
@@ -75,7 +78,7 @@ impl Client {
             }
             each_engine!(&mut engine, engine => engine.step())
                 .map_err(|error| client_stopped(error, &place.places))?;
-            let slept = each_engine!(&mut engine, engine => engine.sleep(Duration::from_millis(1), || false));
+            let slept = each_engine!(&mut engine, engine => engine.sleep(SHORT_SLEEP, || false));
             slept.map_err(|error| client_stopped(error, &place.places))?;
         }
         Ok(Self { engine, asker, places: place.places, taken })
@@ -153,8 +156,8 @@ impl Client {
     }
 
     /// Steps until something was done, a message has been answered, or there is other work, for at
-    /// most `timeout`. Returns false if the time has passed. If another thread has work, it wakes this one with the
-    /// [`waker`](Client::waker).
+    /// most `timeout`. Returns false if the time has passed. Another thread that has work wakes this
+    /// one with the [`waker`](Client::waker).
     ///
     /// # Errors
     /// [`ClientError`].
@@ -225,7 +228,7 @@ impl Client {
         let mut has_left = each_engine!(&self.engine, engine => engine.has_left())?;
         while !has_left && Instant::now() < until {
             if !each_engine!(&mut self.engine, engine => engine.step())? {
-                each_engine!(&mut self.engine, engine => engine.sleep(Duration::from_millis(1), || false))?;
+                each_engine!(&mut self.engine, engine => engine.sleep(SHORT_SLEEP, || false))?;
             }
             has_left = each_engine!(&self.engine, engine => engine.has_left())?;
         }

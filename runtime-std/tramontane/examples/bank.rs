@@ -1,5 +1,5 @@
-//! A bank whose accounts lie in two groups. Start six replicas, with the arguments g1.0, g1.1, g1.2,
-//! g2.0, g2.1 and g2.2, and then a client without an argument.
+//! A bank whose accounts are in two groups. Start six replicas, with the arguments g1.0, g1.1,
+//! g1.2, g2.0, g2.1 and g2.2, and then a client without an argument.
 //!
 //! A transfer is one command for the groups of both accounts. Because all groups apply commands in
 //! one order, a sum over both groups contains both sides of each transfer, or neither. An account

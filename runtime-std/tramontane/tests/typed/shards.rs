@@ -247,7 +247,7 @@ fn refused_calls_name_the_cause() {
     assert_eq!(refusal(both(), 1_024), NoAnswers::TooLarge { bytes: 1_027, limit: 1_024 });
     let too_large = NoAnswers::AnswerTooLarge { group: "g1".to_owned(), bytes: 104, limit: 64 };
     assert_eq!(refusal(both(), 100), too_large);
-    // It was applied nevertheless.
+    // The command was applied nevertheless.
     let next = client.propose(both(), "next".to_owned()).wait(PATIENCE).expect("answers");
     assert_eq!(next[&SECOND], (1, 2, "next".to_owned()));
     let options_of = || (Destinations::default(), options());

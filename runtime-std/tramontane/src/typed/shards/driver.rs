@@ -99,7 +99,7 @@ impl CallDriver<'_> {
         Ok(())
     }
 
-    /// Gives a call its answers, if they are all here.
+    /// Ends a call with its answers, if they are all here.
     fn give(&mut self, answered: Answered, call: Arc<CallEntry>) {
         match self.answers(&answered) {
             Some(answers) => {
