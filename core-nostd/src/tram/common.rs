@@ -84,7 +84,7 @@ pub struct LinkState {
     pub(super) follow: Follow,
     /// For a child's replica: the messages passed on to the replica.
     pub(super) passing: Passing,
-    /// For a client: the range of its replies that must be posted, as offsets.
+    /// For a client: the range of its replies that must be posted.
     pub(super) replies: Option<(usize, usize)>,
     /// For a client: whether the client wrote something that no correct client writes.
     pub(super) is_bad: bool,

@@ -71,10 +71,10 @@ impl Common<'_> {
                         payload,
                     });
                     self.progress.delivered = self.progress.delivered.saturating_add(1);
-                    self.reply(message.id, answer, step.memory)?;
+                    self.reply(message.id, (answer, application.answer()), step.memory)?;
                 } else if self.shape.is_reference(message.length) {
                     // The client may then replace this body with another.
-                    self.reply(message.id, 0, step.memory)?;
+                    self.reply(message.id, (0, &[]), step.memory)?;
                 }
                 self.show_taken(&message, step.memory)
             }

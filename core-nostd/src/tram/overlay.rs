@@ -179,6 +179,7 @@ pub struct Overlay {
     groups: heapless::Vec<Placed, GROUPS_MAX>,
     limits: Limits,
     references_from: u32,
+    answer_max: u32,
     digest: u64,
 }
 
@@ -214,7 +215,8 @@ impl Overlay {
         for (id, _) in ids(groups) {
             add_to_reach(&mut placed, id);
         }
-        let mut overlay = Self { groups: placed, limits, references_from: 0, digest: 0 };
+        let mut overlay =
+            Self { groups: placed, limits, references_from: 0, answer_max: 0, digest: 0 };
         // bound: GROUPS_MAX
         for (id, _) in ids(groups) {
             if usize::from(overlay.children_count(id)) > CHILDREN_MAX {
@@ -257,6 +259,21 @@ impl Overlay {
     #[must_use]
     pub const fn references_from(&self) -> u32 {
         self.references_from
+    }
+
+    /// Lets replicas answer with up to this number of bytes, in addition to one byte. Each replica
+    /// keeps a window of such answers for each client (TRM-7).
+    #[must_use]
+    pub fn with_answers(mut self, answer_max: u32) -> Self {
+        self.answer_max = answer_max;
+        self.digest = self.compute_digest();
+        self
+    }
+
+    /// Returns the maximum length of an answer, in bytes. Zero means that answers are single bytes.
+    #[must_use]
+    pub const fn answer_max(&self) -> u32 {
+        self.answer_max
     }
 
     /// Returns whether a message that is ordered first at the group `first` is also ordered at
@@ -349,6 +366,9 @@ impl Overlay {
         }
         if self.references_from != 0 {
             digest = digest.with(u64::from(self.references_from));
+        }
+        if self.answer_max != 0 {
+            digest = digest.with(u64::MAX).with(u64::from(self.answer_max));
         }
         // bound: the groups of the overlay
         for placed in &self.groups {

@@ -26,6 +26,13 @@ pub trait ShardApplication {
     /// group receive the same messages in the same order. The call must not take longer than the
     /// suspicion timeout.
     fn deliver(&mut self, message: &Delivered<'_>) -> u8;
+
+    /// Returns the answer to the message just delivered, for its client, in addition to the byte.
+    /// If it is longer than the [limit](super::Overlay::answer_max), the client receives only its
+    /// length and its first bytes (TRM-7).
+    fn answer(&self) -> &[u8] {
+        &[]
+    }
 }
 
 impl<F: FnMut(&Delivered<'_>) -> u8> ShardApplication for F {

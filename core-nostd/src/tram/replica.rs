@@ -322,6 +322,7 @@ fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenEr
     let entry = shape.header_bytes().saturating_add(index_from_u32(shape.payload_max()));
     let is_too_small = capabilities.write_bytes_max < shape.slot_bytes()
         || capabilities.write_bytes_max < entry.saturating_add(CONTROL_BYTES)
+        || capabilities.write_bytes_max < shape.answer_bytes(u64::MAX)
         || capabilities.writes_max < 4
         || capabilities.guard_bytes_max < 24;
     if is_too_small { Err(OpenError::FabricTooSmall) } else { Ok(()) }

@@ -15,11 +15,14 @@ use super::link::{LinkId, Memory};
 use super::pass_on::Served;
 use super::posting::Posting;
 use super::progress::Halt;
-use super::shape::{Shape, peer_row};
+use super::shape::{Shape, peer_row, taken_row};
 use super::step::StepContext;
 use crate::fabric::{Area, Fabric, Region};
 use crate::layout::CACHE_LINE;
 use crate::memory::RowWriter;
+
+/// Number of cells in one guard.
+const GUARD_CELLS: usize = 3;
 
 impl Common<'_> {
     /// Posts the messages stored for replicas of children, and the counts of decided messages.
@@ -54,8 +57,8 @@ impl Common<'_> {
         // bound: the clients
         for client in self.links.clients() {
             let link = self.links.client(client);
-            if self.is_due(link) && step.memory.link(link).is_some() {
-                self.post_replies(link, step.fabric)?;
+            if let Some((row, _)) = step.memory.link(link).filter(|_| self.is_due(link)) {
+                self.post_replies(link, row, step.fabric)?;
             }
         }
         Ok(())
@@ -116,21 +119,75 @@ impl Common<'_> {
         Ok(())
     }
 
-    fn post_replies<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) -> Result<(), Halt> {
-        let state = self.state.at(link);
-        let (attached, replies) = (state.attached, state.replies);
-        let mut posting = Posting::new(&self.capabilities);
-        if let Some((from, to)) = replies {
-            let area = own(from);
-            posting.content(area, area, to.saturating_sub(from));
-        }
-        posting.content(own(0), own(0), CACHE_LINE);
-        if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
+    /// Posts the replies to a client that have changed, in one list if they have no answers.
+    fn post_replies<F: Fabric>(
+        &mut self,
+        link: LinkId,
+        row: RowWriter<'_>,
+        fabric: &mut F,
+    ) -> Result<(), Halt> {
+        // bound: a window, because each list has one reply at least
+        for _ in 0..self.shape.client_window() {
+            let state = self.state.at(link);
+            let (attached, replies) = (state.attached, state.replies);
+            let mut posting = Posting::new(&self.capabilities);
+            let left = match replies {
+                None => None,
+                Some((from, to)) => {
+                    let next = self.add_replies(from, to, row, &mut posting)?;
+                    Some((next, to)).filter(|_| next < to)
+                }
+            };
+            posting.content(own(0), own(0), CACHE_LINE);
+            if fabric.post(attached.view, attached.peer, posting.writes(), None).is_err() {
+                break;
+            }
             self.count_list(&posting);
-            self.state.at_mut(link).replies = None;
-            self.clean(link)?;
+            self.state.at_mut(link).replies = left;
+            if left.is_none() {
+                return self.clean(link);
+            }
         }
         Ok(())
+    }
+
+    /// Adds replies to a list, with their answers. A reply with an answer is a guard, because a
+    /// reply that was read late could land before its answer. Returns the first reply that has no
+    /// room.
+    fn add_replies(
+        &self,
+        from: usize,
+        to: usize,
+        row: RowWriter<'_>,
+        posting: &mut Posting,
+    ) -> Result<usize, Halt> {
+        let cell = |index: usize| own(taken_row::REPLIES.saturating_add(index.saturating_mul(8)));
+        if self.shape.answer_cells() == 0 {
+            posting.content(cell(from), cell(from), to.saturating_sub(from).saturating_mul(8));
+            return Ok(to);
+        }
+        let mut next = from;
+        // bound: a window
+        while next < to {
+            // There must also be room for the guards, and for the control line.
+            let guards = next.saturating_sub(from).saturating_add(1).div_ceil(GUARD_CELLS);
+            if posting.room() < guards.saturating_add(2) {
+                break;
+            }
+            let at = own(self.shape.answer(next));
+            let length = row.reader().cell(at.offset)?.load();
+            let bytes = self.shape.answer_bytes(length);
+            posting.content(at, at, bytes);
+            next = next.saturating_add(1);
+        }
+        let mut guarded = from;
+        // bound: the writes of a list
+        while guarded < next {
+            let cells = next.saturating_sub(guarded).min(GUARD_CELLS);
+            posting.guard(cell(guarded), cell(guarded), cells.saturating_mul(8));
+            guarded = guarded.saturating_add(cells);
+        }
+        Ok(next)
     }
 
     fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) -> Result<(), Halt> {

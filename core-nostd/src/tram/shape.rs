@@ -13,6 +13,9 @@
 //! client row: | names of bodies: W | bodies: W |
 //! ```
 //!
+//! A replica's row towards a client has a control line and the replies. If answers have bytes, the
+//! answers follow, each as its length and its bytes.
+//!
 //! A body is a payload that is stored separately from entries. Its name is written after the body.
 //!
 //! The headers and payloads of a log are separate. A candidate reads all headers of a peer at once,
@@ -140,6 +143,7 @@ pub struct Shape {
     parent_window: u32,
     payload_max: u32,
     references_from: u32,
+    answer_max: u32,
 }
 
 impl Shape {
@@ -158,6 +162,7 @@ impl Shape {
             parent_window: limits.parent_window,
             payload_max: limits.payload_max,
             references_from: overlay.references_from(),
+            answer_max: overlay.answer_max(),
         }
     }
 
@@ -198,7 +203,8 @@ impl Shape {
     #[must_use]
     pub const fn reply_row_bytes(&self, replies: u32) -> usize {
         let cells = index_from_u32(replies).saturating_mul(8);
-        taken_row::REPLIES.saturating_add(whole_lines(cells))
+        let answers = cells.saturating_mul(self.answer_cells());
+        taken_row::REPLIES.saturating_add(whole_lines(cells)).saturating_add(whole_lines(answers))
     }
 
     /// Returns the size in bytes of a parent's replica's row towards a replica of this group.
@@ -218,6 +224,28 @@ impl Shape {
     #[must_use]
     pub const fn payload_max(&self) -> u32 {
         self.payload_max
+    }
+
+    /// Returns the number of cells of an answer.
+    pub(super) const fn answer_cells(&self) -> usize {
+        answer_cells(self.answer_max)
+    }
+
+    /// Returns the offset of an answer in a replica's row towards a client.
+    pub(super) const fn answer(&self, index: usize) -> usize {
+        let bytes = self.answer_cells().saturating_mul(8);
+        self.answers().saturating_add(index.saturating_mul(bytes))
+    }
+
+    /// Returns the number of bytes that an answer of this length takes in a row, with its length.
+    pub(super) fn answer_bytes(&self, length: u64) -> usize {
+        let bytes = index_from_u32(self.answer_max.min(u32::try_from(length).unwrap_or(u32::MAX)));
+        bytes.saturating_add(8)
+    }
+
+    const fn answers(&self) -> usize {
+        let cells = index_from_u32(self.client_window).saturating_mul(8);
+        taken_row::REPLIES.saturating_add(whole_lines(cells))
     }
 
     pub(super) const fn client_window(&self) -> u32 {
@@ -339,6 +367,12 @@ impl Shape {
 pub(super) fn modulo(value: u64, count: u32) -> usize {
     let rest = value.checked_rem(u64::from(count)).unwrap_or(0);
     usize::try_from(rest).unwrap_or(0)
+}
+
+/// Returns the number of cells of an answer of at most `answer_max` bytes, with its length. There
+/// are none if answers are single bytes.
+pub(super) const fn answer_cells(answer_max: u32) -> usize {
+    if answer_max == 0 { 0 } else { index_from_u32(answer_max.div_ceil(8)).saturating_add(1) }
 }
 
 const fn whole_lines(bytes: usize) -> usize {

@@ -187,18 +187,21 @@ impl Common<'_> {
     pub(super) fn reply<M: Memory>(
         &mut self,
         id: MessageId,
-        answer: u8,
+        (answer, bytes): (u8, &[u8]),
         memory: &M,
     ) -> Result<(), Halt> {
         let reply = Reply { number: id.number, answer }.cell();
-        // A leader may name a client that does not exist, which has neither a cell nor a link.
-        let _ = self.replies.keep(id, reply);
+        // A leader may name a client that does not exist. The client may also have been replaced.
+        if self.replies.keep(id, reply, bytes).is_none() {
+            return Ok(());
+        }
         let link = self.links.client(id.client);
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
         if self.state.at(link).attached.incarnation != id.incarnation {
             return Ok(());
         }
-        self.show_reply(link, modulo(id.number, self.overlay.limits().client_window), reply, row)
+        let index = modulo(id.number, self.overlay.limits().client_window);
+        self.show_reply((id.client, link), index, reply, row)
     }
 
     /// Stores the kept replies in a client's row.
@@ -214,15 +217,16 @@ impl Common<'_> {
             let (incarnation, replies) = self.replies.of_client(client).unwrap_or_default();
             let reply = replies.get(index).copied().unwrap_or(0);
             if reply != 0 && attached == incarnation {
-                self.show_reply(link, index, reply, row)?;
+                self.show_reply((client, link), index, reply, row)?;
             }
         }
         Ok(())
     }
 
+    /// Stores a kept reply in the row of its client, after the answer.
     fn show_reply(
         &mut self,
-        link: LinkId,
+        (client, link): (ClientNumber, LinkId),
         index: usize,
         reply: u64,
         row: RowWriter<'_>,
@@ -232,12 +236,18 @@ impl Common<'_> {
         if cell.load() >= reply {
             return Ok(());
         }
+        let mut at = self.shape.answer(index);
+        // bound: the cells of an answer
+        for kept in self.replies.answer(client, index) {
+            put(row, at, *kept)?;
+            at = at.saturating_add(8);
+        }
         cell.publish(reply);
         let state = self.state.at_mut(link);
-        let end = offset.saturating_add(8);
+        let end = index.saturating_add(1);
         state.replies = Some(match state.replies {
-            None => (offset, end),
-            Some((from, to)) => (from.min(offset), to.max(end)),
+            None => (index, end),
+            Some((from, to)) => (from.min(index), to.max(end)),
         });
         self.touch(link);
         Ok(())

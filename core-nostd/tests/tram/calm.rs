@@ -63,6 +63,15 @@ fn groups_deliver_all_messages_by_reference() {
     }
 }
 
+/// The clients check each answer. Many are sent in one step, so that they need several lists.
+#[test]
+fn answers_of_any_length_reach_clients() {
+    for seed in 1..10 {
+        let settings = Settings { seed, answer_max: 20, window: 24, ..Settings::default() };
+        calm_run(&[None, Some(0), Some(0)], 3, settings, 120);
+    }
+}
+
 #[test]
 fn unbatched_leaders_deliver_all_messages() {
     for seed in 1..5 {

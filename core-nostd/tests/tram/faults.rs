@@ -23,6 +23,7 @@ pub struct FaultsReached {
     pub carried: u32,
     pub fetched: u32,
     pub given_up: u32,
+    pub answers: u32,
 }
 
 fn one_fault(world: &mut World) {
@@ -137,6 +138,7 @@ pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) ->
         carried: world.carried,
         fetched: world.fetched,
         given_up: world.given_up,
+        answers: world.answers,
     }
 }
 
@@ -231,7 +233,9 @@ fn faulty_runs(count: u64, references_from: u32) -> FaultsReached {
     for seed in seeds(count) {
         let (parents, replicas) = shape_of(seed);
         let more_snapshots = (seed / 8).is_multiple_of(2);
-        let settings = Settings { more_snapshots, ..faulty_settings(seed, references_from) };
+        let answer_max = if seed.is_multiple_of(2) { 0 } else { 20 };
+        let settings = faulty_settings(seed, references_from);
+        let settings = Settings { more_snapshots, answer_max, ..settings };
         let reached = faulty_run(parents, replicas, settings);
         all.leaders += reached.leaders;
         all.restored += reached.restored;
@@ -243,6 +247,7 @@ fn faulty_runs(count: u64, references_from: u32) -> FaultsReached {
         all.carried += reached.carried;
         all.fetched += reached.fetched;
         all.given_up += reached.given_up;
+        all.answers += reached.answers;
     }
     eprintln!("{all:?}");
     all
@@ -252,12 +257,14 @@ fn faulty_runs(count: u64, references_from: u32) -> FaultsReached {
 fn faults_lose_duplicate_or_reorder_no_message() {
     let all = faulty_runs(100, 0);
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
+    assert!(all.answers > 1_000, "answers with bytes outlast the faults");
 }
 
 #[test]
 fn faults_lose_no_message_sent_by_reference() {
     let all = faulty_runs(100, REFERENCES_FROM);
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
+    assert!(all.answers > 1_000, "answers with bytes outlast the faults");
 }
 
 /// Seeds of plans that once revealed a fault in the core. A change to the core may alter the runs

@@ -207,7 +207,8 @@ fn arbitrary_rows_and_logs_cause_no_panic() {
     let mut halts = 0;
     for seed in 0..120 {
         let references_from = if seed % 2 == 0 { REFERENCES_FROM } else { 0 };
-        let settings = Settings { seed, references_from, ..Settings::default() };
+        let answer_max = if seed % 4 < 2 { 0 } else { 20 };
+        let settings = Settings { seed, references_from, answer_max, ..Settings::default() };
         let mut world = World::new(&[None, Some(0)], 3, settings);
         world.run(3_000);
         for turn in 0..200 {

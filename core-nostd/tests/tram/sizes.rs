@@ -65,6 +65,21 @@ fn one_more_slot_adds_a_header_and_payload() {
     }
 }
 
+/// TRM-6.1: a replica's row has a length and whole cells for each answer of the window.
+#[test]
+fn answers_add_whole_cells_to_reply_rows() {
+    let plain = overlay(LIMITS);
+    let with_answers = plain.clone().with_answers(20);
+    assert_eq!((plain.answer_max(), with_answers.answer_max()), (0, 20));
+    assert_ne!(plain.digest(), with_answers.digest());
+    let bytes = |overlay: &Overlay| Shape::of(overlay, GroupId(0)).reply_row_bytes(4);
+    assert_eq!(bytes(&with_answers) - bytes(&plain), 4 * (8 + 24));
+    for group in with_answers.all().iter() {
+        let rows = ReplicaBytes::of(&with_answers, group).rows;
+        assert_eq!(rows, rows_one_by_one(&with_answers, group) as u64);
+    }
+}
+
 /// If this fails, the layout of the rows that processes exchange has changed: increase `FORMAT` in
 /// `core-nostd/src/tram/overlay.rs`, and put the new numbers here. Otherwise two different builds
 /// would connect and misread each other's rows.

@@ -1,5 +1,6 @@
 //! Replicas and clients over the network of these tests, stepped in an order chosen by a seed.
 
+mod answering;
 mod clients;
 mod lending;
 mod snapshots;
@@ -19,6 +20,7 @@ use tramontane_core::tram::{
 
 use super::network::{NetworkEnd, TestNetwork, capabilities};
 use super::random::Random;
+use answering::{Answering, expected_answer};
 pub use lending::{Leased, Lending};
 
 /// Time for which a client may be disconnected.
@@ -70,6 +72,8 @@ pub struct Settings {
     pub references_from: u32,
     /// Maximum length of a message.
     pub payload_max: u32,
+    /// Maximum length of an answer. Zero means that answers are single bytes.
+    pub answer_max: u32,
     /// Interval between heartbeats, for each replica of the overlay.
     pub heartbeat_ns: u64,
     /// Whether replicas sometimes fall behind by more than a log, or receive snapshots that they
@@ -99,6 +103,7 @@ impl Default for Settings {
             clients: 2,
             references_from: 0,
             payload_max: 200,
+            answer_max: 0,
             // The interval is long enough that this network can carry heartbeats in addition to all
             // other traffic.
             heartbeat_ns: 2_500,
@@ -146,6 +151,8 @@ pub struct World {
     pub given_up: u32,
     /// Maximum number of payload bytes that a step of a replica has copied.
     pub most_copied: u64,
+    /// Number of answers with bytes that clients have received.
+    pub answers: u32,
     /// Number of lists that clients have posted.
     pub clients_lists: u32,
     /// Number of steps of replicas that reported no work.
@@ -163,7 +170,8 @@ pub fn tree(parents: &[Option<u16>], replicas: u16, settings: &Settings) -> Over
         parent_window: settings.window,
         payload_max: settings.payload_max,
     };
-    Overlay::new(&groups, limits).expect("a tree").with_references(settings.references_from)
+    let overlay = Overlay::new(&groups, limits).expect("a tree");
+    overlay.with_references(settings.references_from).with_answers(settings.answer_max)
 }
 
 impl World {
@@ -195,6 +203,7 @@ impl World {
             fetched: 0,
             given_up: 0,
             most_copied: 0,
+            answers: 0,
             clients_lists: 0,
             idle_steps: 0,
         };
@@ -394,7 +403,7 @@ impl World {
         let (history, sent) = (self.histories.get_mut(&id).expect("a history"), &self.sent);
         let ever = &mut self.ever;
         let mut complaints = Vec::new();
-        let mut deliver = |message: &Delivered<'_>| {
+        let deliver = |message: &Delivered<'_>| {
             history.messages.push((message.place, message.id));
             let before = *ever.entry((id.group, message.place)).or_insert(message.id);
             if before != message.id {
@@ -416,12 +425,17 @@ impl World {
             }
             message.id.number as u8
         };
+        let mut application = Answering::new(deliver, id.group);
         running.memory.hide(self.settings.hides, &mut self.random);
         let process = running.end.process;
         let lists = |network: &TestNetwork| network.lists.get(&process).copied();
         let lists_before = lists(&self.network.borrow());
-        let stepped =
-            running.replica.step(Time(self.now), &mut running.end, &running.memory, &mut deliver);
+        let stepped = running.replica.step(
+            Time(self.now),
+            &mut running.end,
+            &running.memory,
+            &mut application,
+        );
         running.memory.show();
         self.complaints.append(&mut complaints);
         match stepped {

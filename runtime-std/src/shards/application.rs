@@ -25,6 +25,13 @@ pub trait ShardApplication: Send {
     /// that sent the message, as this replica's answer.
     fn deliver(&mut self, message: &Delivered<'_>) -> u8;
 
+    /// Returns the answer to the message just delivered, in addition to the byte. It is called once
+    /// after each delivery. The client receives up to
+    /// [`answer_max`](super::Description::answer_max) bytes of it, and its length.
+    fn answer(&self) -> &[u8] {
+        &[]
+    }
+
     /// Returns the current state, for a returning replica of the group. The state is read in
     /// another thread while this replica continues, so this call must copy everything that may
     /// change.
@@ -56,6 +63,10 @@ impl<F: FnMut(&Delivered<'_>) -> u8 + Send> ShardApplication for F {
 impl ShardApplication for Box<dyn ShardApplication> {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         (**self).deliver(message)
+    }
+
+    fn answer(&self) -> &[u8] {
+        (**self).answer()
     }
 
     fn snapshot(&mut self) -> Box<dyn Read + Send> {

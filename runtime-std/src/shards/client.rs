@@ -5,11 +5,14 @@
 //! from time to time.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
+use tramontane_core::fabric::LocalBell as _;
 use tramontane_core::ids::{ClientNumber, GroupId};
-use tramontane_core::tram::{Answered, Answers, Destinations, MessageId, SendError};
+use tramontane_core::tram::{Answered, Answers, Destinations, MessageId, ReplicaId, SendError};
 use tramontane_verbs::Site;
 
 use super::ask::Asker;
@@ -20,12 +23,15 @@ use super::places::Places;
 use super::seat::{Seats, Taken};
 use super::start::{StartOptions, StartingProcess, open_device};
 use super::start_error::StartError;
-use crate::fabric::choice;
+use crate::fabric::{AnyBell, choice};
 use crate::poll::Idle;
 use crate::shared_memory;
 
 /// The maximum sleep during a wait, after which the client checks that its peers are still running.
 const SLEEP_MAX: Duration = Duration::from_millis(5);
+
+/// The sleep between two steps of a client that connects or leaves.
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
 /// Time limit for the root to accept a returned place.
 const GIVE_BACK: Duration = Duration::from_secs(1);
@@ -72,7 +78,7 @@ impl Client {
             }
             each_engine!(&mut engine, engine => engine.step())
                 .map_err(|error| client_stopped(error, &place.places))?;
-            let slept = each_engine!(&mut engine, engine => engine.sleep(Duration::from_millis(1)));
+            let slept = each_engine!(&mut engine, engine => engine.sleep(SHORT_SLEEP, || false));
             slept.map_err(|error| client_stopped(error, &place.places))?;
         }
         Ok(Self { engine, asker, places: place.places, taken })
@@ -140,30 +146,70 @@ impl Client {
     /// [`ClientError`].
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Answered>, ClientError> {
         let start = Instant::now();
-        let mut idle = Idle::new(each_engine!(&self.engine, engine => engine.idle_time()));
         loop {
-            if each_engine!(&mut self.engine, engine => engine.step())? {
-                idle.reset();
-            }
-            if let Some(answered) = each_engine!(&mut self.engine, engine => engine.poll()) {
-                return Ok(Some(answered));
-            }
-            if idle.pause() {
-                let left = timeout.saturating_sub(start.elapsed());
-                if left.is_zero() {
-                    return Ok(None);
-                }
-                each_engine!(&mut self.engine, engine => engine.sleep(left.min(SLEEP_MAX)))?;
-            } else if start.elapsed() >= timeout {
-                return Ok(None);
+            let has_stepped = self.step_until(|| false, timeout.saturating_sub(start.elapsed()))?;
+            match self.poll() {
+                None if has_stepped && start.elapsed() < timeout => {}
+                answered => return Ok(answered),
             }
         }
+    }
+
+    /// Steps until something was done, a message has been answered, or there is other work, for at
+    /// most `timeout`. Returns false if the time has passed. Another thread that has work wakes this
+    /// one with the [`waker`](Client::waker).
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn step_until(
+        &mut self,
+        has_work: impl Fn() -> bool,
+        timeout: Duration,
+    ) -> Result<bool, ClientError> {
+        let start = Instant::now();
+        let mut idle = Idle::new(each_engine!(&self.engine, engine => engine.idle_time()));
+        loop {
+            if self.step()? || self.has_answers() || has_work() {
+                return Ok(true);
+            }
+            let is_time = idle.pause();
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            if is_time {
+                let timeout = left.min(SLEEP_MAX);
+                each_engine!(&mut self.engine, engine => engine.sleep(timeout, &has_work))?;
+            }
+        }
+    }
+
+    fn has_answers(&self) -> bool {
+        each_engine!(&self.engine, engine => engine.has_answers())
+    }
+
+    /// Returns a waker that ends the sleep of the thread that steps this client.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        let bell = each_engine!(&self.engine, engine => engine.bell());
+        Waker::from(Arc::new(ClientBell(bell)))
     }
 
     /// Returns the known deliveries of a message. Valid until the next message is accepted.
     #[must_use]
     pub fn deliveries(&self, answered: &Answered) -> Vec<Delivery> {
         each_engine!(&self.engine, engine => engine.deliveries(answered))
+    }
+
+    /// Copies the answer of one replica to a message, which may be longer than the given room.
+    /// Returns its length in bytes, or `None` if the replica is not among the [deliveries]. If the
+    /// length exceeds [`answer_max`](Description::answer_max), only the first bytes are known.
+    /// Valid until the next message is accepted.
+    ///
+    /// [deliveries]: Client::deliveries
+    #[must_use]
+    pub fn answer(&self, answered: &Answered, replica: ReplicaId, into: &mut [u8]) -> Option<u64> {
+        each_engine!(&self.engine, engine => engine.answer(answered, replica, into))
     }
 
     /// Waits until all messages in flight have been answered, announces that no more follow, and
@@ -182,7 +228,7 @@ impl Client {
         let mut has_left = each_engine!(&self.engine, engine => engine.has_left())?;
         while !has_left && Instant::now() < until {
             if !each_engine!(&mut self.engine, engine => engine.step())? {
-                each_engine!(&mut self.engine, engine => engine.sleep(Duration::from_millis(1)))?;
+                each_engine!(&mut self.engine, engine => engine.sleep(SHORT_SLEEP, || false))?;
             }
             has_left = each_engine!(&self.engine, engine => engine.has_left())?;
         }
@@ -199,6 +245,15 @@ impl Client {
 impl std::fmt::Debug for Client {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Client").field("taken", &self.taken).finish_non_exhaustive()
+    }
+}
+
+/// Wakes the thread that steps a client.
+struct ClientBell(AnyBell);
+
+impl Wake for ClientBell {
+    fn wake(self: Arc<Self>) {
+        self.0.ring_if_asleep();
     }
 }
 
@@ -258,8 +313,9 @@ fn client_stopped(error: ClientError, places: &Places) -> StartError {
     match error {
         ClientError::Refused { replica, why } => StartError::Refused { replica, why },
         ClientError::NoMemory(why) => StartError::NoMemory(why),
-        ClientError::Closed | ClientError::Outdated(_) | ClientError::Broken(_) => {
-            StartError::NoSeat(places.overlay().limits().clients)
-        }
+        ClientError::Closed
+        | ClientError::Outdated(_)
+        | ClientError::Left
+        | ClientError::Broken(_) => StartError::NoSeat(places.overlay().limits().clients),
     }
 }

@@ -22,8 +22,8 @@ use super::places::Places;
 use super::seat::Taken;
 use super::start::StartingProcess;
 use super::start_error::StartError;
-use crate::fabric::AnyFabric;
 use crate::fabric::peers::PeerFabric;
+use crate::fabric::{AnyBell, AnyFabric};
 use crate::poll::nanoseconds;
 use crate::requests::Requests;
 use crate::shared_memory::SharedMemory;
@@ -63,6 +63,9 @@ pub enum ClientError {
     /// There is no memory for a view with a replica.
     #[error("{0}")]
     NoMemory(String),
+    /// The client has left.
+    #[error("this client has left; connect again")]
+    Left,
     /// The client is broken.
     #[error("an internal error stopped the client: {0}")]
     Broken(tramontane_core::tram::Halt),
@@ -254,6 +257,10 @@ impl<F: PeerFabric> ClientEngine<F> {
         Ok(!progress.is_idle())
     }
 
+    pub(super) fn has_answers(&self) -> bool {
+        self.cell.with_dependent(|_, client| client.has_answers())
+    }
+
     pub(super) fn poll(&mut self) -> Option<Answered> {
         self.cell.with_dependent_mut(|_, client| client.poll())
     }
@@ -266,6 +273,21 @@ impl<F: PeerFabric> ClientEngine<F> {
             });
         });
         deliveries
+    }
+
+    pub(super) fn answer(
+        &self,
+        answered: &Answered,
+        replica: ReplicaId,
+        into: &mut [u8],
+    ) -> Option<u64> {
+        let links = &self.links;
+        self.cell.with_dependent(|_, client| client.answer(answered, replica, links, into))
+    }
+
+    /// Returns the bell that wakes this client.
+    pub(super) fn bell(&self) -> AnyBell {
+        self.fabric.any_bell()
     }
 
     pub(super) fn under_way(&self) -> u64 {
@@ -296,14 +318,19 @@ impl<F: PeerFabric> ClientEngine<F> {
         IDLE_TIME
     }
 
-    /// Sleeps until something arrives, for at most `timeout`.
-    pub(super) fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError> {
+    /// Sleeps until something arrives or the bell rings, for at most `timeout`. Does not sleep if
+    /// there is work for which the bell may have rung before.
+    pub(super) fn sleep(
+        &mut self,
+        timeout: Duration,
+        has_work: impl Fn() -> bool,
+    ) -> Result<(), ClientError> {
         self.steps_left = 0;
         let mut stepped = Ok(true);
         if self.fabric.arm() {
             // This step finds everything that has arrived so far; later arrivals ring.
             stepped = self.step();
-            if stepped == Ok(false) {
+            if stepped == Ok(false) && !self.has_answers() && !has_work() {
                 self.fabric.sleep(timeout);
             }
             self.steps_left = 0;

@@ -22,9 +22,12 @@ use crate::rdma::DeviceOptions;
 /// The maximum number of concurrent clients. Each replica has memory for every one of them.
 pub const CLIENTS_MAX: u16 = 128;
 
+/// The maximum of `answer_max`, in bytes. Each replica keeps a window of answers for each client.
+pub const ANSWER_MAX: u32 = 64 << 10;
+
 /// The fields of an overlay that are compared: those of its file, and the format of the rows that
 /// this program derives from them.
-const FIELDS: Fields<15> = Fields {
+const FIELDS: Fields<16> = Fields {
     names: [
         "name",
         "fabric",
@@ -37,6 +40,7 @@ const FIELDS: Fields<15> = Fields {
         "log_entries",
         "message_max",
         "references_from",
+        "answer_max",
         "batching",
         "pass_on_early",
         "groups",
@@ -99,6 +103,10 @@ pub struct Description {
     /// `None`, leaders copy all messages.
     #[serde(default)]
     pub references_from: Option<u32>,
+    /// The maximum length of an answer in bytes, in addition to its one byte. Each replica keeps
+    /// `client_window` answers for each of `clients_max` clients.
+    #[serde(default)]
+    pub answer_max: u32,
     /// Whether everything available is ordered at once. If false, one message is ordered at a time,
     /// as in the paper.
     #[serde(default = "batching_default")]
@@ -235,6 +243,7 @@ impl Description {
             log_entries: log_entries_default(),
             message_max: message_max_default(),
             references_from: None,
+            answer_max: 0,
             batching: batching_default(),
             pass_on_early: pass_on_early_default(),
             groups: groups.collect(),
@@ -289,7 +298,8 @@ impl Description {
             payload_max: self.message_max,
         };
         let overlay = Overlay::new(&groups, limits).map_err(|error| self.explain(error))?;
-        Ok(overlay.with_references(self.references_from.unwrap_or(0)))
+        let overlay = overlay.with_references(self.references_from.unwrap_or(0));
+        Ok(overlay.with_answers(self.answer_max))
     }
 
     /// Returns the id of the group with this name.
@@ -313,7 +323,7 @@ impl Description {
         let Self { shm_dir: _, key_file: _, allow_clear: _, rdma: _, .. } = self;
         let Self { name, fabric, heartbeat_ms, failure_timeout_ms, client_lease_ms, .. } = self;
         let Self { clients_max, client_window, parent_window, log_entries, message_max, .. } = self;
-        let Self { references_from, batching, pass_on_early, groups, .. } = self;
+        let Self { references_from, answer_max, batching, pass_on_early, groups, .. } = self;
         // Device options that do not suit the fabric do not change the identity of the overlay.
         let alike = Self { rdma: DeviceOptions::default(), ..self.clone() };
         FIELDS.digest(&[
@@ -328,6 +338,7 @@ impl Description {
             hash(log_entries),
             hash(message_max),
             hash(references_from),
+            hash(answer_max),
             hash(batching),
             hash(pass_on_early),
             hash(groups),
@@ -361,6 +372,9 @@ impl Description {
             && (from == 0 || from > self.message_max)
         {
             return Err(DescriptionError::References { from, message_max: self.message_max });
+        }
+        if self.answer_max > ANSWER_MAX {
+            return Err(DescriptionError::Answers(self.answer_max));
         }
         if self.groups.len() > GROUPS_MAX {
             return Err(DescriptionError::TooManyGroups(self.groups.len()));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tramontane_control::HostAddress;
 use tramontane_core::tram::{CHILDREN_MAX, GROUPS_MAX, REPLICAS_MAX};
 
-use super::description::CLIENTS_MAX;
+use super::description::{ANSWER_MAX, CLIENTS_MAX};
 
 /// An error in an overlay file.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +119,9 @@ pub enum DescriptionError {
         /// The maximum message size.
         message_max: u32,
     },
+    /// A limit on answers that is too large.
+    #[error("answer_max is {0}; set it to a value from 0 to {ANSWER_MAX}")]
+    Answers(u32),
     /// A number or size that is zero or too large.
     #[error(
         "client_window, parent_window, log_entries or message_max is out of range; set each to a \

@@ -91,6 +91,11 @@ impl<A: ShardApplication> tram::ShardApplication for Upcalls<'_, A> {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         self.application.deliver(message)
     }
+
+    #[inline]
+    fn answer(&self) -> &[u8] {
+        self.application.answer()
+    }
 }
 
 impl Done for Progress {

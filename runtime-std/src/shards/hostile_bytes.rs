@@ -61,6 +61,7 @@ mod tests {
             "log_entries",
             "message_max",
             "references_from",
+            "answer_max",
             "heartbeat_ms",
             "failure_timeout_ms",
         ]);

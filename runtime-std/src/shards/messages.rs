@@ -61,9 +61,10 @@ pub(super) enum JoinRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum JoinReply {
     Standing(Standing),
-    /// The answer to `Snapshot`. The application's state follows as a stream.
+    /// The answer to `Snapshot`. A stream follows: this number of cells, and the application's
+    /// state.
     Snapshot {
-        cells: Vec<u64>,
+        cells: u64,
     },
     /// The answer to `Snapshot` from a replica that has no snapshot now.
     NoSnapshot,

@@ -53,7 +53,7 @@ pub use self::application::ShardApplication;
 pub use self::ask::{AskError, Operator};
 pub use self::client::Client;
 pub use self::client_engine::{ClientError, Delivery};
-pub use self::description::{CLIENTS_MAX, Description, GroupDescription, Replicas};
+pub use self::description::{ANSWER_MAX, CLIENTS_MAX, Description, GroupDescription, Replicas};
 pub use self::description_error::DescriptionError;
 pub use self::places::{NoSuchPlace, Places};
 pub use self::start::{Running, StartOptions, start};

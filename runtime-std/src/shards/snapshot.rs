@@ -56,9 +56,11 @@ pub(super) fn give(
     let is_asked = requests.is_some_and(|requests| requests.ask(Request::Snapshot(order)));
     let taken = if is_asked { taken.recv_timeout(PATIENCE) } else { Ok(None) };
     match taken {
-        Ok(Some(TakenSnapshot { cells, mut state })) => {
-            send_message(session, &JoinReply::Snapshot { cells }, PATIENCE)?;
-            session.send_stream(&mut state, PATIENCE).map(|_| ())
+        Ok(Some(TakenSnapshot { cells, state })) => {
+            let count = cells.len() as u64;
+            send_message(session, &JoinReply::Snapshot { cells: count }, PATIENCE)?;
+            let cells: Vec<u8> = cells.into_iter().flat_map(u64::to_le_bytes).collect();
+            session.send_stream(&mut cells.as_slice().chain(state), PATIENCE).map(|_| ())
         }
         Ok(None) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
             send_message(session, &JoinReply::NoSnapshot, PATIENCE)
@@ -102,8 +104,14 @@ impl SnapshotSources {
         else {
             return Ok(None);
         };
-        let mut state = Vec::new();
-        session.receive_stream(&mut state, STATE_MAX, PATIENCE)?;
-        Ok(Some(Snapshot { cells, state }))
+        let mut bytes = Vec::new();
+        session.receive_stream(&mut bytes, STATE_MAX, PATIENCE)?;
+        let count = usize::try_from(cells).unwrap_or(usize::MAX);
+        let (cells, state) = bytes.as_chunks::<8>().0.split_at_checked(count).map_or_else(
+            || Err(SessionError::Malformed),
+            |(cells, _)| Ok((cells, bytes.get(count * 8..).unwrap_or_default())),
+        )?;
+        let cells = cells.iter().map(|cell| u64::from_le_bytes(*cell)).collect();
+        Ok(Some(Snapshot { cells, state: state.to_vec() }))
     }
 }

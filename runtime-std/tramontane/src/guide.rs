@@ -16,5 +16,6 @@ pages! {
     views: "../../../docs/guide/src/programs/views.md",
     fixed: "../../../docs/guide/src/programs/fixed.md",
     blocks: "../../../docs/guide/src/programs/blocks.md",
+    shard_state: "../../../docs/guide/src/programs/shard-state.md",
     shards: "../../../docs/guide/src/programs/shard-replicas.md",
 }

@@ -81,7 +81,9 @@ pub use serde;
 pub mod typed;
 #[cfg(feature = "typed")]
 #[doc(inline)]
-pub use typed::{NotAnswered, Proposal, Replicated, StateMachine};
+pub use typed::{
+    NoAnswers, NotAnswered, Proposal, Replicated, ShardClient, ShardReplica, StateMachine,
+};
 
 /// The folder in which groups over shared memory meet.
 pub mod shared_memory {

@@ -63,6 +63,12 @@ impl Client<'_> {
         None
     }
 
+    /// Returns whether [`Client::poll`] would return a message.
+    #[must_use]
+    pub const fn has_answers(&self) -> bool {
+        self.answered > 0
+    }
+
     /// Calls `each` with every reply to a message: the replica that has delivered the message, its
     /// answer, and whether it leads its group now.
     pub fn replies<M: Memory>(
@@ -84,6 +90,43 @@ impl Client<'_> {
                 }
             }
         }
+    }
+
+    /// Copies the answer of one replica to a message. Returns the answer's length in bytes, which
+    /// may exceed the [limit](super::Overlay::answer_max) or the given room: then only the first
+    /// bytes are copied. Returns `None` if the replica has not replied. Its answer can be read for
+    /// as long as its reply.
+    pub fn answer<M: Memory>(
+        &self,
+        answered: &Answered,
+        replica: ReplicaId,
+        memory: &M,
+        into: &mut [u8],
+    ) -> Option<u64> {
+        let link = self.links.find(replica)?;
+        let number = answered.id.number;
+        let reply = self.reply(link, number, memory).ok()?;
+        reply.filter(|reply| reply.number == number)?;
+        let (_, shape, _) = self.other_end(link).ok()?;
+        if shape.answer_cells() == 0 {
+            return Some(0);
+        }
+        let (_, theirs) = memory.link(link)?;
+        let mut at = shape.answer(modulo(number, shape.client_window()));
+        let length = theirs.cell(at).ok()?.load();
+        let bytes = shape.answer_bytes(length).saturating_sub(8);
+        let mut places = into.iter_mut().take(bytes);
+        // bound: the cells of an answer
+        for _ in 0..bytes.div_ceil(8) {
+            at = at.saturating_add(8);
+            // bound: the bytes of a cell
+            for byte in theirs.cell(at).ok()?.load().to_le_bytes() {
+                if let Some(place) = places.next() {
+                    *place = byte;
+                }
+            }
+        }
+        Some(length)
     }
 
     fn release(&mut self) {

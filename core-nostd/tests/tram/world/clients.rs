@@ -124,6 +124,17 @@ impl World {
                 if answer != answered.id.number as u8 {
                     self.complaints.push(format!("{replica}: another's answer {answer}"));
                 }
+                let limit = self.settings.answer_max as usize;
+                let mut bytes = vec![0; limit];
+                let (client, memory) = (&running.client, &running.memory);
+                let length = client.answer(&answered, replica, memory, &mut bytes);
+                let mut expected = expected_answer(answered.id, replica.group);
+                let length_expected = if limit == 0 { 0 } else { expected.len() as u64 };
+                expected.resize(limit, 0);
+                if (length, bytes) != (Some(length_expected), expected) {
+                    self.complaints.push(format!("{replica}: another's bytes, {length:?}"));
+                }
+                self.answers += u32::from(length_expected > 0);
             });
             if let Some(sent) = self.sent.get_mut(&answered.id) {
                 sent.answered = true;

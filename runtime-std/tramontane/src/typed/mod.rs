@@ -60,6 +60,7 @@
 //! | `in_thread` | starting and leaving, as futures |
 //! | `reading` | whether a thread reads the state |
 //! | `copy` | a member's copy of the state, driven by the group |
+//! | `shards` | state machines over shards, and their clients |
 
 mod answers;
 mod copy;
@@ -74,6 +75,7 @@ mod proposal;
 mod query;
 mod reading;
 mod replicated;
+mod shards;
 mod state_machine;
 mod unslotted;
 
@@ -83,4 +85,5 @@ pub use self::not_answered::{NotAnswered, NotStarted};
 pub use self::proposal::{Durability, Proposal};
 pub use self::query::Query;
 pub use self::replicated::Replicated;
+pub use self::shards::{NoAnswers, ShardClient, ShardNotStarted, ShardProposal, ShardReplica};
 pub use self::state_machine::StateMachine;

@@ -84,9 +84,9 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    pub fn start(program: &Path, root: &Path, node: usize) -> Self {
+    pub fn start(program: &Path, root: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
-        command.arg(node.to_string()).env("TRAMONTANE_SHM_DIR", root);
+        command.args(arguments).env("TRAMONTANE_SHM_DIR", root);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
         let shown = Arc::<Mutex<String>>::default();
@@ -97,6 +97,11 @@ impl Terminal {
             }
         });
         Self { child, shown }
+    }
+
+    /// Starts a program whose argument is its node id.
+    pub fn node(program: &Path, root: &Path, node: usize) -> Self {
+        Self::start(program, root, &[&node.to_string()])
     }
 
     pub fn write(&mut self, line: &str) {

@@ -6,7 +6,7 @@ use crate::building::{Terminal, ask, built_example, wait_for};
 fn with_terminals(example: &str, body: impl FnOnce(&mut [Terminal], &dyn Fn(usize) -> Terminal)) {
     let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let program = built_example(example);
-    let start = |node| Terminal::start(&program, root.path(), node);
+    let start = |node| Terminal::node(&program, root.path(), node);
     let mut terminals: Vec<_> = (0..3).map(start).collect();
     body(&mut terminals, &start);
 }
@@ -111,4 +111,46 @@ fn task_of_killed_worker_goes_to_another() {
             })
         });
     });
+}
+
+#[test]
+#[ignore = "it builds an example: .ci/run has it"]
+fn bank_keeps_its_total_over_killed_leaders() {
+    const REPLICAS: [&str; 6] = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
+    let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let program = built_example("bank");
+    let start = |name: &&str| Terminal::start(&program, root.path(), &[name]);
+    let mut replicas: Vec<_> = REPLICAS.iter().map(start).collect();
+    let mut client = Terminal::start(&program, root.path(), &[]);
+    let paid = ask(&mut client, "pay 0 1 30");
+    assert!(paid.contains("{0: 70, 2: 100") && paid.contains("{1: 130, 3: 100"), "{paid}");
+    for killed in [0..3, 3..6] {
+        let mut leader = None;
+        wait_for("a leader", || {
+            leader = killed.clone().find(|of| ask(&mut replicas[*of], "").starts_with("leading"));
+            leader.is_some()
+        });
+        let leader = leader.expect("it was found");
+        replicas[leader].child.kill().expect("it runs");
+        for number in 0..20 {
+            // Between two groups, and within one.
+            ask(&mut client, &format!("pay {} {} {number}", number % 10, number * 7 % 10));
+            assert_eq!(ask(&mut client, "total"), "1000");
+        }
+        replicas[leader] = start(&REPLICAS[leader]);
+        let is_back = |shown: &str| shown.starts_with("following") || shown.starts_with("leading");
+        wait_for("the returned replica", || is_back(&ask(&mut replicas[leader], "")));
+    }
+    client.finish();
+    // All replicas of a group have the same balances.
+    for group in [0..3, 3..6] {
+        let balances = |replica: &mut Terminal| {
+            ask(replica, "").split_once(' ').expect("a state").1.to_owned()
+        };
+        wait_for("equal balances", || {
+            let of_group: Vec<_> = replicas[group.clone()].iter_mut().map(balances).collect();
+            of_group.iter().all(|balances| *balances == of_group[0])
+        });
+    }
+    replicas.iter_mut().for_each(Terminal::finish);
 }

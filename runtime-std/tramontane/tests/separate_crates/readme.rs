@@ -11,7 +11,7 @@ fn readme_library_example_runs_and_members_agree() {
     let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let program = built(README, "readings", folder.path());
     let mut terminals: Vec<_> =
-        (0..3).map(|node| Terminal::start(&program, root.path(), node)).collect();
+        (0..3).map(|node| Terminal::node(&program, root.path(), node)).collect();
     for (node, terminal) in terminals.iter_mut().enumerate() {
         terminal.write(&format!("{node}2.7 degrees"));
     }

@@ -18,7 +18,7 @@ fn map_survives_killed_process() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let program = built(PAGE, "map", folder.path());
-    let start = |node| Terminal::start(&program, root.path(), node);
+    let start = |node| Terminal::node(&program, root.path(), node);
     let mut terminals: Vec<_> = (0..3).map(start).collect();
     assert_eq!(ask(&mut terminals[0], "put colour red"), "None");
     assert_eq!(ask(&mut terminals[1], "put colour blue"), "Some(\"red\")");

@@ -7,4 +7,6 @@ mod durable;
 mod ends;
 mod large;
 mod refusals;
+mod shard_sessions;
+mod shards;
 mod support;

@@ -90,6 +90,7 @@ fn tree(overlay: &Overlay) {
     black_box((set.is_within(overlay.all()), set.iter().last(), overlay.len()));
     black_box((overlay.is_empty(), overlay.limits(), overlay.digest()));
     black_box(overlay.clone().with_references(black_box(16)).references_from());
+    black_box(overlay.clone().with_answers(black_box(16)).answer_max());
     black_box((overlay.parent(black_box(GroupId(1))), overlay.reach(black_box(GroupId(0)))));
     black_box((overlay.children(GroupId(0)).last(), overlay.quorum(black_box(GroupId(0)))));
     black_box((overlay.children_count(GroupId(0)), overlay.replicas(black_box(GroupId(1)))));
@@ -387,8 +388,10 @@ fn run(overlay: &Overlay, replicas: &mut [Replica<'_>], client: &mut Client<'_>)
         black_box(stepped.is_ok());
         while let Some(answered) = client.poll() {
             client.replies(&answered, &memory, |replica, answer, leads| {
-                black_box((replica, answer, leads));
+                let length = client.answer(&answered, replica, &memory, black_box(&mut [0; 8]));
+                black_box((replica, answer, leads, length));
             });
+            black_box(client.has_answers());
         }
         if now == black_box(50) {
             client.leave();
