@@ -200,6 +200,8 @@ impl<'s> Replica<'s> {
         match role {
             Role::Follower(follower) => {
                 common.hold_bodies(follower, step)?;
+                common.look_at_log(follower, step)?;
+                common.report(follower, step.memory)?;
                 if common.deliver(&follower.held, application, step)? {
                     // The missing entries have arrived. If others are missing, the leader will
                     // report that again.
@@ -291,6 +293,7 @@ impl Common<'_> {
         M: Memory,
         A: ShardApplication,
     {
+        self.look_at_acknowledgements(step)?;
         self.copy_headers(step)?;
         self.prepare_followers(leader, step)?;
         self.look_at_bodies(leader, step)?;
@@ -313,8 +316,7 @@ impl Common<'_> {
 }
 
 fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenError> {
-    let needed = Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE);
-    if !capabilities.promises.contains(needed) {
+    if !capabilities.promises.contains(Promises::WRITE_ORDER) {
         return Err(OpenError::FabricPromises);
     }
     // A list to a log must have room for at least one entry, and a fabric accepts as many bytes in
