@@ -22,7 +22,6 @@ use super::log::Log;
 use super::overlay::{Overlay, ReplicaId};
 use super::pass_on::Served;
 use super::places::Places;
-use super::posting::CONTROL_BYTES;
 use super::progress::{Halt, OpenError, Progress, ShardApplication};
 use super::replies::Replies;
 use super::role::{Follower, Held, Leader, Role};
@@ -321,9 +320,8 @@ fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenEr
     }
     // A list to a log must have room for at least one entry, and a fabric accepts as many bytes in
     // a list as in a write.
-    let entry = shape.header_bytes().saturating_add(index_from_u32(shape.payload_max()));
     let is_too_small = capabilities.write_bytes_max < shape.slot_bytes()
-        || capabilities.write_bytes_max < entry.saturating_add(CONTROL_BYTES)
+        || capabilities.write_bytes_max < shape.list_bytes()
         || capabilities.writes_max < 4
         || capabilities.guard_bytes_max < 24;
     if is_too_small { Err(OpenError::FabricTooSmall) } else { Ok(()) }

@@ -26,6 +26,7 @@
 //! Requirement: TRM-6.
 
 use super::overlay::{Overlay, REPLICAS_MAX};
+use super::posting::CONTROL_BYTES;
 use crate::ids::{GroupId, Rank, index_from_u16, index_from_u32, u64_from_index};
 use crate::layout::CACHE_LINE;
 
@@ -225,6 +226,15 @@ impl Shape {
     #[must_use]
     pub const fn payload_max(&self) -> u32 {
         self.payload_max
+    }
+
+    /// Returns the size in bytes of the longest list that a fabric must accept for a log: one entry
+    /// with its header, and the control line.
+    #[must_use]
+    pub const fn list_bytes(&self) -> usize {
+        self.header_bytes
+            .saturating_add(index_from_u32(self.payload_max))
+            .saturating_add(CONTROL_BYTES)
     }
 
     pub(super) const fn client_window(&self) -> u32 {
