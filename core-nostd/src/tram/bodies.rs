@@ -338,7 +338,7 @@ impl Common<'_> {
             held.below = held.below.saturating_add(1);
         }
         follower.held = held;
-        self.show_bodies(follower, step.memory)
+        Ok(())
     }
 
     /// Returns whether a client may still send a body, or has sent it.
@@ -381,23 +381,6 @@ impl Common<'_> {
             put(row, peer_row::ASKS, asked)?;
             self.touch(link);
         }
-        Ok(())
-    }
-
-    /// The count is published only to the leader that writes this log: a deposed leader must not
-    /// count bodies that arrive later.
-    fn show_bodies<M: Memory>(&mut self, follower: &Follower, memory: &M) -> Result<(), Halt> {
-        let (shown, of) = (follower.held.shown, follower.held.of.cell());
-        let Some(link) = follower.granted_to.filter(|_| shown > 0) else { return Ok(()) };
-        let Some((row, _)) = memory.link(link) else { return Ok(()) };
-        let get = |offset: usize| row.reader().cell(offset).map(|cell| cell.load());
-        if get(peer_row::BODIES)? == shown && get(peer_row::BODIES_FOR)? == of {
-            return Ok(());
-        }
-        self.state.at_mut(link).has_bodies = true;
-        put(row, peer_row::BODIES, shown)?;
-        put(row, peer_row::BODIES_FOR, of)?;
-        self.touch(link);
         Ok(())
     }
 

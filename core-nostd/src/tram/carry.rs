@@ -22,7 +22,6 @@ use super::progress::Halt;
 use super::role::Leader;
 use super::shape::{NAME_BYTES, feed_row, peer_row, taken_row};
 use super::step::StepContext;
-use super::timestamp::Timestamp;
 use crate::fabric::{Area, Fabric, Region};
 use crate::ids::{Ordinal, Time, index_from_u32};
 
@@ -44,11 +43,8 @@ impl Common<'_> {
             if follow.stage != FollowStage::Synced {
                 continue;
             }
-            // The count lands before the term to which it belongs.
-            let shown_to = Timestamp::from_cell(row.cell(peer_row::BODIES_FOR)?.load());
-            let count = row.cell(peer_row::BODIES)?.load();
-            let shown = if shown_to == self.promised { count } else { 0 };
-            follow.covered = follow.covered.max(shown);
+            let shown = self.reported(row, peer_row::BODIES)?;
+            follow.covered = follow.covered.max(shown.unwrap_or(0));
             self.pass_over_dropped(leader, link, &mut follow, step)?;
             self.cover(&mut follow, step.log)?;
             let asked = row.cell(peer_row::ASKS)?.load();
@@ -85,7 +81,7 @@ impl Common<'_> {
         if place > follow.covered {
             follow.covered = place;
             put(row, peer_row::BODIES_FROM, place)?;
-            self.state.at_mut(link).has_bodies = true;
+            self.state.at_mut(link).reports = true;
             self.touch(link);
         }
         Ok(())
@@ -119,7 +115,7 @@ impl Common<'_> {
         put(row, peer_row::BODIES_FROM, from)?;
         self.touch(link);
         let state = self.state.at_mut(link);
-        state.has_bodies = true;
+        state.reports = true;
         if !state.follow.is_voter {
             state.follow.carry = from;
         }

@@ -78,8 +78,9 @@ pub struct LinkState {
     pub(super) heard_at: Option<Time>,
     /// For a peer: whether the request for the peer's log must be posted.
     pub(super) asks: bool,
-    /// For a peer: whether the peer must be told which bodies are here.
-    pub(super) has_bodies: bool,
+    /// For a peer: whether the peer must be told what this replica has seen, or which bodies are
+    /// here or needed.
+    pub(super) reports: bool,
     /// For a peer: the state of its log.
     pub(super) follow: Follow,
     /// For a child's replica: the messages passed on to the replica.
@@ -142,6 +143,8 @@ pub(super) struct Campaigns {
     pub(super) began: Option<Time>,
     /// Number of campaigns since the group was last known to have a leader.
     pub(super) attempts: u32,
+    /// Number of repairs of peers' logs.
+    pub(super) repairs: u64,
     /// Reads of payloads into the local log that are in flight: their link and number. They may
     /// land after the campaign is over.
     pub(super) reads: Option<(LinkId, u32)>,

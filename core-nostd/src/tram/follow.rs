@@ -48,6 +48,8 @@ pub(super) struct Follow {
     /// Number of such reads that have been posted, so that a late one is not confused with the
     /// last.
     pub(super) copies: u32,
+    /// Number of the repair of the peer's log.
+    pub(super) repair: u64,
     /// Log index at which the peer's log begins to differ from the leader's.
     pub(super) cut: u64,
     pub(super) needs_cut: bool,
@@ -56,14 +58,18 @@ pub(super) struct Follow {
     /// Entries below the peer's delivered count that the peer lacks; they are written separately.
     pub(super) lacking: u64,
     pub(super) lacking_end: u64,
-    /// Number of posted entries. `acknowledged` counts those that are known to have landed.
+    /// Number of posted entries. `acknowledged` counts those that are known to be visible in the
+    /// peer's log (see `acknowledge`), and `completed` those whose lists have completed.
     pub(super) sent: u64,
     pub(super) acknowledged: u64,
+    pub(super) completed: u64,
     /// Decided count that has been posted. `decided_floor` is the count that was in the peer's log
     /// before.
     pub(super) decided_sent: u64,
     pub(super) decided_floor: u64,
     pub(super) stamp_sent: bool,
+    /// Whether the list that carries the stamp has completed.
+    pub(super) stamp_completed: bool,
     /// Number of posted lists. `done` counts the completed lists, and `tails` has the end of each
     /// list in flight.
     pub(super) posted: u32,
@@ -166,7 +172,8 @@ impl Follow {
         self.copied_bytes = whole;
     }
 
-    /// Records a list and all earlier ones as done.
+    /// Records a list and all earlier ones as completed: they no longer read the local log. Whether
+    /// they count as landed depends on the fabric (see `acknowledge`).
     pub(super) fn appended(&mut self, sequence: u32) {
         let ahead = self.posted.wrapping_sub(sequence) & (SEQUENCES - 1);
         let under_way = self.posted.wrapping_sub(self.done) & (SEQUENCES - 1);
@@ -175,21 +182,29 @@ impl Follow {
         }
         self.done = sequence.wrapping_add(1) & (SEQUENCES - 1);
         let tail = self.tails.get(index_from_u32(sequence) % UNDER_WAY_MAX).copied().unwrap_or(0);
-        self.acknowledged = self.acknowledged.max(tail);
+        self.completed = self.completed.max(tail);
         let is_before = |(carrying, _): &(u32, u64)| {
             sequence.wrapping_sub(*carrying) & (SEQUENCES - 1) < SEQUENCES >> 1
         };
         self.carrying = self.carrying.filter(|carrying| !is_before(carrying));
         let is_stamped = self.stamped_by.wrapping_sub(sequence) & (SEQUENCES - 1) == 0;
+        self.stamp_completed |= self.stamp_sent && is_stamped;
+    }
+
+    /// Records what is known to be visible in the peer's log: its tail and, if `is_stamped`, the
+    /// leader's stamp.
+    pub(super) fn acknowledge(&mut self, is_stamped: bool, tail: u64) {
         if self.stage == FollowStage::Repairing && self.stamp_sent && is_stamped {
             self.stage = FollowStage::Synced;
+        }
+        if self.stage == FollowStage::Synced {
+            self.acknowledged = self.acknowledged.max(tail.min(self.sent));
         }
     }
 
     /// Returns the first entry that a list in flight may still read from the local log.
     pub(super) fn under_way(&self) -> Option<u64> {
-        let is_stamped = self.stage == FollowStage::Synced;
-        let first = if is_stamped { self.acknowledged } else { self.first };
+        let first = if self.stamp_completed { self.completed } else { self.first };
         let own = (self.posted != self.done).then_some(first);
         let earlier = (self.earlier > 0).then_some(self.earlier_from);
         let carrying = self.carrying.map(|(_, from)| from);
@@ -228,26 +243,51 @@ mod tests {
         follow.stamp_sent = true;
         follow.stamped_by = second;
         follow.appended(second.wrapping_add(1));
-        assert_eq!(follow.acknowledged, 0, "which was not posted");
+        assert_eq!(follow.completed, 0, "which was not posted");
         follow.appended(first);
-        assert_eq!((follow.acknowledged, follow.stage), (3, FollowStage::Repairing));
+        assert_eq!((follow.completed, follow.stamp_completed), (3, false));
         follow.appended(second);
-        assert_eq!((follow.acknowledged, follow.stage), (5, FollowStage::Synced));
+        assert_eq!((follow.completed, follow.stamp_completed), (5, true));
         follow.appended(first);
-        assert_eq!((follow.acknowledged, follow.under_way()), (5, None));
+        assert_eq!((follow.completed, follow.under_way()), (5, None));
     }
 
     #[test]
-    fn log_is_synced_when_its_stamp_list_completes() {
+    fn stamp_has_completed_once_its_list_has() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let lists = [1, 2, 3, 4].map(|tail| follow.took(tail));
         (follow.stamp_sent, follow.stamped_by) = (true, lists[3]);
         for list in &lists[..3] {
             follow.appended(*list);
-            assert_eq!(follow.stage, FollowStage::Repairing, "{list}");
+            assert!(!follow.stamp_completed, "{list}");
         }
         follow.appended(lists[3]);
-        assert_eq!(follow.stage, FollowStage::Synced);
+        assert!(follow.stamp_completed);
+    }
+
+    /// A peer's log may have the leader's stamp from an earlier repair in the same term, and a peer
+    /// may report more than was sent to it.
+    #[test]
+    fn log_counts_once_sent_stamp_is_acknowledged() {
+        let mut follow =
+            Follow { stage: FollowStage::Repairing, sent: 7, acknowledged: 2, ..Follow::default() };
+        follow.acknowledge(true, 7);
+        assert_eq!((follow.acknowledged, follow.stage), (2, FollowStage::Repairing));
+        follow.stamp_sent = true;
+        follow.acknowledge(false, 7);
+        assert_eq!((follow.acknowledged, follow.stage), (2, FollowStage::Repairing));
+        follow.acknowledge(true, 5);
+        assert_eq!((follow.acknowledged, follow.stage), (5, FollowStage::Synced));
+        follow.acknowledge(true, 4);
+        assert_eq!(follow.acknowledged, 5);
+        follow.acknowledge(true, u64::MAX);
+        assert_eq!(follow.acknowledged, 7);
+        for stage in [FollowStage::Idle, FollowStage::Reading, FollowStage::Behind] {
+            let mut other = Follow { stage, ..follow };
+            other.sent = 9;
+            other.acknowledge(true, 9);
+            assert_eq!((other.acknowledged, other.stage), (7, stage));
+        }
     }
 
     /// The very first list has number zero, which is also the value of `stamped_by` without a
@@ -257,11 +297,12 @@ mod tests {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let first = follow.took(3);
         follow.appended(first);
-        assert_eq!(follow.stage, FollowStage::Repairing);
-        (follow.stamped_by, follow.stamp_sent) = (follow.took(3), true);
+        assert!(!follow.stamp_completed);
+        (follow.stamped_by, follow.stamp_sent, follow.sent) = (follow.took(3), true, 3);
         follow.refused();
         follow.appended(follow.stamped_by);
-        assert_eq!(follow.stage, FollowStage::Idle);
+        follow.acknowledge(follow.stamp_completed, follow.completed);
+        assert_eq!((follow.acknowledged, follow.stage), (0, FollowStage::Idle));
     }
 
     /// Sequence numbers wrap around, even in the middle of this test.
@@ -300,9 +341,12 @@ mod tests {
 
     #[test]
     fn entries_of_lists_in_flight_stay_reserved() {
-        let mut follow =
-            Follow { stage: FollowStage::Synced, acknowledged: 5, ..Follow::default() };
+        let mut follow = Follow { first: 3, ..Follow::default() };
         follow.took(9);
+        assert_eq!(follow.under_way(), Some(3), "the list with the stamp may read them");
+        // What the peer reports to have seen may still be read again by the device.
+        (follow.stage, follow.acknowledged) = (FollowStage::Synced, 9);
+        (follow.stamp_completed, follow.completed) = (true, 5);
         follow.flying = 1;
         assert_eq!(follow.under_way(), Some(5));
         follow.read_again();
@@ -344,14 +388,14 @@ mod tests {
             let sequence = follow.took(list);
             if list >= 15 {
                 follow.appended(sequence.wrapping_sub(15) & (SEQUENCES - 1));
-                assert_eq!(follow.acknowledged, list - 15);
+                assert_eq!(follow.completed, list - 15);
             }
         }
         let sequence = follow.took(40);
         assert!(follow.is_full());
         // The last list has the same index among the lists in flight.
         follow.appended(sequence.wrapping_sub(16) & (SEQUENCES - 1));
-        assert_eq!(follow.acknowledged, 24, "it was done before");
+        assert_eq!(follow.completed, 24, "it was done before");
         follow.appended(sequence);
         assert!(!follow.is_full(), "all before are done with it");
     }

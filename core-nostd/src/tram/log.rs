@@ -70,16 +70,22 @@ impl<'m> Log<'m> {
         let get = |offset: usize| -> Result<u64, OutOfRow> {
             Ok(row.cell(base.saturating_add(offset))?.load())
         };
-        // The decided count is read first: a leader stores the tail before it stores the number of
-        // decided entries.
+        // The stamp is read first: a leader cuts the log before it stamps it, so the tail that is
+        // read after a stamp belongs to that stamp's leader or to a later one. The decided count is
+        // read before the tail, which a leader stores first.
+        let stamp = Timestamp::from_cell(get(log_control::STAMP)?);
         let decided = get(log_control::DECIDED)?;
         let tail = get(log_control::TAIL)?;
-        let stamp = Timestamp::from_cell(get(log_control::STAMP)?);
         Ok(Control { stamp, tail, decided })
     }
 
     pub(super) fn decided(&self) -> Result<u64, OutOfRow> {
         Ok(self.memory.reader().cell(log_control::DECIDED)?.load())
+    }
+
+    /// Returns the number of the last repair by the leader whose stamp the log has.
+    pub(super) fn repair(&self) -> Result<u64, OutOfRow> {
+        Ok(self.memory.reader().cell(log_control::REPAIR)?.load())
     }
 
     pub(super) fn set_decided(&self, decided: u64) -> Result<(), OutOfRow> {

@@ -26,6 +26,7 @@
 //! | `follow`, `repair`, `stream` | how a leader keeps its followers' logs |
 //! | `lead` | how a leader assigns log indices to messages |
 //! | `deliver`, `pass_on` | handing messages over, and passing them on to children |
+//! | `acknowledge` | how a leader knows what its followers' logs contain |
 //! | `bodies`, `carry`, `complete` | payloads to which entries refer, if that option is on |
 //! | `confirm` | confirmation of messages that the parent passed on early |
 //! | `rows`, `posting`, `token` | posting of changes |
@@ -35,6 +36,7 @@
 //! Sources: TRAM, whole; Mu (Aguilera et al., OSDI 2020) for permissions; requirements TRM-1 to
 //! TRM-10. `campaign` and `follow` explain the differences from the paper.
 
+mod acknowledge;
 mod bodies;
 mod campaign;
 mod carry;

@@ -24,7 +24,7 @@ pub const REPLICAS_MAX: usize = 16;
 /// Version of the formats that processes write to each other, in rows and regions. Increase it
 /// whenever one of them changes: it is part of the digest, so builds with different versions do not
 /// connect.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 /// One group of an overlay, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

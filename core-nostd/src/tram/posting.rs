@@ -14,7 +14,7 @@ const GAP_MAX: usize = 192;
 
 /// Maximum size in bytes of the control line that a list to a region ends with, and of a name that
 /// follows its body. A list reserves room for it.
-pub(super) const CONTROL_BYTES: usize = 24;
+pub(super) const CONTROL_BYTES: usize = 32;
 const _: () = assert!(NAME_BYTES <= CONTROL_BYTES);
 
 /// The writes of one post while they are being collected.
@@ -205,8 +205,8 @@ mod tests {
         );
         assert!(list.header(at(2000), 100) && list.content(at(2100), at(2100), 500));
         assert_eq!(list.writes().len(), 2, "a header goes before, and is joined with nothing");
-        assert!(!list.content(at(2600), at(2600), 377), "with the control line behind it");
-        assert!(!list.content(at(2610), at(2610), 367), "with the gap that comes with it");
+        assert!(!list.content(at(2600), at(2600), 369), "with the control line behind it");
+        assert!(!list.content(at(2610), at(2610), 359), "with the gap that comes with it");
         assert!(!list.header(at(2100), 400) && list.content(at(500), at(500), 0));
         assert!(list.header(at(2100), 50));
         assert_eq!(list.writes()[0].length, 150);
@@ -225,7 +225,7 @@ mod tests {
             guard_bytes_max: 24,
             write_overhead_bytes: 24,
         };
-        for (room_bytes, fits) in [(300 + 24, true), (300 + 23, false)] {
+        for (room_bytes, fits) in [(300 + 32, true), (300 + 31, false)] {
             let mut list = Posting::to_region(&capabilities, room_bytes);
             assert!(list.header(at(64), 64));
             assert_eq!(list.content(at(256), at(256), 236), fits, "{room_bytes}");

@@ -103,7 +103,7 @@ pub enum OpenError {
     NoSuchReplica = 1,
     /// The lent state has too few elements or too little room.
     StateTooSmall = 2,
-    /// The fabric does not keep writes in order, or completes them before they are visible.
+    /// The fabric does not keep writes in order.
     FabricPromises = 3,
     /// The fabric's writes, guards or lists are too short.
     FabricTooSmall = 4,
@@ -114,9 +114,7 @@ impl core::fmt::Display for OpenError {
         out.write_str(match self {
             Self::NoSuchReplica => "the overlay has no such replica or client",
             Self::StateTooSmall => "the lent state is too small for the overlay",
-            Self::FabricPromises => {
-                "the fabric must keep writes in order and complete them only once they are visible"
-            }
+            Self::FabricPromises => "the fabric must keep writes in order",
             Self::FabricTooSmall => "the fabric accepts too few writes or bytes for this overlay",
         })
     }

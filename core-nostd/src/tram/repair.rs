@@ -130,18 +130,22 @@ impl Common<'_> {
         let cut = step.log.differs_from(rank_of(link), delivered, both)?;
         let floor = self.floor(leader, step)?.min(delivered);
         let lacking = self.lacking_from(leader, rank_of(link), floor, delivered, step.log)?;
+        let repair = self.campaigns.repairs.saturating_add(1);
+        self.campaigns.repairs = repair;
         let state = self.state.at_mut(link);
         let follow = &mut state.follow;
         if !is_kept || delivered > leader.tail {
             return self.fall_behind(leader, link, step);
         }
         follow.stage = FollowStage::Repairing;
+        follow.repair = repair;
         follow.cut = cut;
         follow.needs_cut = copied.tail > cut;
         follow.first = lacking.min(cut);
         (follow.lacking, follow.lacking_end) = (lacking, delivered);
         follow.sent = cut;
         follow.acknowledged = cut;
+        follow.completed = cut;
         follow.covered = delivered;
         (follow.carry, follow.carry_end) = (follow.first, leader.tail);
         follow.decided_floor = copied.decided.min(cut);

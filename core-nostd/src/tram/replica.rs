@@ -22,7 +22,6 @@ use super::log::Log;
 use super::overlay::{Overlay, ReplicaId};
 use super::pass_on::Served;
 use super::places::Places;
-use super::posting::CONTROL_BYTES;
 use super::progress::{Halt, OpenError, Progress, ShardApplication};
 use super::replies::Replies;
 use super::role::{Follower, Held, Leader, Role};
@@ -200,6 +199,8 @@ impl<'s> Replica<'s> {
         match role {
             Role::Follower(follower) => {
                 common.hold_bodies(follower, step)?;
+                common.look_at_log(follower, step)?;
+                common.report(follower, step.memory)?;
                 if common.deliver(&follower.held, application, step)? {
                     // The missing entries have arrived. If others are missing, the leader will
                     // report that again.
@@ -291,6 +292,7 @@ impl Common<'_> {
         M: Memory,
         A: ShardApplication,
     {
+        self.look_at_acknowledgements(step)?;
         self.copy_headers(step)?;
         self.prepare_followers(leader, step)?;
         self.look_at_bodies(leader, step)?;
@@ -313,16 +315,14 @@ impl Common<'_> {
 }
 
 fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenError> {
-    let needed = Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE);
-    if !capabilities.promises.contains(needed) {
+    if !capabilities.promises.contains(Promises::WRITE_ORDER) {
         return Err(OpenError::FabricPromises);
     }
     // A list to a log must have room for at least one entry, and a fabric accepts as many bytes in
     // a list as in a write.
-    let entry = shape.header_bytes().saturating_add(index_from_u32(shape.payload_max()));
     let is_too_small = capabilities.write_bytes_max < shape.slot_bytes()
-        || capabilities.write_bytes_max < entry.saturating_add(CONTROL_BYTES)
         || capabilities.write_bytes_max < shape.answer_bytes(u64::MAX)
+        || capabilities.write_bytes_max < shape.list_bytes()
         || capabilities.writes_max < 4
         || capabilities.guard_bytes_max < 24;
     if is_too_small { Err(OpenError::FabricTooSmall) } else { Ok(()) }

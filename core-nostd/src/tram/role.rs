@@ -28,6 +28,8 @@ pub(super) enum Role {
 pub(super) struct Follower {
     /// Replica that may write to this replica's log in the attached view.
     pub(super) granted_to: Option<LinkId>,
+    /// Entries that the follower has seen in its log.
+    pub(super) seen: Seen,
     /// Bodies that the follower has.
     pub(super) held: Held,
     /// Whether the follower lacks entries that its group no longer has.
@@ -35,6 +37,17 @@ pub(super) struct Follower {
     /// Stamp that the log has kept since the follower restored a snapshot: no leader has filled the
     /// log yet.
     pub(super) gapped: Option<Timestamp>,
+}
+
+/// The entries that a follower has seen in its log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// Timestamp of the leader whose entries were seen.
+    pub(super) of: Timestamp,
+    /// Log index below which the leader's entries are visible.
+    pub(super) below: u64,
+    /// Number of the repair that the follower has seen.
+    pub(super) repair: u64,
 }
 
 /// The bodies that a follower has.
@@ -212,17 +225,20 @@ pub(super) struct Standing {
     pub(super) is_voter: bool,
     /// Whether the replica leads or campaigns to lead.
     pub(super) leads: bool,
+    /// Whether the replica's fabric promises that completed lists are visible.
+    pub(super) completes_visibly: bool,
 }
 
 impl Standing {
     pub(super) fn cell(self) -> u64 {
-        let flags = (u64::from(self.leads) << 1) | u64::from(self.is_voter);
-        (u64::from(self.incarnation) << 2) | flags
+        let flags = [self.is_voter, self.leads, self.completes_visibly].map(u64::from);
+        (u64::from(self.incarnation) << 3) | (flags[2] << 2) | (flags[1] << 1) | flags[0]
     }
 
     pub(super) fn from_cell(cell: u64) -> Self {
-        let incarnation = u16::try_from(cell >> 2).unwrap_or(0);
-        Self { incarnation, is_voter: cell & 1 == 1, leads: cell & 2 == 2 }
+        let incarnation = u16::try_from(cell >> 3).unwrap_or(0);
+        let has = |flag: u64| cell & flag == flag;
+        Self { incarnation, is_voter: has(1), leads: has(2), completes_visibly: has(4) }
     }
 }
 

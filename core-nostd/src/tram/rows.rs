@@ -192,21 +192,24 @@ impl Common<'_> {
 
     fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) -> Result<(), Halt> {
         let state = self.state.at(link);
-        let (attached, asks, has_bodies) = (state.attached, state.asks, state.has_bodies);
+        let (attached, asks, reports) = (state.attached, state.asks, state.reports);
         let mut posting = Posting::new(&self.capabilities);
         posting.content(own(0), own(0), CACHE_LINE);
         if asks {
             let request = own(peer_row::REQUEST);
             posting.guard(request, request, 8);
         }
-        if has_bodies {
-            let bodies = own(peer_row::BODIES);
-            posting.guard(bodies, bodies, 24);
+        if reports {
+            // The term of a report follows the report: see `acknowledge`.
+            let counts = own(peer_row::SEEN);
+            posting.guard(counts, counts, 24);
+            let term = own(peer_row::REPORTS_FOR);
+            posting.guard(term, term, 16);
         }
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
             let state = self.state.at_mut(link);
-            (state.asks, state.has_bodies) = (false, false);
+            (state.asks, state.reports) = (false, false);
             self.clean(link)?;
         }
         Ok(())

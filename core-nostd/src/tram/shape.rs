@@ -3,7 +3,7 @@
 //! ```text
 //! log:      | control | headers: N | payloads: N | copies: a control line and N headers a peer |
 //! feed row: | control | slots: W, each a header line and a payload |
-//! peer row: | control | staged log control |
+//! peer row: | control | staged log control, request, counts | their term |
 //! ```
 //!
 //! If entries refer to payloads, the following is added:
@@ -29,6 +29,7 @@
 //! Requirement: TRM-6.
 
 use super::overlay::{Overlay, REPLICAS_MAX};
+use super::posting::CONTROL_BYTES;
 use crate::ids::{GroupId, Rank, index_from_u16, index_from_u32, u64_from_index};
 use crate::layout::CACHE_LINE;
 
@@ -46,12 +47,14 @@ pub(super) mod log_control {
     pub(in crate::tram) const TAIL: usize = 8;
     /// Number of decided entries.
     pub(in crate::tram) const DECIDED: usize = 16;
+    /// Number of the repair after which the leader wrote the cells above: unique in its term.
+    pub(in crate::tram) const REPAIR: usize = 24;
     /// Owner's cell: highest timestamp to which the owner has granted this log, stored before the
     /// grant.
-    pub(in crate::tram) const PROMISED: usize = 24;
+    pub(in crate::tram) const PROMISED: usize = 32;
     /// Owner's cell: log index of the last snapshot that the owner has restored. Below it the log
     /// may have gaps, and entries that were never decided.
-    pub(in crate::tram) const BEGINS: usize = 32;
+    pub(in crate::tram) const BEGINS: usize = 40;
 }
 
 /// Cells of a replica's row towards a replica of its own group.
@@ -79,21 +82,26 @@ pub(super) mod peer_row {
     pub(in crate::tram) const STAGED: usize = 64;
     /// Staging cell for a tail that is written before all other changes, because the peer's log is
     /// cut first.
-    pub(in crate::tram) const STAGED_CUT: usize = 88;
+    pub(in crate::tram) const STAGED_CUT: usize = 96;
     /// Timestamp with which the replica asks to write to the peer's log. This cell is not in the
     /// control line, which may be read late, because the request must not overtake earlier writes
     /// to that log.
-    pub(in crate::tram) const REQUEST: usize = 96;
+    pub(in crate::tram) const REQUEST: usize = 104;
+    /// For the leader that has the log: log index below which the replica has seen the leader's
+    /// entries in its log.
+    pub(in crate::tram) const SEEN: usize = 112;
     /// For the leader that has the log: log index below which the replica has all bodies to which
     /// entries of the leader's log refer.
-    pub(in crate::tram) const BODIES: usize = 104;
-    /// Term of the leader to which `BODIES` refers. This cell lands after the count, but is read
-    /// before it.
-    pub(in crate::tram) const BODIES_FOR: usize = 112;
+    pub(in crate::tram) const BODIES: usize = 120;
+    /// Number of the repair that the replica has seen in its log.
+    pub(in crate::tram) const SEEN_REPAIR: usize = 128;
+    /// Term of the leader to which the three cells above refer. This cell lands after them, but is
+    /// read before them.
+    pub(in crate::tram) const REPORTS_FOR: usize = 136;
     /// As a leader: log index below which no replica needs a body any longer.
-    pub(in crate::tram) const BODIES_FROM: usize = 120;
+    pub(in crate::tram) const BODIES_FROM: usize = 144;
     /// Size of the row in bytes.
-    pub(in crate::tram) const BYTES: usize = 128;
+    pub(in crate::tram) const BYTES: usize = 192;
 }
 
 /// Cells of a feeder's row towards a group's replica. The feeder is a client or a replica of the
@@ -246,6 +254,15 @@ impl Shape {
     const fn answers(&self) -> usize {
         let cells = index_from_u32(self.client_window).saturating_mul(8);
         taken_row::REPLIES.saturating_add(whole_lines(cells))
+    }
+
+    /// Returns the size in bytes of the longest list that a fabric must accept for a log: one entry
+    /// with its header, and the control line.
+    #[must_use]
+    pub const fn list_bytes(&self) -> usize {
+        self.header_bytes
+            .saturating_add(index_from_u32(self.payload_max))
+            .saturating_add(CONTROL_BYTES)
     }
 
     pub(super) const fn client_window(&self) -> u32 {

@@ -55,6 +55,7 @@ impl Common<'_> {
             incarnation: self.options.incarnation,
             is_voter: self.is_voter,
             leads: role.leads(),
+            completes_visibly: self.completes_visibly(),
         };
         standing.cell()
     }

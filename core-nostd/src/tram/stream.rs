@@ -206,10 +206,11 @@ impl Common<'_> {
         follow.decided_sent = known;
         put(row, peer_row::STAGED.saturating_add(log_control::TAIL), to)?;
         put(row, peer_row::STAGED.saturating_add(log_control::DECIDED), known)?;
+        put(row, peer_row::STAGED.saturating_add(log_control::REPAIR), follow.repair)?;
         posting.guard(
             row_area(peer_row::STAGED.saturating_add(log_control::TAIL)),
             log_area(log_control::TAIL),
-            16,
+            24,
         );
         if stamps {
             put(row, peer_row::STAGED, self.promised.cell())?;
@@ -225,3 +226,5 @@ const fn row_area(offset: usize) -> Area {
 }
 
 const _: () = assert!(log_control::STAMP == 0 && log_control::DECIDED == log_control::TAIL + 8);
+const _: () = assert!(log_control::REPAIR == log_control::DECIDED + 8);
+const _: () = assert!(peer_row::STAGED_CUT == peer_row::STAGED + log_control::REPAIR + 8);

@@ -17,6 +17,8 @@ pub struct FaultsReached {
     pub restored: u32,
     pub admitted: u32,
     pub denials: u64,
+    /// Number of writes that had completed and never became visible.
+    pub discarded: u64,
     pub messages: usize,
     pub delivered: usize,
     pub references: u32,
@@ -132,6 +134,7 @@ pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) ->
         restored: world.restored,
         admitted: world.admitted,
         denials: world.network.borrow().denials,
+        discarded: world.network.borrow().discarded,
         messages: world.sent.len(),
         delivered: world.histories.values().map(|history| history.messages.len()).sum(),
         references: world.references,
@@ -220,27 +223,38 @@ pub const REFERENCES_FROM: u32 = 30;
 /// the others to later steps.
 const SHORT_RUN: u64 = 40;
 
-fn faulty_settings(seed: u64, references_from: u32) -> Settings {
+/// The moment at which the writes of a run become visible.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visible {
+    UponCompletion,
+    Later,
+}
+
+fn faulty_settings(seed: u64, references_from: u32, visible: Visible) -> Settings {
     let mut settings = Settings { references_from, ..settings_of(seed) };
+    if visible == Visible::Later {
+        settings.places_percent = [10, 30, 60][(seed / 16) as usize % 3];
+    }
     if references_from > 0 && seed.is_multiple_of(2) {
         settings.run_bytes = SHORT_RUN;
     }
     settings
 }
 
-fn faulty_runs(count: u64, references_from: u32) -> FaultsReached {
+fn faulty_runs(count: u64, references_from: u32, visible: Visible) -> FaultsReached {
     let mut all = FaultsReached::default();
     for seed in seeds(count) {
         let (parents, replicas) = shape_of(seed);
         let more_snapshots = (seed / 8).is_multiple_of(2);
         let answer_max = if seed.is_multiple_of(2) { 0 } else { 20 };
-        let settings = faulty_settings(seed, references_from);
+        let settings = faulty_settings(seed, references_from, visible);
         let settings = Settings { more_snapshots, answer_max, ..settings };
         let reached = faulty_run(parents, replicas, settings);
         all.leaders += reached.leaders;
         all.restored += reached.restored;
         all.admitted += reached.admitted;
         all.denials += reached.denials;
+        all.discarded += reached.discarded;
         all.messages += reached.messages;
         all.delivered += reached.delivered;
         all.references += reached.references;
@@ -255,16 +269,30 @@ fn faulty_runs(count: u64, references_from: u32) -> FaultsReached {
 
 #[test]
 fn faults_lose_duplicate_or_reorder_no_message() {
-    let all = faulty_runs(100, 0);
+    let all = faulty_runs(100, 0, Visible::UponCompletion);
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
     assert!(all.answers > 1_000, "answers with bytes outlast the faults");
 }
 
 #[test]
 fn faults_lose_no_message_sent_by_reference() {
-    let all = faulty_runs(100, REFERENCES_FROM);
+    let all = faulty_runs(100, REFERENCES_FROM, Visible::UponCompletion);
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
     assert!(all.answers > 1_000, "answers with bytes outlast the faults");
+}
+
+/// TRM-3: on NICs a completed write may still be on its way to memory, and is lost if the right to
+/// write is revoked first.
+#[test]
+fn completed_writes_that_never_land_lose_no_message() {
+    let all = faulty_runs(100, 0, Visible::Later);
+    assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.discarded > 30);
+}
+
+#[test]
+fn completed_writes_that_never_land_lose_no_payload() {
+    let all = faulty_runs(100, REFERENCES_FROM, Visible::Later);
+    assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.discarded > 30);
 }
 
 /// Seeds of plans that once revealed a fault in the core. A change to the core may alter the runs
@@ -284,6 +312,7 @@ fn formerly_failing_fault_plans_pass() {
     let by_reference = FAILED_BY_REFERENCE.map(|seed| (seed, REFERENCES_FROM));
     for (seed, references_from) in plain.into_iter().chain(by_reference) {
         let (parents, replicas) = shape_of(seed);
-        faulty_run(parents, replicas, faulty_settings(seed, references_from));
+        let settings = faulty_settings(seed, references_from, Visible::UponCompletion);
+        faulty_run(parents, replicas, settings);
     }
 }

@@ -2,6 +2,7 @@
 //! writes that land piece by piece at times chosen by a seed.
 
 mod end;
+mod placing;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,6 +14,7 @@ use tramontane_core::memory::{Line, Row, RowWriter};
 
 use super::random::Random;
 pub use end::{NetworkEnd, capabilities};
+use placing::Placing;
 
 /// The two rows of a view at one of its members.
 pub struct RowPair {
@@ -50,6 +52,8 @@ struct NetworkView {
     ends: [ViewEnd; 2],
     /// Writes in flight, indexed by the rank of the writer.
     flights: [VecDeque<Flight>; 2],
+    /// Writes that have completed but are not visible yet, indexed by the rank of the writer.
+    placing: [VecDeque<Placing>; 2],
     /// Whether the peer's log refuses the writer's writes until the writer knows of the denial,
     /// indexed by the rank of the writer.
     denied: [bool; 2],
@@ -95,6 +99,11 @@ pub struct TestNetwork {
     pub lands_within: usize,
     /// Whether views connected now stay unready.
     pub is_slow_to_open: bool,
+    /// If not zero, writes complete before they are visible. Probability in percent that such a
+    /// write is placed next, rather than another one taken.
+    pub places_percent: usize,
+    /// Number of writes that were lost after they had completed.
+    pub discarded: u64,
     /// Whether the last of a process's reads in flight from a peer is carried out first.
     pub reads_last_first: bool,
 }
@@ -118,6 +127,8 @@ impl TestNetwork {
             write_bytes_max: 32_768,
             lands_within: 0,
             is_slow_to_open: false,
+            places_percent: 0,
+            discarded: 0,
             reads_last_first: false,
         }))
     }
@@ -178,6 +189,7 @@ impl TestNetwork {
         self.views.push(Some(NetworkView {
             ends,
             flights,
+            placing: [VecDeque::new(), VecDeque::new()],
             denied: [false; 2],
             knows_ready: [false; 2],
         }));
@@ -188,9 +200,9 @@ impl TestNetwork {
     pub fn crash(&mut self, process: usize) {
         self.processes[process].is_alive = false;
         self.processes[process].rights.clear();
-        for (id, view) in self.views.iter_mut().enumerate() {
-            let Some(view) = view else { continue };
+        for id in 0..self.views.len() {
             for end in 0..2 {
+                let Some(view) = self.views[id].as_mut() else { continue };
                 if view.ends[end].process == process {
                     view.flights = [VecDeque::new(), VecDeque::new()];
                     let peer = view.ends[1 - end].process;
@@ -199,6 +211,7 @@ impl TestNetwork {
                         peer: Rank(end as u16),
                         cause: LossCause::Exited,
                     });
+                    self.end_placing(id, end);
                 }
             }
         }
@@ -343,7 +356,7 @@ impl TestNetwork {
     /// Returns whether the traffic of a link can move, or `None` if there is none.
     fn open_way(&self, at: usize) -> Option<bool> {
         let (id, end) = self.busy[at];
-        let view = self.views[id].as_ref().filter(|view| !view.flights[end].is_empty())?;
+        let view = self.views[id].as_ref().filter(|view| !view.is_idle(end))?;
         let way = (view.ends[end].process, view.ends[1 - end].process);
         Some(!self.blocked.contains(&way))
     }
@@ -361,7 +374,12 @@ impl TestNetwork {
 
     fn move_one(&mut self, id: ViewId, end: usize) {
         self.pieces += 1;
-        let piece = if self.lands_whole { usize::MAX } else { 8 << self.random.below(7) };
+        if self.places_next(id.0 as usize, end) {
+            return self.place(id.0 as usize, end);
+        }
+        let places_late = self.places_percent > 0;
+        let piece =
+            if self.lands_whole || places_late { usize::MAX } else { 8 << self.random.below(7) };
         let Some(view) = self.views.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
         let (writer, target) = (view.ends[end].process, view.ends[1 - end].process);
         let own = Rc::clone(&view.ends[end].rows);
@@ -410,6 +428,12 @@ impl TestNetwork {
                         part
                     }
                 };
+                if places_late {
+                    let write = Placing::new(*region, *offset, part);
+                    view.flights[end].pop_front();
+                    view.placing[end].push_back(write);
+                    return;
+                }
                 let at = *offset + *landed;
                 let into = if *region == Region::ROW {
                     RowWriter::from_lines(&theirs.copy)

@@ -73,9 +73,13 @@ fn replica_requires_enough_state_and_capable_fabric() {
         fewer[slice] -= 1;
         assert_eq!(replica(FIRST, fewer, good), Some(OpenError::StateTooSmall), "{slice}");
     }
-    for promises in [Promises::WRITE_ORDER, Promises::COMPLETION_VISIBLE] {
+    // A follower reports what it has seen, so a completion need not promise it (TRM-3).
+    for (promises, refused) in [
+        (Promises::WRITE_ORDER, None),
+        (Promises::COMPLETION_VISIBLE, Some(OpenError::FabricPromises)),
+    ] {
         let limits = Capabilities { promises, ..good };
-        assert_eq!(replica(FIRST, right, limits), Some(OpenError::FabricPromises));
+        assert_eq!(replica(FIRST, right, limits), refused);
     }
     for limits in [
         Capabilities { write_bytes_max: Shape::of(&overlay, ROOT).payload_max() as usize, ..good },
@@ -225,7 +229,7 @@ fn replica_reports_log_counts_and_number_of_voters() {
 fn unconnected_replica_does_not_count_as_present() {
     const STANDING: usize = 48;
     let mut world = World::new(&[None], 3, Settings::default());
-    world.poke(FIRST, LinkId(1), STANDING, 1 << 2 | 1);
+    world.poke(FIRST, LinkId(1), STANDING, 1 << 3 | 1);
     let is_voting = |world: &World| {
         let running = &world.replicas[&FIRST];
         let stage = running.replica.stage(LinkId(1));
@@ -371,7 +375,7 @@ fn list_must_fit_longest_header_and_payload() {
     assert_eq!(open(128), Some(OpenError::FabricTooSmall), "a slot, and no header");
     // A list to a log has the header, the payload and the control line; a smaller fabric could
     // never send it.
-    let entry = 192 + 1 + 24;
+    let entry = 192 + 1 + 32;
     assert_eq!(open(entry - 1), Some(OpenError::FabricTooSmall));
     assert_eq!(open(entry), None);
 }

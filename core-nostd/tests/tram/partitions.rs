@@ -40,11 +40,11 @@ fn one_turn(world: &mut World) {
     }
 }
 
-fn turns(seed: u64, references_from: u32) -> u32 {
+fn turns(seed: u64, references_from: u32, places_percent: usize) -> u32 {
     let parents: &[Option<u16>] = if seed.is_multiple_of(3) { &[None, Some(0)] } else { &[None] };
     let answer_max = if seed.is_multiple_of(2) { 0 } else { 20 };
     let limits = Settings { clients: 3, log_entries: 8, answer_max, ..Settings::default() };
-    let settings = Settings { seed, references_from, ..limits };
+    let settings = Settings { seed, references_from, places_percent, ..limits };
     let mut world = World::new(parents, 3, settings);
     world.run(3_000);
     for _ in 0..25 {
@@ -59,14 +59,24 @@ fn turns(seed: u64, references_from: u32) -> u32 {
 
 #[test]
 fn leader_changes_lose_no_decision() {
-    let leaders: u32 = seeds(30).map(|seed| turns(seed, 0)).sum();
+    let leaders: u32 = seeds(30).map(|seed| turns(seed, 0, 0)).sum();
     eprintln!("{leaders} leaders");
     assert!(leaders > 150);
 }
 
 #[test]
 fn leader_changes_lose_no_payload() {
-    let leaders: u32 = seeds(30).map(|seed| turns(seed, 30)).sum();
+    let leaders: u32 = seeds(30).map(|seed| turns(seed, 30, 0)).sum();
     eprintln!("{leaders} leaders");
     assert!(leaders > 150);
+}
+
+/// TRM-3: writes complete before they are visible, and are lost if their right is revoked first.
+#[test]
+fn leader_changes_lose_no_decision_before_visibility() {
+    for references_from in [0, 30] {
+        let leaders: u32 = seeds(30).map(|seed| turns(seed, references_from, 20)).sum();
+        eprintln!("{leaders} leaders");
+        assert!(leaders > 150);
+    }
 }

@@ -96,5 +96,5 @@ fn row_layout_matches_the_format_version() {
         root.parent_row_bytes(),
         root.child_row_bytes(),
     ];
-    assert_eq!((sizes, overlay.digest()), ([37952, 128, 832, 128, 1024, 64], 0x068c797bbf24fc68));
+    assert_eq!((sizes, overlay.digest()), ([37952, 192, 832, 128, 1024, 64], 0x9008fb7d790078a9));
 }

@@ -87,6 +87,9 @@ pub struct Settings {
     pub lands_within: usize,
     /// Number of payload bytes that a step copies before it takes no more.
     pub run_bytes: u64,
+    /// If not zero, writes complete before they are visible. Probability in percent that such a
+    /// write is placed next, rather than another one taken.
+    pub places_percent: usize,
     /// Maximum number of bytes that the fabric accepts in one write, and in one list to a log.
     pub write_bytes_max: usize,
 }
@@ -112,6 +115,7 @@ impl Default for Settings {
             hides: 0,
             lands_within: 0,
             run_bytes: ReplicaOptions::default().run_bytes,
+            places_percent: 0,
             write_bytes_max: capabilities().write_bytes_max,
         }
     }
@@ -209,6 +213,7 @@ impl World {
         };
         world.network.borrow_mut().refuses = settings.refuses;
         world.network.borrow_mut().write_bytes_max = settings.write_bytes_max;
+        world.network.borrow_mut().places_percent = settings.places_percent;
         world.network.borrow_mut().lands_within = settings.lands_within;
         for id in world.ids() {
             world.start_replica(id, true);

@@ -17,7 +17,7 @@
 //! | `reconnect` | re-establishing regions' connections |
 //! | `blocks`, `block_traffic`, `block_memory` | blocks and their memory |
 //! | `peer` | states of a peer and of the view |
-//! | `updates` | rows if devices keep no order between writes |
+//! | `updates`, `region_updates` | rows and regions if devices keep no order between writes |
 //! | `crate::protocol` | credits; rings over a network, and the proof that none is lost; names |
 //!
 //! # Invariants
@@ -45,6 +45,7 @@ mod probe;
 mod reason;
 mod reconnect;
 mod region_link;
+mod region_updates;
 mod rest;
 mod rights;
 mod updates;
@@ -63,7 +64,7 @@ pub(crate) use block_traffic::{BlockExchange, block_limits};
 use link::Behind;
 pub(crate) use link::{
     FarEnd, GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OtherMemory, Purpose,
-    Staging, Updates,
+    REGION_LIST_BYTES_MAX, Staging, Updates,
 };
 pub use loss::Loss;
 use peer::{Life, Peer, PeerStage};

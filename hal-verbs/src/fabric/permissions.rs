@@ -6,6 +6,9 @@
 //! by the owner's device and breaks the connection at both ends. The connection is then
 //! re-established: see `reconnect`.
 //!
+//! If devices keep no order, lists to regions are sent as updates (`region_updates`), and the
+//! regions' connections carry only reads.
+//!
 //! A sleeping peer is rung once the writes to its region have been acknowledged, because the ring
 //! uses the rows' connection and would otherwise overtake the writes.
 
@@ -14,7 +17,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::link::Behind;
+use super::link::{Behind, REGION_LIST_BYTES_MAX};
 use super::region_link::Way;
 use super::{PeerStage, TOKENS_MAX, Verbs};
 use crate::adapter::Operation;
@@ -81,6 +84,9 @@ impl Verbs {
         if self.regions[index].holder.key().is_none() {
             self.regions[index].refused = true;
             return Err(ErrorKind::Revoked);
+        }
+        if self.goes_by_updates {
+            return self.post_region_as_updates(index, to, writes, token);
         }
         let rings = peer.doorbell.rings_with_post();
         let has_place = token.is_none() || self.done.len() + self.waiting < TOKENS_MAX;
@@ -149,9 +155,14 @@ impl Verbs {
 }
 
 impl Permissions for Verbs {
+    fn region_list_bytes_max(&self) -> usize {
+        let most = self.capabilities.write_bytes_max;
+        if self.goes_by_updates { most.min(REGION_LIST_BYTES_MAX) } else { most }
+    }
+
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         let index = self.region_of(view, peer, region)?;
-        if self.regions[index].key.is_some() {
+        if self.regions[index].right.is_some() {
             return Ok(());
         }
         self.give_key(index)
@@ -169,7 +180,7 @@ impl Permissions for Verbs {
     }
 
     fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
-        self.region_of(view, peer, region).is_ok_and(|index| self.regions[index].key.is_some())
+        self.region_of(view, peer, region).is_ok_and(|index| self.regions[index].right.is_some())
             && self.peers[peer.index()].stage == PeerStage::Live
     }
 

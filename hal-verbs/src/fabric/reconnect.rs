@@ -93,7 +93,8 @@ impl Verbs {
         let link = region.link;
         let connection = &mut self.links[link];
         self.waiting -= connection.queue.waiting();
-        let is_denied = connection.queue.in_flight() > 0;
+        let has_updated = std::mem::take(&mut region.has_updated);
+        let is_denied = connection.queue.in_flight() > 0 || has_updated;
         if connection.reconnect(REGION_ACCESS, epoch).is_err() {
             region.way = Way::Broken;
             return self.fail_post(link);

@@ -29,6 +29,33 @@ impl OwnRegion {
     }
 }
 
+/// A peer's right to write to one of this member's regions.
+#[derive(Debug)]
+pub(super) enum WriteRight {
+    /// A registration with its key: the device carries out the peer's writes.
+    Key(MemoryRegion),
+    /// A number that the peer's updates contain: this member applies the peer's writes.
+    Number(u32),
+}
+
+impl WriteRight {
+    /// Returns the number by which the peer knows the right.
+    pub(super) fn name(&self) -> u32 {
+        match self {
+            Self::Key(memory) => memory.remote_key(),
+            Self::Number(number) => *number,
+        }
+    }
+
+    /// Ends the right. After this returns, no write under it lands.
+    pub(super) fn end(self) -> io::Result<()> {
+        match self {
+            Self::Key(memory) => memory.end(),
+            Self::Number(_) => Ok(()),
+        }
+    }
+}
+
 /// The state of a region's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -48,8 +75,15 @@ pub(crate) struct RegionLink {
     pub(super) region: Region,
     /// The region's number in the list of regions, which notices use to identify it.
     pub(super) number: u8,
-    /// The registration through which the peer may write to this member's region, if it may.
-    pub(super) key: Option<MemoryRegion>,
+    /// The peer's right to write to this member's region, if it has one.
+    pub(super) right: Option<WriteRight>,
+    /// Number of rights that the peer has had, if this member applies the peer's writes.
+    pub(super) rights_given: u32,
+    /// The right of the last update that was not applied, because the right had ended.
+    pub(super) refused_right: Option<u32>,
+    /// Whether updates have been posted to the peer's region since it was last known that some
+    /// might not be applied.
+    pub(super) has_updated: bool,
     /// Revoked keys that the peer has had.
     pub(super) ended: EndedKeys,
     /// The announcements of the key to the peer.
@@ -75,7 +109,10 @@ impl RegionLink {
             peer,
             region,
             number,
-            key: None,
+            right: None,
+            rights_given: 0,
+            refused_right: None,
+            has_updated: false,
             ended: EndedKeys::new(),
             announcer: Announcer::default(),
             holder: Holder::default(),

@@ -6,6 +6,10 @@
 //! grant: that of a registration of the region's memory for that peer. Reads use another key, which
 //! every peer has from the start and which never changes.
 //!
+//! If devices keep no order between writes, peers write to regions by updates, which this member
+//! applies. A right is then only a number, which every update of the region contains: an update
+//! that arrives after its right has ended is not applied.
+//!
 //! # Invariants
 //! - A new key differs from all keys that have ended, for any peer of the region, since the
 //!   connection to that peer was last re-established. So a late write never finds that its key has
@@ -18,7 +22,7 @@ use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
 
 use super::Verbs;
-use super::region_link::Way;
+use super::region_link::{Way, WriteRight};
 use crate::adapter::MemoryRegion;
 use crate::protocol::Notice;
 
@@ -28,6 +32,14 @@ const TRIES: usize = 4;
 impl Verbs {
     /// Creates a new key for a peer, and announces it.
     pub(super) fn give_key(&mut self, index: usize) -> Result<(), ErrorKind> {
+        if self.goes_by_updates {
+            let region = &mut self.regions[index];
+            region.rights_given = region.rights_given.wrapping_add(1).max(1);
+            region.announcer.tell(Some(region.rights_given));
+            region.right = Some(WriteRight::Number(region.rights_given));
+            self.tell_peer(self.regions[index].peer);
+            return Ok(());
+        }
         if self.regions[index].ended.is_full() {
             // After this, no earlier write is accepted, so the ended keys may be forgotten.
             self.make_anew(index)?;
@@ -35,7 +47,7 @@ impl Verbs {
         let key = self.new_key(index)?;
         let region = &mut self.regions[index];
         region.announcer.tell(Some(key.remote_key()));
-        region.key = Some(key);
+        region.right = Some(WriteRight::Key(key));
         self.tell_peer(self.regions[index].peer);
         Ok(())
     }
@@ -43,19 +55,20 @@ impl Verbs {
     /// Ends a peer's key. After this returns, no write with that key lands.
     pub(super) fn take_key(&mut self, index: usize) -> io::Result<()> {
         let region = &mut self.regions[index];
-        let Some(key) = region.key.take() else { return Ok(()) };
-        if region.announcer.may_be_known(key.remote_key()) {
+        let Some(right) = region.right.take() else { return Ok(()) };
+        let is_key = matches!(right, WriteRight::Key(_));
+        if is_key && region.announcer.may_be_known(right.name()) {
             // Writes with the key may still be in flight.
-            region.ended.push(key.remote_key());
+            region.ended.push(right.name());
         }
         region.announcer.tell(None);
-        key.end()
+        right.end()
     }
 
     /// Ends the keys of a lost peer whose connections have ended.
     pub(super) fn take_keys(&mut self, peer: Rank) {
         for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
-            if let Some(Err(error)) = region.key.take().map(MemoryRegion::end) {
+            if let Some(Err(error)) = region.right.take().map(WriteRight::end) {
                 tracing::warn!(%peer, %error, "a key cannot be revoked");
             }
         }
@@ -102,8 +115,8 @@ impl Verbs {
         let region = &mut self.regions[index];
         region.ended.clear();
         region.holder.forget();
-        if let Some(key) = &region.key {
-            region.announcer.tell(Some(key.remote_key()));
+        if let Some(right) = &region.right {
+            region.announcer.tell(Some(right.name()));
         }
     }
 

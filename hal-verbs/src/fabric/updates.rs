@@ -22,6 +22,7 @@ use super::{Loss, PeerStage, Verbs};
 use crate::adapter::{BATCH, Completion};
 use crate::protocol::Name;
 use crate::protocol::update::{UPDATE_BYTES_MAX, Update};
+use tramontane_core::memory::RowWriter;
 
 impl Verbs {
     /// Applies an update that has arrived.
@@ -31,11 +32,16 @@ impl Verbs {
         let mut bytes = [0; UPDATE_BYTES_MAX];
         let link = &self.links[name.link()];
         let update = link.read_update(name, completion.bytes, &mut bytes).and_then(Update::decode);
-        let is_applied = update.as_ref().is_some_and(|update| {
-            let Some(copy) = self.builder.rows().copy(rank) else { return false };
-            let mut records = update.records();
-            records.all(|(offset, bytes)| copy.apply(offset, bytes).is_ok())
+        let is_applied = update.as_ref().is_some_and(|update| match update.region {
+            None => {
+                let copy = self.builder.rows().copy(rank);
+                copy.is_some_and(|copy| write_records(update, copy))
+            }
+            Some(target) => self.apply_to_region(update, rank, target),
         });
+        if let Some(target) = update.as_ref().and_then(|update| update.region) {
+            self.refuse_ended_right(rank, target);
+        }
         let Some(update) = update.filter(|_| is_applied) else {
             return self.lose(rank, Loss::of(LossCause::Misbehaved));
         };
@@ -75,4 +81,10 @@ impl Verbs {
             }
         }
     }
+}
+
+/// Writes an update's records. Returns false if one is out of bounds.
+pub(super) fn write_records(update: &Update<'_>, into: RowWriter<'_>) -> bool {
+    let mut records = update.records();
+    records.all(|(offset, bytes)| into.apply(offset, bytes).is_ok())
 }

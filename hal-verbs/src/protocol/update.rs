@@ -9,8 +9,12 @@
 //! |---|---|
 //! | 0 to 8 | the total number of updates that its sender has processed |
 //! | 8 to 10 | the number of records that follow |
-//! | 10 to 12 | 1 if the peer must answer at once with the number it has processed, otherwise 0 |
-//! | the rest | records: the offset in the sender's row (8), the number of bytes (2), and the bytes |
+//! | 10 | 1 if the peer must answer at once with the number it has processed, otherwise 0 |
+//! | 11 | 0 for the sender's row; for a region of the receiver, the region's number plus 1 |
+//! | 12 to 16 | the number of the right under which the sender writes to that region, otherwise 0 |
+//! | the rest | records: the offset in the row or region (8), the number of bytes (2), and the bytes |
+//!
+//! A list to a region may need several updates, because all of its bytes are in them.
 //!
 //! Numbers are encoded with the least significant byte first. A peer's bytes are checked: a message
 //! that no correct member sends is not an update.
@@ -21,10 +25,19 @@ use tramontane_core::fabric::WRITES_MAX;
 pub(crate) const UPDATE_BYTES_MAX: usize = 1536;
 
 /// Number of bytes before the records.
-pub(crate) const HEAD_BYTES: usize = 12;
+pub(crate) const HEAD_BYTES: usize = 16;
 
 /// Number of bytes before a record's data.
 pub(crate) const RECORD_HEAD_BYTES: usize = 10;
+
+/// The region to which an update writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegionTarget {
+    /// The region's number.
+    pub(crate) number: u8,
+    /// The number of the right under which the sender writes.
+    pub(crate) right: u32,
+}
 
 /// An update under construction.
 #[derive(Debug)]
@@ -41,6 +54,14 @@ impl UpdateWriter {
         bytes[..8].copy_from_slice(&taken.to_le_bytes());
         bytes[10] = u8::from(asks);
         Self { bytes, length: HEAD_BYTES, records: 0 }
+    }
+
+    /// Starts an update of one of the receiver's regions.
+    pub(crate) fn to_region(taken: u64, target: RegionTarget) -> Self {
+        let mut update = Self::new(taken, false);
+        update.bytes[11] = target.number.saturating_add(1);
+        update.bytes[12..16].copy_from_slice(&target.right.to_le_bytes());
+        update
     }
 
     /// Adds a record, and returns the space for its bytes. Returns `None` if the record does not
@@ -72,6 +93,8 @@ pub(crate) struct Update<'u> {
     pub(crate) taken: u64,
     /// Whether the sender is waiting for the number of updates that this member has processed.
     pub(crate) asks: bool,
+    /// The region to which the update writes, unless it writes to the sender's row.
+    pub(crate) region: Option<RegionTarget>,
     records: u16,
     rest: &'u [u8],
 }
@@ -81,14 +104,20 @@ impl<'u> Update<'u> {
     pub(crate) fn decode(bytes: &'u [u8]) -> Option<Self> {
         let (taken, rest) = bytes.split_first_chunk()?;
         let (records, rest) = rest.split_first_chunk()?;
-        let (asks, rest) = rest.split_first_chunk()?;
+        let ([asks, region], rest) = rest.split_first_chunk()?;
+        let (right, rest) = rest.split_first_chunk()?;
         let records = u16::from_le_bytes(*records);
-        let asks = match u16::from_le_bytes(*asks) {
+        let right = u32::from_le_bytes(*right);
+        let asks = match asks {
             0 => false,
             1 => true,
             _ => return None,
         };
-        let update = Self { taken: u64::from_le_bytes(*taken), asks, records, rest };
+        let region = region.checked_sub(1).map(|number| RegionTarget { number, right });
+        if region.is_none() && right != 0 {
+            return None;
+        }
+        let update = Self { taken: u64::from_le_bytes(*taken), asks, region, records, rest };
         (usize::from(records) <= WRITES_MAX && update.is_whole()).then_some(update)
     }
 
@@ -144,6 +173,12 @@ mod tests {
         assert_eq!((heard.taken, heard.asks), (7 << 40, true));
         let records: Vec<_> = heard.records().collect();
         assert_eq!(records, [(64, &[1; 8][..]), (1 << 33, &[2; 3][..])]);
+        assert_eq!(heard.region, None);
+        let target = RegionTarget { number: 31, right: 0xdead_beef };
+        let mut update = UpdateWriter::to_region(9, target);
+        update.record(8, 1).expect("room");
+        let heard = Update::decode(update.bytes()).expect("an update");
+        assert_eq!((heard.taken, heard.asks, heard.region), (9, false, Some(target)));
         let empty = UpdateWriter::new(3, false);
         let heard = Update::decode(empty.bytes()).expect("an update");
         assert_eq!((heard.taken, heard.asks, heard.records().count()), (3, false, 0));
@@ -172,7 +207,8 @@ mod tests {
             Update::decode(&bytes).is_none()
         };
         assert!(changed(8, 1) && changed(8, 3), "more or fewer records than there are");
-        assert!(changed(10, 2) && changed(11, 1), "a flag that is none");
+        assert!(changed(10, 2), "a flag that is none");
+        assert!(changed(12, 1), "a right to a row");
         assert!(changed(HEAD_BYTES + 8, 9), "a record that is longer than its bytes");
         let mut long = bytes.to_vec();
         long.push(0);

@@ -127,23 +127,11 @@ pub enum JoinError {
     },
     /// The device keeps no order between writes, but a requested feature needs it.
     #[error(
-        "{device} promises no order between writes, which {what} need; set the RDMA order to \
+        "{device} promises no order between writes, which views need; set the RDMA order to \
          writes if switches and NICs are known to keep the order (no adaptive routing, no relaxed \
          ordering); otherwise set it to auto, or use fabric \"tcp\""
     )]
     NoWriteOrder {
-        /// The device.
-        device: String,
-        /// The feature that needs the order.
-        what: &'static str,
-    },
-    /// The device does not guarantee that a completed write is visible at the other end.
-    #[error(
-        "{device} does not promise that a completed write is visible at the peer, which shards \
-         need; set the RDMA order to visible if NICs and hosts are known to ensure it, or use \
-         fabric \"tcp\""
-    )]
-    NotVisible {
         /// The device.
         device: String,
     },
@@ -266,8 +254,7 @@ mod tests {
                 own: Ipv6Addr::LOCALHOST,
                 why: "it cannot be reached".into(),
             },
-            JoinError::NoWriteOrder { device: "mlx5_0".into(), what: "views" },
-            JoinError::NotVisible { device: "mlx5_0".into() },
+            JoinError::NoWriteOrder { device: "mlx5_0".into() },
             JoinError::Device {
                 device: "rxe0".into(),
                 action: "create a queue pair",

@@ -9,6 +9,7 @@ use tramontane_core::layout::CACHE_LINE;
 
 use super::{JoinError, RegionMemory, Site};
 use crate::adapter::Pages;
+use crate::fabric::REGION_LIST_BYTES_MAX;
 use crate::settings::WriteOrder;
 use crate::trial::{TrialVerdict, try_denial};
 
@@ -16,11 +17,9 @@ impl Site {
     /// Allocates the memory of a region in whole cache lines.
     ///
     /// # Errors
-    /// Fails with [`JoinError::NoWriteOrder`] if lists are sent as updates; with
-    /// [`JoinError::BadOptions`] if the region number is that of the rows; and otherwise with the
-    /// system's error.
+    /// Fails with [`JoinError::BadOptions`] if the region number is that of the rows, and otherwise
+    /// with the system's error.
     pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
-        self.check_region_order()?;
         if region == Region::ROW {
             return Err(JoinError::BadOptions(
                 "give the region a number that differs from the number of the rows",
@@ -32,26 +31,22 @@ impl Site {
         Ok(RegionMemory { region, pages: Arc::new(pages) })
     }
 
-    /// Checks whether regions here support a protocol that relies on a completed write being
-    /// visible at the peer.
+    /// Checks whether regions here are safe.
     ///
     /// # Errors
-    /// Fails with [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`] or
-    /// [`JoinError::NotDenied`], or with another error if a command fails.
+    /// Fails with [`JoinError::NotDenied`], or with another error if a command fails.
     pub fn check_regions(&self) -> Result<(), JoinError> {
-        self.check_region_order()?;
-        if !self.order.visible_upon_completion {
-            return Err(JoinError::NotVisible { device: self.device().name.clone() });
-        }
         self.ensure_denial()
     }
 
-    fn check_region_order(&self) -> Result<(), JoinError> {
-        if self.write_order == WriteOrder::ByUpdates {
-            let device = self.device().name.clone();
-            return Err(JoinError::NoWriteOrder { device, what: "regions" });
+    /// Returns the maximum number of bytes in one list to a region.
+    #[must_use]
+    pub fn region_list_bytes_max(&self) -> usize {
+        let most = self.capabilities().write_bytes_max;
+        match self.write_order {
+            WriteOrder::ByDevice => most,
+            WriteOrder::ByUpdates => most.min(REGION_LIST_BYTES_MAX),
         }
-        Ok(())
     }
 
     /// Ensures that this device denies writes whose right has been revoked. The trial runs once, at
@@ -61,7 +56,8 @@ impl Site {
     /// Fails with [`JoinError::NotDenied`] if the device carries out writes without the right, and
     /// with another error if a command fails.
     pub(super) fn ensure_denial(&self) -> Result<(), JoinError> {
-        if self.denial.get().is_some() {
+        // Updates are applied by their receiver, which knows the sender's right.
+        if self.denial.get().is_some() || self.write_order == WriteOrder::ByUpdates {
             return Ok(());
         }
         let device = self.device().name.as_str();

@@ -84,11 +84,11 @@ impl Rows {
         (peer != self.0.own).then(|| pages.writer_of_first(row.bytes()))
     }
 
-    pub(super) fn pages(&self, rank: Rank) -> &Arc<Pages> {
+    pub(crate) fn pages(&self, rank: Rank) -> &Arc<Pages> {
         &self.0.pages[rank.index()]
     }
 
-    pub(super) fn region_pages(&self, region: Region) -> Option<&Arc<Pages>> {
+    pub(crate) fn region_pages(&self, region: Region) -> Option<&Arc<Pages>> {
         let mut regions = self.0.regions.iter();
         regions.find(|memory| memory.region() == region).map(RegionMemory::pages)
     }

@@ -21,7 +21,7 @@ pub(super) fn decide(device: &Device, limits: &Limits) -> Result<(Order, WriteOr
         return Ok((order, WriteOrder::ByDevice));
     }
     if !limits.allow_updates {
-        return Err(JoinError::NoWriteOrder { device: device.name.clone(), what: "views" });
+        return Err(JoinError::NoWriteOrder { device: device.name.clone() });
     }
     // With updates, a payload that is copied separately may arrive after its counter, and an update
     // may have been received but not applied, whatever the device guarantees.

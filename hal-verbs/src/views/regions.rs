@@ -15,6 +15,10 @@ use crate::site::{REGIONS_MAX, RegionMemory};
 pub(super) const VIEWS_MAX: usize = 256;
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
+    fn region_list_bytes_max(&self) -> usize {
+        self.site.region_list_bytes_max()
+    }
+
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         self.view_mut(view).ok_or(ErrorKind::Other)?.verbs.grant(view, peer, region)
     }

@@ -9,7 +9,8 @@ use tramontane_contract::{
 use tramontane_core::fabric::HostFabric as _;
 use tramontane_core::ids::NodeId;
 use tramontane_verbs::Limits;
-use tramontane_verbs::fake::{Keys, Profile};
+use tramontane_verbs::devices::DataInOrder;
+use tramontane_verbs::fake::{Keys, Placement, Profile};
 
 use super::VerbsViews;
 use super::group::beside::{ids, meet_all_alone};
@@ -94,13 +95,20 @@ impl RegionBench for VerbsProcesses {
 /// The check that a port cannot decide if it allows writes longer than an entry.
 const SILENT: [&str; 1] = ["region-address-order"];
 
-#[track_caller]
+/// With updates, a completion promises nothing.
+const SILENT_WITH_UPDATES: [&str; 2] = ["region-address-order", "region-completion-visible"];
+
 fn assert_kept(what: &str, how: &ConnectedVerbs) -> String {
+    assert_kept_except(what, how, &SILENT)
+}
+
+#[track_caller]
+fn assert_kept_except(what: &str, how: &ConnectedVerbs, silent: &[&str]) -> String {
     let started = Instant::now();
     let report = run_regions(how);
     println!("Regions over verbs, {what}, in {:.1?}:\n{report}", started.elapsed());
     report.assert_kept();
-    assert_eq!(report.not_applicable().collect::<Vec<_>>(), SILENT, "clauses that say nothing");
+    assert_eq!(report.not_applicable().collect::<Vec<_>>(), silent, "clauses that say nothing");
     report.to_string()
 }
 
@@ -130,4 +138,21 @@ fn regions_keep_contract_with_late_writes_reusing_keys() {
     println!("{:?}", network.counts());
     let mut lines = report.lines().filter(|line| line.starts_with("denied-leave-no-gap"));
     assert!(lines.all(|line| line.ends_with(" holds")), "something was under way: {report}");
+}
+
+/// The device places writes in any order and completes them before they are visible. The owner
+/// applies updates under the sender's current right.
+#[test]
+fn regions_with_updates_keep_the_contract() {
+    let profile = Profile {
+        placement: Placement::BytesReordered,
+        placement_delay_ns: 20_000,
+        data_in_order: DataInOrder::No,
+        completes_before_visible: true,
+        ..Profile::strict()
+    };
+    device::take_instead(profile, 9);
+    let limits = Limits { inline_bytes_max: Some(64), ..Limits::default() };
+    let how = ConnectedVerbs { limits, rounds: 30, views_tried: 6 };
+    assert_kept_except("updates", &how, &SILENT_WITH_UPDATES);
 }

@@ -66,27 +66,17 @@ fn site_without_order_or_updates_is_refused() {
     assert!(site(&network, silent(), &insists).is_ok());
 }
 
+/// With updates, the receiver applies a peer's writes, so a device that lets ended keys through is
+/// safe.
 #[test]
-fn regions_are_refused_with_updates() {
+fn regions_with_updates_need_no_denial() {
     let network = Network::new(1, Clock::Virtual);
-    let site = site(&network, Profile::strict(), &by_updates()).expect("a site");
-    let refused = site.region(REGION, 4096).expect_err("regions");
-    assert!(matches!(refused, JoinError::NoWriteOrder { what: "regions", .. }), "{refused}");
-}
-
-#[test]
-fn region_check_reports_completion_visibility() {
-    let network = Network::new(1, Clock::Virtual);
-    let checked =
-        |profile, limits: &Limits| site(&network, profile, limits).expect("a site").check_regions();
-    let usual = Limits::default();
-    assert!(checked(Profile::soft_roce(), &usual).is_ok());
-    let refused = checked(Profile::strict(), &usual).expect_err("an adapter does not say");
-    assert!(matches!(refused, JoinError::NotVisible { .. }), "{refused}");
-    let known = Limits { completion_visible: Some(true), ..Limits::default() };
-    assert!(checked(Profile::strict(), &known).is_ok());
-    let refused = checked(Profile::soft_roce(), &by_updates()).expect_err("no order");
-    assert!(matches!(refused, JoinError::NoWriteOrder { .. }), "{refused}");
+    let unsafe_keys = || Profile { keeps_ended_keys: true, ..Profile::strict() };
+    for (limits, is_safe) in [(by_updates(), true), (promised(), false)] {
+        let site = site(&network, unsafe_keys(), &limits).expect("a site");
+        assert!(site.region(REGION, 4096).is_ok());
+        assert_eq!(site.check_regions().is_ok(), is_safe);
+    }
 }
 
 #[test]

@@ -114,8 +114,7 @@ mod wakeup;
 pub use address::{Address, HostAddress, HostAddressError};
 pub use channel::MESSAGE_MAX;
 pub use connection::{
-    Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX,
-    RECORD_OVERHEAD,
+    Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX, RECORD_OVERHEAD,
 };
 pub use control_server::{CLIENTS_MAX, Client, ControlServer, GREETINGS_MAX, PEER_SLOTS};
 pub use error::MeshError;

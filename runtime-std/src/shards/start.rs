@@ -203,6 +203,10 @@ struct Starting<'d> {
     application: Box<dyn ShardApplication>,
 }
 
+fn excess(needed: usize, accepted: usize) -> u32 {
+    u32::try_from(needed - accepted).unwrap_or(u32::MAX)
+}
+
 impl Starting<'_> {
     fn run<F: PeerFabric>(
         self,
@@ -216,6 +220,11 @@ impl Starting<'_> {
         // machine lacks is reported at once.
         let overlay = places.overlay().clone();
         let shape = Shape::of(&overlay, own.group);
+        let (needed, accepted) = (shape.list_bytes(), fabric.region_list_bytes_max());
+        if needed > accepted {
+            let most = description.message_max.saturating_sub(excess(needed, accepted));
+            return Err(StartError::MessagesTooLong { most });
+        }
         let links = ReplicaLinks::of(&overlay, own.group).len();
         let mut links = Links::new(&mut fabric, identity.node, links, shape.log_bytes())
             .map_err(|error| StartError::NoMemory(error.to_string()))?;

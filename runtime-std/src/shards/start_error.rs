@@ -77,6 +77,15 @@ pub enum StartError {
     /// There is no memory for the log.
     #[error("not enough memory: {0}; lower log_entries or message_max")]
     NoMemory(String),
+    /// The fabric cannot write entries with the longest messages to logs.
+    #[error(
+        "the overlay's messages are too long for a device without order between writes; set \
+         message_max to at most {most}, or the RDMA order to writes if NICs and switches keep order"
+    )]
+    MessagesTooLong {
+        /// Maximum length of a message in bytes.
+        most: u32,
+    },
     /// The core refuses the parameters.
     #[error("the replica cannot be opened: {0}")]
     Open(#[from] OpenError),

@@ -9,8 +9,8 @@ use crate::world::World;
 
 /// Offsets of the cells in a replica's row that tell a peer the position below which it has all
 /// bodies, and for which leader.
-const BODIES: usize = 104;
-const BODIES_FOR: usize = 112;
+const BODIES: usize = 120;
+const REPORTS_FOR: usize = 136;
 
 /// Makes a replica request all logs, with a higher timestamp than any previous leader's.
 fn asks(script: &mut Script, id: ReplicaId, among: &[ReplicaId]) {
@@ -84,7 +84,7 @@ fn follower_publishes_no_payload_for_plain_entries() {
     let mut script = Script::by_reference(&[None]);
     script.moves(&P, &P, 4);
     let shown = |cell: usize| script.world.shown(P[1], LinkId(0), cell);
-    assert_eq!([BODIES, BODIES_FOR].map(shown), [0, 0]);
+    assert_eq!([BODIES, REPORTS_FOR].map(shown), [0, 0]);
     script.end();
 }
 
@@ -96,7 +96,8 @@ fn follower_republishes_its_payloads_each_term() {
     let mut script = Script::by_reference_of(5, 2);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let a = script.multicast(0, here());
-    let shown = |world: &World| [BODIES, BODIES_FOR].map(|cell| world.shown(P[1], LinkId(0), cell));
+    let shown =
+        |world: &World| [BODIES, REPORTS_FOR].map(|cell| world.shown(P[1], LinkId(0), cell));
     script.among(&P[..2], &[0], |world| shown(world)[0] > 0);
     script.moves(&P[..2], &P[..2], 4);
     let before = shown(&script.world);

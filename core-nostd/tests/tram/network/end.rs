@@ -48,7 +48,10 @@ impl Fabric for NetworkEnd {
     type Error = ErrorKind;
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { write_bytes_max: self.network.borrow().write_bytes_max, ..capabilities() }
+        let network = self.network.borrow();
+        let mut promises = capabilities().promises;
+        promises.set(Promises::COMPLETION_VISIBLE, network.places_percent == 0);
+        Capabilities { promises, write_bytes_max: network.write_bytes_max, ..capabilities() }
     }
 
     fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
@@ -101,7 +104,7 @@ impl Fabric for NetworkEnd {
         let is_late = network.random.below(2) == 0 || network.reads_late;
         let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
         assert!(open.knows_ready[end], "a post to a peer that is not known to be ready");
-        let had = open.flights[end].len();
+        let had = usize::from(!open.is_idle(end));
         if writes.iter().any(|write| write.target.region != Region::ROW) && open.denied[end] {
             open.denied[end] = false;
             return Err(ErrorKind::Revoked);
@@ -160,6 +163,7 @@ impl Permissions for NetworkEnd {
         let network = &mut *self.network.borrow_mut();
         network.refuse()?;
         network.processes[self.process].rights.remove(&view);
+        network.discard(view.0 as usize, self.process);
         Ok(())
     }
 
@@ -184,7 +188,7 @@ impl Permissions for NetworkEnd {
             return Err(if network.whims.chance(30) { ErrorKind::Revoked } else { kind });
         }
         let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
-        let had = open.flights[end].len();
+        let had = usize::from(!open.is_idle(end));
         let (source, into) = (source.offset, into.offset);
         open.flights[end].push_back(Flight::Read { source, into, length, done: 0, token });
         network.is_busy(view, end, had);

@@ -1,5 +1,6 @@
 //! The traffic of a row's connection if devices keep no order between writes: long contents are
 //! sent as writes, and the rest of a list as one update, which is a send that follows those writes.
+//! Lists to regions are sent completely as updates (`region_updates`).
 //!
 //! # Reasons for sends
 //! A write with an immediate value may place its bytes at any moment before its completion, so it
@@ -130,6 +131,26 @@ impl Updates {
         (&self.landing, landing_offset(name), UPDATE_BYTES_MAX)
     }
 
+    /// Returns whether the peer has receives for this many updates, apart from `reserve` others.
+    pub(super) fn has_room_for(&self, updates: u64, reserve: u64) -> bool {
+        self.credits.has_room_for(updates, reserve)
+    }
+
+    /// Counts an update as sent, and returns the number of processed updates that it reports.
+    pub(super) fn count_sent(&mut self) -> u64 {
+        self.is_asked = false;
+        self.credits.send()
+    }
+
+    /// Returns the number of the last update that was counted as sent.
+    pub(super) const fn last_sent(&self) -> u64 {
+        self.credits.next_number() - 1
+    }
+
+    pub(super) const fn staged(&self) -> &MemoryRegion {
+        &self.staged
+    }
+
     fn is_crossed(&self, list: &[Write], plan: &SendPlan) -> bool {
         plan.writes > 0
             && list
@@ -144,11 +165,11 @@ impl Updates {
 }
 
 impl Link {
-    fn updates(&self) -> Option<&Updates> {
+    pub(super) fn updates(&self) -> Option<&Updates> {
         self.near.as_ref()?.updates.as_ref()
     }
 
-    const fn updates_mut(&mut self) -> Option<&mut Updates> {
+    pub(super) const fn updates_mut(&mut self) -> Option<&mut Updates> {
         match &mut self.near {
             Some(near) => near.updates.as_mut(),
             None => None,
@@ -258,7 +279,11 @@ impl Link {
 
     /// Asks the peer for the number of updates that it has processed, unless it has already been
     /// asked or will report without being asked.
-    fn ask(&mut self, buffers: &mut SendBuffers, counters: &mut Counters) -> io::Result<()> {
+    pub(super) fn ask(
+        &mut self,
+        buffers: &mut SendBuffers,
+        counters: &mut Counters,
+    ) -> io::Result<()> {
         let has_room = self.queue.has_room_for_control();
         let Some(updates) = self.updates_mut() else { return Ok(()) };
         let may = updates.credits.has_room() && has_room;
@@ -335,7 +360,7 @@ impl Link {
 }
 
 /// Copies an update to memory that the device reads, and returns its offset there and its length.
-fn stage(
+pub(super) fn stage(
     staged: &MemoryRegion,
     update: u64,
     bytes: &[u8],

@@ -30,6 +30,11 @@ impl Credits {
         self.under_way() + 1 < u64::from(MESSAGES_MAX)
     }
 
+    /// Returns whether this many messages may be sent, so that room for `reserve` others remains.
+    pub(crate) fn has_room_for(&self, messages: u64, reserve: u64) -> bool {
+        self.under_way() + messages + reserve < u64::from(MESSAGES_MAX)
+    }
+
     /// Returns whether a `Credit` is due and may be sent.
     pub(crate) fn owes(&self) -> bool {
         self.taken - self.told >= u64::from(MESSAGES_MAX / 2)

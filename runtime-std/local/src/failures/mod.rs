@@ -363,7 +363,6 @@ impl From<tramontane_verbs::JoinError> for Failure {
             | E::DeviceGone { .. }
             | E::NotPermitted { .. }
             | E::NoWriteOrder { .. }
-            | E::NotVisible { .. }
             | E::NotDenied { .. }
             | E::Device { .. } => Status::Device,
             E::Choice(_) | E::NoSuchVector { .. } | E::BadOptions(_) => Status::Usage,
