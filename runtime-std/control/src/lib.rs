@@ -99,6 +99,7 @@ mod meet;
 mod meeting_handler;
 mod mesh;
 mod open_session;
+mod operator_wait;
 mod options;
 mod queued_session;
 mod refusal;

@@ -26,6 +26,7 @@ use super::identity::incarnation;
 use super::key::SharedKey;
 use super::listener::Listener;
 use super::meeting_handler::MeetingHandler;
+use super::operator_wait;
 use super::options::MeshOptions;
 use super::refusal::{Refusal, encode_verdict};
 use super::session::Session;
@@ -398,10 +399,15 @@ fn greet(
     sender: &Sender<Found>,
 ) {
     let stop: &Arc<AtomicBool> = permit.stop();
+    let began = Instant::now();
     let deadline = Deadline { until: common.until, stop }.within(GREETING_MAX);
     let judge = |hello: &Hello| judge(common, hello, permit);
     let found = match accept_greeting(common.terms(), stream, deadline, judge) {
         Ok(Ok((hello, channel))) if hello.purpose == Purpose::Ask => {
+            // Nodes also ask, but seldom enough.
+            if rank_of(common, hello.node).is_none() {
+                operator_wait::keep_waiting(began.elapsed(), deadline);
+            }
             return common.handler.receive(Session::new(channel, Some(Arc::clone(stop))));
         }
         Ok(Ok((hello, channel))) => match rank_of(common, hello.node) {
