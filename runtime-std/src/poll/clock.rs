@@ -1,5 +1,5 @@
-//! The clock of a stepped node. It is read once per several steps, and more often if steps take long:
-//! a member that does not read the clock shows no heartbeat.
+//! The clock of a stepped node. It is read once per several steps, and more often if steps take
+//! long, because a member that does not read the clock shows no heartbeat.
 
 use std::time::{Duration, Instant};
 

@@ -23,7 +23,7 @@ fn met(place: &SharedFolder) -> (MappedMember, UnixStream) {
 }
 
 #[test]
-fn peer_that_ends_before_it_is_found_is_lost() {
+fn peer_that_ends_before_discovery_is_lost() {
     let place = SharedFolder::new();
     let (mut member, mut other) = met(&place);
     other.write_all(b"unread").expect("sent");
