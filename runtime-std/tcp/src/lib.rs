@@ -122,6 +122,7 @@ mod send_queue;
 mod stream_end;
 mod views;
 mod watch;
+mod zeroed;
 
 pub use blocks::{BlockBytes, BlockMemory, BlockStore, NoBlockMemory};
 pub use connection::Settings;

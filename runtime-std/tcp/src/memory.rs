@@ -14,10 +14,10 @@ use std::sync::{Arc, Weak};
 
 use tramontane_core::fabric::{ViewPlan, ViewRows};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_core::layout::CACHE_LINE;
-use tramontane_core::memory::{Line, OutOfRow, Row, RowWriter};
+use tramontane_core::memory::{OutOfRow, Row, RowWriter};
 
 use super::regions::REGIONS_MAX;
+use super::zeroed::ZeroedLines;
 
 /// The reason why a view or a region has no memory over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +68,7 @@ struct RowsMemory {
     own: Rank,
     members: Vec<NodeId>,
     digest: u64,
-    lines: Vec<Box<[Line]>>,
+    lines: Vec<ZeroedLines>,
     /// The lines as rows, which remain valid as long as the lines.
     rows: Vec<Row<'static>>,
 }
@@ -87,10 +87,11 @@ impl Rows {
     /// Allocates the rows of a plan.
     pub(super) fn new(plan: &ViewPlan<'_>) -> Result<Self, NoRows> {
         let ranks = (0..).map(Rank).take(plan.members().len());
-        let lines = ranks.map(|rank| lines(plan.row_bytes(rank))).collect::<Result<Vec<_>, _>>()?;
+        let lines = ranks.map(|rank| ZeroedLines::new(plan.row_bytes(rank)));
+        let lines = lines.collect::<Result<Vec<_>, _>>()?;
         let rows = lines.iter().map(|lines| {
             let row = Row::from_lines(lines);
-            // SAFETY: boxed, so the address is stable while the lines live. They outlive this row,
+            // SAFETY: a mapping, so the address is stable while the lines live. They outlive this row,
             // which is borrowed only as long as the table.
             unsafe { Row::from_raw(row.base(), row.bytes()) }
         });
@@ -176,14 +177,6 @@ impl ViewRows for Rows {
     fn rows(&self) -> &[Row<'_>] {
         &self.0.rows
     }
-}
-
-pub(super) fn lines(bytes: usize) -> Result<Box<[Line]>, NoRows> {
-    let count = bytes.div_ceil(CACHE_LINE);
-    let mut lines = Vec::new();
-    lines.try_reserve_exact(count).map_err(|_| NoRows::TooMuch { bytes })?;
-    lines.extend((0..count).map(|_| Line::new()));
-    Ok(lines.into())
 }
 
 /// Returns the address of a range, if it is inside the row or region.

@@ -1,9 +1,12 @@
 //! A group of many more nodes than processors.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
 use rustix::process::Signal;
 
 use crate::support::group::{GroupFile, Node, Transport, lines};
-use crate::support::wait_for;
+use crate::support::{LONG, wait_for};
 
 const NODES: usize = 64;
 const LINES: usize = 10;
@@ -22,10 +25,10 @@ fn await_view_of_all(nodes: &[(usize, Node)]) {
     }
 }
 
-#[test]
-#[ignore = "starts 64 processes, which would disturb other tests"]
-fn sixty_four_nodes_survive_two_kills() {
-    let group = GroupFile::of(Transport::SharedMemory, NODES);
+/// Starts a group, kills two of its nodes, and stops the others.
+#[track_caller]
+fn survive_two_kills(carrier: Transport) {
+    let group = GroupFile::of(carrier, NODES);
     let mut nodes: Vec<(usize, Node)> = (0..NODES).map(|id| (id, group.node(id, &[]))).collect();
     let ids = |nodes: &[(usize, Node)]| -> Vec<usize> { nodes.iter().map(|(id, _)| *id).collect() };
     await_view_of_all(&nodes);
@@ -39,4 +42,36 @@ fn sixty_four_nodes_survive_two_kills() {
     group.await_same(&ids(&nodes), (NODES + 1) * LINES);
     nodes.iter().for_each(|(_, node)| node.signal(Signal::TERM));
     nodes.iter_mut().for_each(|(_, node)| node.assert_left());
+}
+
+#[test]
+#[ignore = "starts 64 processes, which would disturb other tests"]
+fn sixty_four_nodes_survive_two_kills() {
+    survive_two_kills(Transport::SharedMemory);
+}
+
+/// Each heartbeat costs each node 63 encrypted frames, so two processors are always busy.
+#[test]
+#[ignore = "starts 64 processes, which would disturb other tests"]
+fn sixty_four_nodes_with_key_survive_two_kills() {
+    survive_two_kills(Transport::TcpWithKey);
+}
+
+/// Each status takes a handshake with each node.
+#[test]
+#[ignore = "starts 64 processes, which would disturb other tests"]
+fn sixty_four_nodes_with_key_form_while_watched() {
+    let group = GroupFile::of(Transport::TcpWithKey, NODES);
+    let nodes: Vec<(usize, Node)> = (0..NODES).map(|id| (id, group.node(id, &[]))).collect();
+    let is_formed = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let until = Instant::now() + LONG;
+            while !is_formed.load(Ordering::Relaxed) && Instant::now() < until {
+                group.run("status", &[]);
+            }
+        });
+        await_view_of_all(&nodes);
+        is_formed.store(true, Ordering::Relaxed);
+    });
 }

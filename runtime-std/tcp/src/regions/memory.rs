@@ -8,16 +8,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use tramontane_core::fabric::{self, Area, Region};
-use tramontane_core::memory::{Line, OutOfRow, Row, RowWriter};
+use tramontane_core::memory::{OutOfRow, Row, RowWriter};
 
-use crate::memory::{NoRows, checked, lines};
+use crate::memory::{NoRows, checked};
+use crate::zeroed::ZeroedLines;
 
 /// The maximum number of regions per process.
 pub(crate) const REGIONS_MAX: usize = 32;
 
 /// The local memory of a region, initially zero.
 #[derive(Clone, Debug)]
-pub struct RegionMemory(Arc<Box<[Line]>>);
+pub struct RegionMemory(Arc<ZeroedLines>);
 
 impl fabric::RegionMemory for RegionMemory {
     fn writer(&self) -> RowWriter<'_> {
@@ -67,7 +68,7 @@ impl OwnRegions {
         if self.0.len() == REGIONS_MAX {
             return Err(NoRows::TooManyRegions);
         }
-        let memory = RegionMemory(Arc::new(lines(bytes)?));
+        let memory = RegionMemory(Arc::new(ZeroedLines::new(bytes)?));
         Arc::make_mut(&mut self.0).push((region, memory.clone()));
         Ok(memory)
     }
