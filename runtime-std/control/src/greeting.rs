@@ -18,9 +18,9 @@ pub(super) struct Terms<'g> {
     pub(super) key: Option<&'g SharedKey>,
 }
 
-impl Terms<'_> {
-    fn own(&self) -> Preamble {
-        Preamble::own(self.key.is_some())
+impl<'g> Terms<'g> {
+    fn own(&self) -> (Preamble, Option<&'g SharedKey>) {
+        (Preamble::own(self.key.is_some()), self.key)
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn send_greeting(
     stream: Stream,
     deadline: Deadline<'_>,
 ) -> Result<Result<Greeted, Refused>, ChannelError> {
-    let mut channel = match preambles(terms.own(), terms.key, stream, (HandshakeEnd::Connecting, deadline))? {
+    let mut channel = match preambles(terms.own(), stream, HandshakeEnd::Connecting, deadline)? {
         Ok(channel) => channel,
         Err(refusal) => return Ok(Err((refusal, None))),
     };
@@ -57,7 +57,7 @@ pub(super) fn accept_greeting(
     deadline: Deadline<'_>,
     judge: impl FnOnce(&Hello) -> Result<(), Refusal>,
 ) -> Result<Result<Greeted, (Refusal, Option<Hello>)>, ChannelError> {
-    let mut channel = match preambles(terms.own(), terms.key, stream, (HandshakeEnd::Accepting, deadline))? {
+    let mut channel = match preambles(terms.own(), stream, HandshakeEnd::Accepting, deadline)? {
         Ok(channel) => channel,
         Err(refusal) => return Ok(Err((refusal, None))),
     };
@@ -86,10 +86,10 @@ pub(super) fn receive_verdict(
 
 /// Exchanges preambles, and performs the handshake if there is a key.
 fn preambles(
-    own: Preamble,
-    key: Option<&SharedKey>,
+    (own, key): (Preamble, Option<&SharedKey>),
     stream: Stream,
-    (end, deadline): (HandshakeEnd, Deadline<'_>),
+    end: HandshakeEnd,
+    deadline: Deadline<'_>,
 ) -> Result<Result<Channel, Refusal>, ChannelError> {
     let mut theirs = [0; PREAMBLE_BYTES];
     stream.write_all(&own.encode(), deadline)?;
@@ -123,7 +123,7 @@ mod tests {
 
     fn begin(has_aes: bool, stream: UnixStream, end: HandshakeEnd) -> Begun {
         let (key, own) = (SharedKey::from_bytes([7; 32]), Preamble::with_aes(has_aes));
-        preambles(own, Some(&key), Stream::Unix(stream), (end, Deadline::new(LONG, &NEVER)))
+        preambles((own, Some(&key)), Stream::Unix(stream), end, Deadline::new(LONG, &NEVER))
     }
 
     fn pair() -> (UnixStream, UnixStream) {
@@ -162,7 +162,7 @@ mod tests {
         to.shutdown(std::net::Shutdown::Write)
     }
 
-    /// Both ends prefer AES, and somebody between them wants the other cipher.
+    /// Both ends prefer AES, and a relay between them wants the other cipher.
     #[test]
     fn altered_choice_of_cipher_is_refused() {
         for altered in [(true, false), (false, true), (true, true), (false, false)] {
