@@ -192,8 +192,8 @@ impl<'m> RowWriter<'m> {
     pub fn apply(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
         self.row.check(offset, bytes.len())?;
         let head = (8_usize.saturating_sub(offset % 8) % 8).min(bytes.len());
-        let (head, rest) = bytes.split_at_checked(head).ok_or(OutOfRow)?;
-        let (body, tail) = rest.as_chunks::<8>();
+        let (body, tail) = bytes.get(head..).unwrap_or_default().as_chunks::<8>();
+        let head = bytes.get(..head).unwrap_or_default();
         let start = offset.saturating_add(head.len());
         self.store_bytes(offset, head)?;
         if !body.is_empty() {
