@@ -191,22 +191,26 @@ impl<'m> RowWriter<'m> {
     /// Fails if the range is not inside the row.
     pub fn apply(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
         self.row.check(offset, bytes.len())?;
-        let mut at = offset;
-        let mut rest = bytes;
-        // bound: at least one byte per turn, of the bytes to be stored
-        while let [first, tail @ ..] = rest {
-            match rest.split_first_chunk::<8>() {
-                Some((chunk, after)) if at.is_multiple_of(8) => {
-                    self.row.cell(at)?.0.store(u64::from_ne_bytes(*chunk), Ordering::Release);
-                    at = at.saturating_add(8);
-                    rest = after;
-                }
-                _ => {
-                    self.store_byte(at, *first)?;
-                    at = at.saturating_add(1);
-                    rest = tail;
-                }
+        let head = (8_usize.saturating_sub(offset % 8) % 8).min(bytes.len());
+        let (body, tail) = bytes.get(head..).unwrap_or_default().as_chunks::<8>();
+        let head = bytes.get(..head).unwrap_or_default();
+        let start = offset.saturating_add(head.len());
+        self.store_bytes(offset, head)?;
+        if !body.is_empty() {
+            let groups = self.row.groups(start, body.len())?;
+            // bound: the groups of the range
+            for (group, bytes) in groups.iter().zip(body) {
+                group.store(u64::from_ne_bytes(*bytes), Ordering::Release);
             }
+        }
+        self.store_bytes(start.saturating_add(body.as_flattened().len()), tail)
+    }
+
+    /// Stores bytes that do not form a whole group.
+    fn store_bytes(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
+        // bound: the bytes to be stored
+        for (at, byte) in (offset..).zip(bytes) {
+            self.store_byte(at, *byte)?;
         }
         Ok(())
     }

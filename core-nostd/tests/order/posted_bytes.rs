@@ -60,12 +60,23 @@ fn posted(
     write_overhead_bytes: usize,
     checks: Checks,
 ) -> (Vec<std::ops::Range<usize>>, Vec<std::ops::Range<usize>>) {
+    posted_in((WINDOW, MESSAGE_MAX), messages, promises, write_overhead_bytes, checks)
+}
+
+/// Does the same as [`posted`], with a ring of this window and maximum length.
+fn posted_in(
+    (window, message_max): (u32, u32),
+    messages: &[Built],
+    promises: Promises,
+    write_overhead_bytes: usize,
+    checks: Checks,
+) -> (Vec<std::ops::Range<usize>>, Vec<std::ops::Range<usize>>) {
     let (ids, ranks) = ([NodeId(0), NodeId(1)], [Rank(0), Rank(1)]);
     let subgroups = [Subgroup {
         members: &ranks,
         senders: &ranks[..1],
-        window: WINDOW,
-        message_max: MESSAGE_MAX,
+        window,
+        message_max,
         delivery: Delivery::Ordered,
     }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("good");
@@ -140,5 +151,41 @@ proptest! {
             .flat_map(|range| [range.start..range.end - 8, range.end - 8..range.end])
             .collect();
         prop_assert_eq!(posted, wanted);
+    }
+}
+
+/// The header of a write over TCP.
+const WRITE_HEADER: usize = 24;
+
+/// On a link, a burst costs at most 1.25 times its payload and headers, whatever the mix of lengths
+/// and the longest message that is allowed. A message has two headers: the slot's, and the write's.
+#[test]
+fn wire_bytes_are_near_payload_and_headers() {
+    let lengths = [1, 100, 1024, 10_240];
+    let mixes = lengths.iter().map(std::slice::from_ref).chain([
+        &lengths[..],
+        &[10_240, 1, 1, 1, 1, 1, 1, 1],
+        &[1, 1, 1, 100, 10_240],
+    ]);
+    for mix in mixes {
+        for (burst, checks) in [1, 2, 7, 12, 100]
+            .into_iter()
+            .flat_map(|burst| [(burst, Checks::Off), (burst, Checks::On)])
+        {
+            let messages: Vec<Built> =
+                mix.iter().cycle().take(burst).map(|length| (*length, Some(*length))).collect();
+            let promises = Promises::ADDRESS_ORDER.union(Promises::WRITE_ORDER);
+            let (ranges, ranges_needed) =
+                posted_in((100, 10_240), &messages, promises, WRITE_HEADER, checks);
+            assert_eq!(ranges_needed.len(), burst);
+            let wire: usize = ranges.iter().map(|range| range.len() + WRITE_HEADER).sum();
+            let slot = if checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
+            let headers = burst * (slot + WRITE_HEADER);
+            let payload: usize = messages.iter().map(|(length, _)| length).sum();
+            assert!(
+                wire >= payload && wire * 100 <= (payload + headers) * 125,
+                "{burst} messages of {mix:?}: {wire} bytes for {payload} and {headers}"
+            );
+        }
     }
 }

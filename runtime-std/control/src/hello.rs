@@ -29,6 +29,12 @@ impl Preamble {
         Self { version: VERSION, keyed, has_aes: has_aes() }
     }
 
+    /// Returns the preamble of a keyed process, on a processor with or without AES.
+    #[cfg(test)]
+    pub(super) const fn with_aes(has_aes: bool) -> Self {
+        Self { version: VERSION, keyed: true, has_aes }
+    }
+
     /// Returns the fastest cipher that both ends support. The handshake covers both preambles, so
     /// nobody on the path can change the choice.
     pub(super) fn cipher(self, other: Self) -> CipherKind {

@@ -43,6 +43,11 @@
 //! the traffic secret even if the shared key is compromised later (HAL-7). A process with the key
 //! may claim to be any member: the key keeps others out, but does not distinguish members.
 //!
+//! After the handshake, each end seals and opens messages in place, with the two keys that the
+//! handshake yields: one for each direction of the connection, whose nonces are a counter. No other
+//! connection has the same keys, so even a process with the shared key can neither read nor change
+//! what two others send each other, unless it was between them when they met.
+//!
 //! Without a key, all traffic is unencrypted. A [`Mesh`] accepts that only if all addresses [are
 //! local](Address::is_local), or if the caller allows it ([`MeshOptions::allow_clear`]). For a
 //! [`ControlServer`] and an [`open_session`], the caller must decide, based on the address. A Unix

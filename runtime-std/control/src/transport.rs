@@ -190,7 +190,7 @@ mod tests {
             assert!(ours.open(&mut first.clone()).is_err(), "repeated");
             assert!(ours.open(&mut third.clone()).is_err(), "moved");
             assert_eq!(ours.open(&mut second.clone()).expect("the next message"), b"a record");
-            // What an end has sealed is never accepted by the same end.
+            // An end does not accept its own messages, because each direction has its own key.
             let mut own = sealed(&mut ours, b"a record");
             assert!(ours.open(&mut own).is_err(), "reflected");
         }

@@ -444,6 +444,12 @@ fn is_ended(kind: io::ErrorKind) -> bool {
 fn set(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
+    if stream.peer_addr().is_ok_and(|address| address.ip().is_loopback()) {
+        // Nothing is congested between two processes of one machine, and an algorithm that paces,
+        // such as BBR, costs a timer for each part of what is sent. Every Linux has this one; if it
+        // is refused, the connection is merely slower.
+        let _ = sockopt::set_tcp_congestion(stream, "reno");
+    }
     if let Some(bytes) = settings.socket_bytes {
         sockopt::set_socket_send_buffer_size(stream, bytes)?;
         sockopt::set_socket_recv_buffer_size(stream, bytes)?;

@@ -12,10 +12,10 @@ use super::{SLICES_MAX, SendQueue, Sent, TURN_BYTES};
 
 /// The maximum length of a record, with its header and seal. Its content is sealed while it is
 /// still in the processor's first cache, into which it was copied.
-const RECORD_BYTES: usize = 16 << 10;
+const RECORD_BYTES: usize = 32 << 10;
 
-/// The length of the buffer of records.
-const BUFFER_BYTES: usize = 16 * RECORD_BYTES;
+/// The length of the buffer of records. A longer one would not stay in the second cache.
+const BUFFER_BYTES: usize = 8 * RECORD_BYTES;
 
 /// Records that are sealed, and not sent yet.
 #[derive(Debug)]

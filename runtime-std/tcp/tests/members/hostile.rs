@@ -168,6 +168,19 @@ fn slow_write_never_exposes_partial_cell() {
     }
 }
 
+/// Headers and cells begin in one record and end in another, and one read takes many records.
+#[test]
+fn frames_split_over_records_are_stored() {
+    for length in [1, 5, 7, 23, 24, 25, 31, 33, 100, 4096] {
+        let (mut members, mut hand) = with_hand(key());
+        let content = noise(9, 3_001);
+        let bytes = [open_frame(), write_frame(5, &content[..61]), write_frame(66, &content[61..])];
+        bytes.concat().chunks(length).for_each(|part| hand.send(part));
+        settle(&mut members);
+        assert_eq!(members[0].copy(BAD)[5..5 + content.len()], content, "records of {length}");
+    }
+}
+
 #[test]
 fn fragmented_long_write_is_stored_completely() {
     for keyed in [false, true] {
