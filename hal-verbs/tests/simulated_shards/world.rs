@@ -23,7 +23,7 @@ pub const SUSPECT_NS: u64 = 10 * HEARTBEAT_NS;
 
 /// A process's role in its overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ShardRole {
     Replica(ReplicaId),
     Client(ClientNumber),
 }
@@ -31,7 +31,7 @@ enum Part {
 pub struct ShardWorld<'s> {
     overlay: &'s Overlay,
     pub network: Network,
-    parts: Vec<Part>,
+    parts: Vec<ShardRole>,
     processes: Vec<ShardProcess<'s>>,
     views: u64,
     pub random: Random,
@@ -56,8 +56,9 @@ impl<'s> ShardWorld<'s> {
         seed: u64,
     ) -> Self {
         let clients =
-            (0..overlay.limits().clients).map(|number| Part::Client(ClientNumber(number)));
-        let parts: Vec<Part> = replicas(overlay).map(Part::Replica).chain(clients).collect();
+            (0..overlay.limits().clients).map(|number| ShardRole::Client(ClientNumber(number)));
+        let parts: Vec<ShardRole> =
+            replicas(overlay).map(ShardRole::Replica).chain(clients).collect();
         let network = Network::new(seed, Clock::Virtual);
         let limits = Limits {
             loss_time: Duration::from_millis(devices.loss_time_ms),
@@ -73,7 +74,7 @@ impl<'s> ShardWorld<'s> {
             let fabric = ShardFabric { site, views: BTreeMap::new() };
             let capabilities = fabric.capabilities();
             let (machine, bytes, links) = match *part {
-                Part::Replica(id) => {
+                ShardRole::Replica(id) => {
                     let lent = of_replicas.next().expect("as many");
                     let links = lent.0.len();
                     let lent = LentState {
@@ -96,7 +97,7 @@ impl<'s> ShardWorld<'s> {
                         links,
                     )
                 }
-                Part::Client(number) => {
+                ShardRole::Client(number) => {
                     let lent = of_clients.next().expect("as many");
                     let links = lent.0.len();
                     let options = ClientOptions { number, incarnation: 1 };
@@ -158,34 +159,36 @@ impl<'s> ShardWorld<'s> {
 
     fn link(&self, of: usize, to: usize) -> Option<LinkId> {
         match (self.parts[of], self.parts[to]) {
-            (Part::Replica(id), Part::Replica(other)) => {
+            (ShardRole::Replica(id), ShardRole::Replica(other)) => {
                 ReplicaLinks::of(self.overlay, id.group).find_replica(self.overlay, id.group, other)
             }
-            (Part::Replica(id), Part::Client(number)) => {
+            (ShardRole::Replica(id), ShardRole::Client(number)) => {
                 ReplicaLinks::of(self.overlay, id.group).find(LinkRole::Client(number))
             }
-            (Part::Client(_), Part::Replica(id)) => ClientLinks::of(self.overlay).find(id),
-            (Part::Client(_), Part::Client(_)) => None,
+            (ShardRole::Client(_), ShardRole::Replica(id)) => {
+                ClientLinks::of(self.overlay).find(id)
+            }
+            (ShardRole::Client(_), ShardRole::Client(_)) => None,
         }
     }
 
     fn row_bytes(&self, of: usize, to: usize) -> usize {
         let shape = |group: GroupId| Shape::of(self.overlay, group);
         match (self.parts[of], self.parts[to]) {
-            (Part::Replica(id), Part::Replica(other)) if id.group == other.group => {
+            (ShardRole::Replica(id), ShardRole::Replica(other)) if id.group == other.group => {
                 shape(id.group).peer_row_bytes()
             }
-            (Part::Replica(id), Part::Replica(other))
+            (ShardRole::Replica(id), ShardRole::Replica(other))
                 if self.overlay.parent(other.group) == Some(id.group) =>
             {
                 shape(other.group).parent_row_bytes()
             }
-            (Part::Replica(id), Part::Replica(_)) => shape(id.group).child_row_bytes(),
-            (Part::Replica(id), Part::Client(_)) => {
+            (ShardRole::Replica(id), ShardRole::Replica(_)) => shape(id.group).child_row_bytes(),
+            (ShardRole::Replica(id), ShardRole::Client(_)) => {
                 shape(id.group).reply_row_bytes(self.overlay.limits().client_window)
             }
-            (Part::Client(_), Part::Replica(id)) => shape(id.group).client_row_bytes(),
-            (Part::Client(_), Part::Client(_)) => 0,
+            (ShardRole::Client(_), ShardRole::Replica(id)) => shape(id.group).client_row_bytes(),
+            (ShardRole::Client(_), ShardRole::Client(_)) => 0,
         }
     }
 
@@ -314,7 +317,7 @@ impl<'s> ShardWorld<'s> {
                 true
             }
         };
-        if let Part::Replica(id) = self.parts[process] {
+        if let ShardRole::Replica(id) = self.parts[process] {
             self.delivered.entry(id).or_default().extend(taken);
         }
         let pause = if is_idle { (20_000, 200_000) } else { (1_000, 15_000) };
@@ -370,7 +373,7 @@ impl<'s> ShardWorld<'s> {
     }
 
     pub fn multicast(&mut self, client: ClientNumber, to: Destinations, payload: &[u8]) {
-        let process = self.parts.iter().position(|part| *part == Part::Client(client));
+        let process = self.parts.iter().position(|part| *part == ShardRole::Client(client));
         let ShardMachine::Client(client) = &mut self.processes[process.expect("a client")].machine
         else {
             return;
@@ -384,8 +387,8 @@ impl<'s> ShardWorld<'s> {
     pub fn live(&self) -> impl Iterator<Item = ReplicaId> {
         let up = self.parts.iter().zip(&self.processes).filter(|(_, process)| process.is_up);
         up.filter_map(|(part, _)| match part {
-            Part::Replica(id) => Some(*id),
-            Part::Client(_) => None,
+            ShardRole::Replica(id) => Some(*id),
+            ShardRole::Client(_) => None,
         })
     }
 }

@@ -86,11 +86,12 @@ impl Link {
         self.updates().map_or(0, Updates::last_sent)
     }
 
-    /// Posts a list to a region as updates, the last of which asks for an answer if `asks`. Returns whether something was posted. A list without
-    /// bytes is done immediately.
+    /// Posts a list to a region as updates; the last update asks for an answer if `asks`. Returns
+    /// whether something was posted. A list without bytes is done immediately.
     ///
     /// # Errors
-    /// Fails with [`ErrorKind::QueueFull`] if there is no room or too few receives wait at the peer.
+    /// Fails with [`ErrorKind::QueueFull`] if there is no room, or too few receives wait at the
+    /// peer.
     pub(crate) fn post_region_list(
         &mut self,
         buffers: &mut SendBuffers,
