@@ -71,7 +71,8 @@
 //!   limits say so. A completion means that the remote NIC has acknowledged the write, not that the
 //!   write has crossed the remote bus.
 //! - *After `revoke` nothing lands*: always. Each right is a separate key, which `revoke` ends.
-//!   Before the first view with regions, a trial checks that the device denies ended keys.
+//!   Before the first view with regions, a trial checks that the device denies ended keys. If lists
+//!   are sent as updates, a region's owner applies them under the sender's current right.
 //! - *A guard carries its value at the call*: always, whether it is sent inline or from staging
 //!   memory.
 //!

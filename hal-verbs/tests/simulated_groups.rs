@@ -12,13 +12,14 @@
 //! | `hardware` | devices and side channels in the simulated world: time, crashes, faults |
 //! | `links` | paths between devices that are cut or slow for a while |
 //! | `search` | many runs and their results |
+//! | `simulated_shards` | the same for shards: replicas whose logs are regions |
 //!
 //! `TRAMONTANE_RDMA_SEED` runs only the plans of that seed, `TRAMONTANE_RDMA_RUNS` sets the number
 //! of runs of the search of 10,000, and `TRAMONTANE_RDMA_FIRST` its first seed.
 //!
 //! # Not covered
-//! - Regions, which views of groups do not have: their rights are tested in `rights`. Nothing in
-//!   these runs relies on access flags or moves a queue pair to RESET.
+//! - In runs of groups, regions, which only shards have: nothing in those runs relies on access
+//!   flags or moves a queue pair to RESET.
 //! - Members that sleep, because their wakeups arrive through descriptors and so in real time; and
 //!   blocks.
 
@@ -35,6 +36,7 @@ mod links;
 mod membership_history;
 #[path = "simulated_groups/search.rs"]
 mod search;
+mod simulated_shards;
 
 use tramontane_fixtures::world::{Ending, Goal, Plan};
 

@@ -35,7 +35,7 @@ use super::common::Common;
 use super::follow::FollowStage;
 use super::link::{Memory, put};
 use super::progress::Halt;
-use super::role::{Follower, Seen, Standing};
+use super::role::{Follower, SeenEntries, Standing};
 use super::shape::peer_row;
 use super::step::StepContext;
 use super::timestamp::Timestamp;
@@ -101,7 +101,7 @@ impl Common<'_> {
     }
 
     /// As a follower: finds the entries of the current leader that are visible in the local log.
-    pub(super) fn look_at_log<F: Fabric, M: Memory>(
+    fn look_at_log<F: Fabric, M: Memory>(
         &self,
         follower: &mut Follower,
         step: &StepContext<'_, F, M>,
@@ -111,7 +111,7 @@ impl Common<'_> {
             return Ok(());
         }
         if follower.seen.of != self.promised {
-            follower.seen = Seen { of: self.promised, ..Seen::default() };
+            follower.seen = SeenEntries { of: self.promised, ..SeenEntries::default() };
         }
         follower.seen.repair = step.log.repair()?;
         if follower.seen.below >= control.tail {
@@ -134,14 +134,17 @@ impl Common<'_> {
     /// As a follower: reports to the leader that may write to the local log which of its entries
     /// are visible here, if the leader needs to know, and which bodies are here. Reports go to no
     /// other replica: a deposed leader must not count what arrives later.
-    pub(super) fn report<M: Memory>(
+    pub(super) fn report<F: Fabric, M: Memory>(
         &mut self,
-        follower: &Follower,
-        memory: &M,
+        follower: &mut Follower,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let Some(link) = follower.granted_to else { return Ok(()) };
-        let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
+        let Some((row, theirs)) = step.memory.link(link) else { return Ok(()) };
         let is_needed = self.acknowledgement(theirs)? == Acknowledgement::Report;
+        if is_needed {
+            self.look_at_log(follower, step)?;
+        }
         let seen = Some(follower.seen).filter(|seen| is_needed && seen.of == self.promised);
         let held = Some(follower.held).filter(|held| held.shown > 0 && held.of == self.promised);
         if seen.is_none() && held.is_none() {

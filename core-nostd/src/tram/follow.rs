@@ -344,7 +344,7 @@ mod tests {
         let mut follow = Follow { first: 3, ..Follow::default() };
         follow.took(9);
         assert_eq!(follow.under_way(), Some(3), "the list with the stamp may read them");
-        // What the peer reports to have seen may still be read again by the device.
+        // The device may still read again entries that the peer reports to have seen.
         (follow.stage, follow.acknowledged) = (FollowStage::Synced, 9);
         (follow.stamp_completed, follow.completed) = (true, 5);
         follow.flying = 1;

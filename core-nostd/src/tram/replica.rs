@@ -199,8 +199,7 @@ impl<'s> Replica<'s> {
         match role {
             Role::Follower(follower) => {
                 common.hold_bodies(follower, step)?;
-                common.look_at_log(follower, step)?;
-                common.report(follower, step.memory)?;
+                common.report(follower, step)?;
                 if common.deliver(&follower.held, application, step)? {
                     // The missing entries have arrived. If others are missing, the leader will
                     // report that again.

@@ -29,7 +29,7 @@ pub(super) struct Follower {
     /// Replica that may write to this replica's log in the attached view.
     pub(super) granted_to: Option<LinkId>,
     /// Entries that the follower has seen in its log.
-    pub(super) seen: Seen,
+    pub(super) seen: SeenEntries,
     /// Bodies that the follower has.
     pub(super) held: Held,
     /// Whether the follower lacks entries that its group no longer has.
@@ -41,7 +41,7 @@ pub(super) struct Follower {
 
 /// The entries that a follower has seen in its log.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenEntries {
     /// Timestamp of the leader whose entries were seen.
     pub(super) of: Timestamp,
     /// Log index below which the leader's entries are visible.

@@ -153,6 +153,11 @@ impl Verbs {
     /// copy is not sealed.
     fn end_links(&mut self, rank: Rank, is_sealed: bool) {
         let mut remains = Remains::default();
+        for index in 0..self.regions.len() {
+            if self.regions[index].peer == rank {
+                self.give_up_region_lists(index);
+            }
+        }
         for link in self.links.iter_mut().filter(|link| link.peer == rank) {
             self.waiting -= link.queue.waiting();
             link.queue.forget();

@@ -39,6 +39,8 @@ impl Verbs {
         self.waiting -= connection.queue.waiting();
         // If the reset fails, the queue pair is in the error state, which also stops it.
         let _ = connection.reset();
+        self.give_up_region_lists(index);
+        let region = &self.regions[index];
         let (peer, region) = (region.peer, region.region);
         let view = self.view;
         self.permissions.push(PermissionEvent::Denied { view, peer, region });
@@ -93,7 +95,7 @@ impl Verbs {
         let link = region.link;
         let connection = &mut self.links[link];
         self.waiting -= connection.queue.waiting();
-        let has_updated = std::mem::take(&mut region.has_updated);
+        let has_updated = region.has_updated;
         let is_denied = connection.queue.in_flight() > 0 || has_updated;
         if connection.reconnect(REGION_ACCESS, epoch).is_err() {
             region.way = Way::Broken;
@@ -103,6 +105,8 @@ impl Verbs {
         region.ring_at = None;
         if is_denied {
             // It is unknown whether the write has landed.
+            self.give_up_region_lists(index);
+            let region = &self.regions[index];
             let (peer, region) = (region.peer, region.region);
             let view = self.view;
             self.permissions.push(PermissionEvent::Denied { view, peer, region });

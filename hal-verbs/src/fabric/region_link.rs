@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use tramontane_core::fabric::{PermissionEvent, Region};
+use tramontane_core::fabric::{PermissionEvent, Region, Token};
 use tramontane_core::ids::Rank;
 
 use crate::adapter::{Access, MemoryRegion, ProtectionDomain};
@@ -81,6 +81,8 @@ pub(crate) struct RegionLink {
     pub(super) rights_given: u32,
     /// The right of the last update that was not applied, because the right had ended.
     pub(super) refused_right: Option<u32>,
+    /// The tokens of lists that were sent as updates, each with the number of its last update.
+    pub(super) tokens: VecDeque<(u64, Token)>,
     /// Whether updates have been posted to the peer's region since it was last known that some
     /// might not be applied.
     pub(super) has_updated: bool,
@@ -112,6 +114,7 @@ impl RegionLink {
             right: None,
             rights_given: 0,
             refused_right: None,
+            tokens: VecDeque::new(),
             has_updated: false,
             ended: EndedKeys::new(),
             announcer: Announcer::default(),

@@ -6,7 +6,8 @@
 //! - Writes to a peer's rows and regions are seen in the order in which they were posted.
 //! - After a right has been revoked, no update under it is applied, even if it had arrived before.
 //!   Its sender is told once, by a new epoch of the region's connection.
-//! - A completion says that the updates have arrived, not that they have been applied.
+//! - A list completes once its owner has processed all of its updates, and the sender knows that.
+//!   The lists that an owner refuses do not complete.
 
 use tramontane_core::fabric::{ErrorKind, Token, Write};
 use tramontane_core::ids::Rank;
@@ -42,14 +43,17 @@ impl Verbs {
         let behind = if rings { Behind::Notice(Notice::Ring.encode()) } else { Behind::Nothing };
         let posted = if has_place {
             let rows = builder.rows();
-            links[row].post_region_list(buffers, (writes, target), rows, behind, token, counters)
+            let asks = token.is_some();
+            links[row].post_region_list(buffers, (writes, target), rows, behind, asks, counters)
         } else {
             Err(ErrorKind::QueueFull)
         };
         match posted {
             Ok(true) => {
                 peer.doorbell.posted();
+                let last = links[row].last_update();
                 self.regions[index].has_updated = true;
+                self.regions[index].tokens.extend(token.map(|token| (last, token)));
                 self.waiting += usize::from(token.is_some());
             }
             Ok(false) => self.done.extend(token),
@@ -62,6 +66,26 @@ impl Verbs {
         }
         self.counters.lists += 1;
         Ok(())
+    }
+
+    /// Completes the lists to a peer's regions whose updates the peer has processed.
+    pub(super) fn complete_region_lists(&mut self, peer: Rank, taken_there: u64) {
+        for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
+            while let Some((last, token)) = region.tokens.front().copied()
+                && last < taken_there
+            {
+                region.tokens.pop_front();
+                self.waiting -= 1;
+                self.done.push_back(token);
+            }
+        }
+    }
+
+    /// Gives up the lists to a peer's region that have not completed.
+    pub(super) fn give_up_region_lists(&mut self, index: usize) {
+        self.waiting -= self.regions[index].tokens.len();
+        self.regions[index].tokens.clear();
+        self.regions[index].has_updated = false;
     }
 
     /// Applies an update to a region, if its sender has the right that it names. Returns false if

@@ -52,6 +52,8 @@ impl Verbs {
         if !link.took_update(update.taken, update.asks) {
             return self.lose(rank, Loss::of(LossCause::Misbehaved));
         }
+        let taken_there = link.taken_there();
+        self.complete_region_lists(rank, taken_there);
         let peer = &mut self.peers[rank.index()];
         if std::mem::take(&mut peer.refused) {
             self.retry_due = true;

@@ -57,8 +57,8 @@ impl UpdateWriter {
     }
 
     /// Starts an update of one of the receiver's regions.
-    pub(crate) fn to_region(taken: u64, target: RegionTarget) -> Self {
-        let mut update = Self::new(taken, false);
+    pub(crate) fn to_region(taken: u64, asks: bool, target: RegionTarget) -> Self {
+        let mut update = Self::new(taken, asks);
         update.bytes[11] = target.number.saturating_add(1);
         update.bytes[12..16].copy_from_slice(&target.right.to_le_bytes());
         update
@@ -175,10 +175,10 @@ mod tests {
         assert_eq!(records, [(64, &[1; 8][..]), (1 << 33, &[2; 3][..])]);
         assert_eq!(heard.region, None);
         let target = RegionTarget { number: 31, right: 0xdead_beef };
-        let mut update = UpdateWriter::to_region(9, target);
+        let mut update = UpdateWriter::to_region(9, true, target);
         update.record(8, 1).expect("room");
         let heard = Update::decode(update.bytes()).expect("an update");
-        assert_eq!((heard.taken, heard.asks, heard.region), (9, false, Some(target)));
+        assert_eq!((heard.taken, heard.asks, heard.region), (9, true, Some(target)));
         let empty = UpdateWriter::new(3, false);
         let heard = Update::decode(empty.bytes()).expect("an update");
         assert_eq!((heard.taken, heard.asks, heard.records().count()), (3, false, 0));

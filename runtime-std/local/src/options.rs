@@ -116,8 +116,8 @@ pub struct DeviceArguments {
     pub completion_vector: Option<u32>,
     /// Write order that the network keeps: 'auto' as the device reports, 'none' if switches or
     /// devices reorder packets, 'writes' if they are known not to, 'visible' if a completed write
-    /// is also visible at its peer, as shards need; must be the same for all members [default:
-    /// auto]
+    /// is also visible at its peer, which saves shards messages; must be the same for all members
+    /// [default: auto]
     #[arg(long, value_name = "ORDER", help_heading = "RDMA")]
     pub rdma_order: Option<RdmaOrder>,
 }

@@ -1,11 +1,9 @@
 //! Lists to regions as updates on the rows' connection: all bytes are copied, so that no write
 //! needs a key, and the list is divided into as many updates as it needs.
 
-use tramontane_core::fabric::{
-    Area, ErrorKind, Kind, Region, Token, ViewRows as _, WRITES_MAX, Write,
-};
+use tramontane_core::fabric::{Area, ErrorKind, Kind, Region, ViewRows as _, WRITES_MAX, Write};
 
-use super::updates::stage;
+use super::updates::{Updates, stage};
 use super::{Behind, Link, LoneRequest, NearEnd, post_request};
 use crate::adapter::{Operation, SendBuffers};
 use crate::protocol::Counters;
@@ -83,18 +81,24 @@ impl Iterator for RecordPlan<'_> {
 }
 
 impl Link {
-    /// Posts a list to a region as updates. Returns whether something was posted. A list without
-    /// bytes is done immediately.
+    /// Returns the number of the last update that was sent.
+    pub(crate) fn last_update(&self) -> u64 {
+        self.updates().map_or(0, Updates::last_sent)
+    }
+
+    /// Posts a list to a region as updates; the last update asks for an answer if `asks`. Returns
+    /// whether something was posted. A list without bytes is done immediately.
     ///
     /// # Errors
-    /// Fails with [`ErrorKind::QueueFull`] if there is no room or too few receives wait at the peer.
+    /// Fails with [`ErrorKind::QueueFull`] if there is no room, or too few receives wait at the
+    /// peer.
     pub(crate) fn post_region_list(
         &mut self,
         buffers: &mut SendBuffers,
         (list, target): (&[Write], RegionTarget),
         rows: &Rows,
         behind: Behind,
-        token: Option<Token>,
+        asks: bool,
         counters: &mut Counters,
     ) -> Result<bool, ErrorKind> {
         let count = RecordPlan::of(list).filter(|part| part.begins).count();
@@ -113,7 +117,7 @@ impl Link {
         let mut plan = RecordPlan::of(list).peekable();
         for left in (0..count).rev() {
             let taken = self.updates_mut().ok_or(ErrorKind::Other)?.count_sent();
-            let mut update = UpdateWriter::to_region(taken, target);
+            let mut update = UpdateWriter::to_region(taken, asks && left == 0, target);
             let mut begins = true;
             while let Some(part) = plan.next_if(|part| part.begins == begins) {
                 begins = false;
@@ -123,8 +127,7 @@ impl Link {
                 counters.writes += 1;
                 counters.bytes += u64::try_from(part.length).unwrap_or(0);
             }
-            let token = if left == 0 { token } else { None };
-            self.post_update(buffers, update.bytes(), token, counters)?;
+            self.post_update(buffers, update.bytes(), counters)?;
         }
         if let Behind::Notice(notice) = behind {
             let operation = |target| Operation::WriteWithImmediate(target, notice);
@@ -140,7 +143,6 @@ impl Link {
         &mut self,
         buffers: &mut SendBuffers,
         bytes: &[u8],
-        token: Option<Token>,
         counters: &mut Counters,
     ) -> Result<(), ErrorKind> {
         let Self { queue, near, index, .. } = self;
@@ -154,7 +156,7 @@ impl Link {
             operation: Operation::Send,
             range: Some((staged, offset, length)),
             is_inline: length <= *inline_bytes_max,
-            token,
+            token: None,
             is_signalled: false,
         };
         post_request(queue_pair, queue, *index, buffers, request, counters)

@@ -347,6 +347,11 @@ impl Link {
         Some(into)
     }
 
+    /// Returns the number of updates that the peer has processed.
+    pub(crate) fn taken_there(&self) -> u64 {
+        self.updates().map_or(0, |updates| updates.credits.taken_there())
+    }
+
     /// Records that an update has been applied and its receive reposted. The update contains the
     /// number of updates that the peer has processed, and whether the peer is waiting for that
     /// number from this end. Returns `false` if the number is impossible.
