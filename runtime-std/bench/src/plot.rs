@@ -24,13 +24,28 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(150, 120, 30),
 ];
 
+/// Lengths of a dash and of the gap after it, in pixels.
+const DASHES: (i32, i32) = (6, 4);
+
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 type Chart<'a, X, Y> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>;
 
+/// The stroke that connects the points of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stroke {
+    Solid,
+    Dashed,
+    /// None: the points are drawn as large crosses.
+    None,
+}
+
 /// One line of a drawing.
-pub(crate) struct Series {
+pub(crate) struct DrawnSeries {
     pub(crate) label: String,
+    pub(crate) stroke: Stroke,
+    /// The number of its colour.
+    pub(crate) hue: usize,
     /// The positions and their figures, drawn with their spread if there is one.
     pub(crate) points: Vec<(f64, Spread)>,
 }
@@ -44,21 +59,16 @@ pub(crate) struct Drawing {
     pub(crate) unit: String,
     /// Whether both axes are logarithmic.
     pub(crate) is_logarithmic: bool,
-    pub(crate) series: Vec<Series>,
+    /// Whether only the horizontal axis is logarithmic.
+    pub(crate) has_logarithmic_places: bool,
+    pub(crate) series: Vec<DrawnSeries>,
 }
 
 impl Drawing {
     /// Creates a drawing without lines.
     pub(crate) fn new(title: String, over: String, unit: String) -> Self {
-        Self { title, over, unit, is_logarithmic: false, series: Vec::new() }
-    }
-
-    /// Adds a point to the line with the given label.
-    pub(crate) fn add(&mut self, label: String, place: f64, figure: Spread) {
-        match self.series.iter_mut().find(|series| series.label == label) {
-            Some(series) => series.points.push((place, figure)),
-            None => self.series.push(Series { label, points: vec![(place, figure)] }),
-        }
+        let (is_logarithmic, has_logarithmic_places) = (false, false);
+        Self { title, over, unit, is_logarithmic, has_logarithmic_places, series: Vec::new() }
     }
 
     /// Writes the drawing to a file.
@@ -111,6 +121,9 @@ impl Drawing {
             let over = (first..last).log_scale().with_key_points(places);
             let figures = (low..high).log_scale().with_key_points(ticks(low, high));
             self.draw_chart(chart.build_cartesian_2d(over, figures)?)
+        } else if self.has_logarithmic_places {
+            let over = (first..last).log_scale().with_key_points(places);
+            self.draw_chart(chart.build_cartesian_2d(over, 0.0..high)?)
         } else {
             self.draw_chart(chart.build_cartesian_2d(0.0..last, 0.0..high)?)
         }
@@ -129,11 +142,26 @@ impl Drawing {
             .y_label_formatter(&|figure| short(*figure))
             .light_line_style(WHITE.mix(0.0))
             .draw()?;
-        for (index, Series { points, .. }) in self.series.iter().enumerate() {
-            let (colour, mark) = looks(index);
+        for DrawnSeries { points, hue, stroke, .. } in &self.series {
+            let (colour, mark) = looks(*hue);
             let line = points.iter().map(|(place, ms)| (*place, ms.median));
-            chart.draw_series(LineSeries::new(line.clone(), colour.stroke_width(2)))?;
-            chart.draw_series(line.map(|point| Circle::new(point, 4, mark)))?;
+            let style = colour.stroke_width(2);
+            match stroke {
+                Stroke::Solid => {
+                    chart.draw_series(LineSeries::new(line.clone(), style))?;
+                    chart.draw_series(line.map(|point| Circle::new(point, 4, mark)))?;
+                }
+                Stroke::Dashed => {
+                    let (dash, gap) = DASHES;
+                    let dashes = DashedLineSeries::new(line.clone(), dash, gap, style);
+                    chart.draw_series(dashes)?;
+                    chart.draw_series(line.map(|point| Circle::new(point, 3, mark)))?;
+                }
+                Stroke::None => {
+                    let style = colour.stroke_width(3);
+                    chart.draw_series(line.map(|point| Cross::new(point, 7, style)))?;
+                }
+            }
             let spreads = points.iter().map(|(place, ms)| [(*place, ms.min), (*place, ms.max)]);
             chart.draw_series(spreads.map(|ends| PathElement::new(ends, colour.mix(0.4))))?;
         }
@@ -142,12 +170,23 @@ impl Drawing {
 
     /// Draws the legend next to the lines, because they may fill the drawing.
     fn draw_legend(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
-        for (index, (Series { label, .. }, y)) in
-            self.series.iter().zip((50..).step_by(18)).enumerate()
+        for (DrawnSeries { label, hue, stroke, .. }, y) in
+            self.series.iter().zip((50..).step_by(18))
         {
-            let (colour, mark) = looks(index);
-            area.draw(&PathElement::new([(4, y), (28, y)], colour.stroke_width(2)))?;
-            area.draw(&Circle::new((16, y), 4, mark))?;
+            let (colour, mark) = looks(*hue);
+            let (dash, gap) = match stroke {
+                Stroke::Solid => (24, 1),
+                Stroke::Dashed => DASHES,
+                Stroke::None => (0, 24),
+            };
+            for start in (4..28).step_by((dash + gap) as usize).filter(|_| dash > 0) {
+                let ends = [(start, y), ((start + dash).min(28), y)];
+                area.draw(&PathElement::new(ends, colour.stroke_width(2)))?;
+            }
+            match stroke {
+                Stroke::None => area.draw(&Cross::new((16, y), 7, colour.stroke_width(3)))?,
+                _ => area.draw(&Circle::new((16, y), 4, mark))?,
+            }
             area.draw(&Text::new(label.as_str(), (36, y - 6), ("sans-serif", 13)))?;
         }
         Ok(())
@@ -195,20 +234,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_with_the_same_label_are_connected() {
+    fn drawing_shows_every_point_and_label() {
         let mut drawing = Drawing::new("T & T".into(), "bytes".into(), "ms".into());
         drawing.is_logarithmic = true;
         let spread = |median: f64| Spread { median, min: median / 2.0, max: median * 2.0 };
-        drawing.add("one".into(), 1024.0, spread(1.0));
-        drawing.add("other".into(), 1024.0, spread(3.0));
-        drawing.add("one".into(), 2_097_152.0, spread(9.0));
-        assert_eq!(
-            drawing.series.iter().map(|series| series.points.len()).collect::<Vec<_>>(),
-            [2, 1]
-        );
+        let points = vec![(1024.0, spread(1.0)), (2_097_152.0, spread(9.0))];
+        let series = |label: &str, stroke, points| {
+            DrawnSeries { label: label.into(), stroke, hue: 0, points } //
+        };
+        drawing.series.push(series("one", Stroke::Solid, points.clone()));
+        drawing.series.push(series("other", Stroke::Dashed, points.clone()));
+        drawing.series.push(series("stated", Stroke::None, points));
         let svg = drawing.svg().expect("drawn");
-        assert_eq!(svg.matches("<circle").count(), 3 + 2, "{svg}");
-        for text in ["one", "other", "T &amp; T", "1 Ki", "2 Mi", "bytes", "ms"] {
+        assert_eq!(svg.matches("<circle").count(), 4 + 2, "{svg}");
+        for text in ["one", "other", "stated", "T &amp; T", "1 Ki", "2 Mi", "bytes", "ms"] {
             assert!(svg.contains(text), "{text} is not in {svg}");
         }
     }
@@ -227,7 +266,9 @@ mod tests {
     fn plot_can_draw_a_single_point() {
         let mut drawing = Drawing::new(String::new(), "members".into(), "ms".into());
         drawing.is_logarithmic = true;
-        drawing.add("alone".into(), 4.0, Spread::of(&[0.2]));
+        let points = vec![(4.0, Spread::of(&[0.2]))];
+        let stroke = Stroke::Solid;
+        drawing.series.push(DrawnSeries { label: "alone".into(), stroke, hue: 0, points });
         assert_eq!(drawing.svg().expect("drawn").matches("<circle").count(), 1 + 1);
     }
 }

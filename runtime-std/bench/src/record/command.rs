@@ -14,6 +14,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
     tramontane-lab bench record --paper rdmc --set post_ns=1000 --json
     tramontane-lab bench record --rows ./own.toml
     tramontane-lab bench record --paper spindle,rdmc --output docs/evaluation/record.md
+    tramontane-lab bench record --paper spindle-figures --seeds 1 --plots docs/evaluation
     tramontane-lab bench record --paper tram --output docs/evaluation/tram-record.md --plots docs/evaluation";
 
 /// Arguments of `bench record`.

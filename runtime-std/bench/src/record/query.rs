@@ -4,6 +4,8 @@
 //! of a named case with different values for some of its fields. A field with several values, given
 //! as a list or by the name of a list, makes a series. Operators work element by element; a single
 //! number is combined with each element. A comparison is 1 or 0.
+//! `send_batches(batching, up_to=[1, 2, 4])` is the percentage of batches with at most that many
+//! messages.
 //!
 //! | function | result |
 //! |---|---|
@@ -39,6 +41,8 @@ pub(super) struct QueryContext<'q> {
     pub(super) cases: &'q Table,
     /// Values of fields by name.
     pub(super) lists: &'q Table,
+    /// Whether our own core takes the place of the model in every case.
+    pub(super) is_core: bool,
 }
 
 /// One or more numbers, each with its position in the series.
@@ -307,8 +311,13 @@ impl<'q> Reader<'q> {
         }
         let is_one = all.len() == 1;
         let mut series = Series { numbers: Vec::new(), places: Vec::new() };
-        for (fields, places) in all {
-            series.numbers.push(self.asked.runs.figure(Case::of(fields)?, figure)?);
+        for (mut fields, places) in all {
+            if self.asked.is_core {
+                fields.insert("is_core".into(), Field::Boolean(true));
+            }
+            let up_to = fields.remove("up_to").and_then(|field| field.as_integer());
+            let name = (figure, up_to.map(i64::unsigned_abs));
+            series.numbers.push(self.asked.runs.figure(Case::of(fields)?, name)?);
             series.places.extend((!is_one).then(|| places.join("/")));
         }
         Ok(series)
@@ -404,7 +413,13 @@ mod tests {
         let machines = Machines::load(&MachineArguments::default()).expect("they are here");
         let (cases, none) = (Mutex::default(), Table::new());
         let runs = Runs::Asked(&cases);
-        let asked = QueryContext { runs: &runs, machines: &machines, cases: &none, lists: &none };
+        let asked = QueryContext {
+            runs: &runs,
+            machines: &machines,
+            cases: &none,
+            lists: &none,
+            is_core: false,
+        };
         let answered = answer(query, &asked, values).map_err(|error| error.to_string())?;
         Ok(answered.words())
     }

@@ -27,6 +27,10 @@ pub(super) struct ClaimRow {
     pub(super) is_in_view: bool,
     /// The interpretation of the paper's words, or the reason that no run can answer.
     pub(super) note: String,
+    /// Our core's result with the first seed, if the claim was evaluated for it.
+    pub(super) core: String,
+    /// Whether our core shows the direction.
+    pub(super) is_core_same: Option<bool>,
 }
 
 /// The numbers of a paper's claims that held.
@@ -43,13 +47,28 @@ pub(super) struct Summary {
     inputs: usize,
     fitted: usize,
     not_modelled: usize,
+    /// Numbers of the claims evaluated for our core, and of those with the same direction there.
+    core: usize,
+    core_same: usize,
 }
 
 /// A line of a table: its cells by position.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TableLine {
+    pub(super) source: LineSource,
     pub(super) name: String,
     pub(super) cells: Vec<(String, Spread)>,
+}
+
+/// The source of a line's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum LineSource {
+    /// Runs of a figure whose lines all have the same source.
+    Runs,
+    Core,
+    Model,
+    Paper,
 }
 
 /// The results of a paper.
@@ -81,6 +100,8 @@ impl Summary {
     pub(super) fn of(rows: &[ClaimRow]) -> Self {
         let mut summary = Self::default();
         for row in rows {
+            summary.core += usize::from(row.is_core_same.is_some());
+            summary.core_same += usize::from(row.is_core_same == Some(true));
             let held = usize::from(row.verdict == ClaimVerdict::Held);
             match row.verdict {
                 ClaimVerdict::Input => summary.inputs += 1,
@@ -115,9 +136,13 @@ impl Summary {
                 self.numbers_held - self.in_view_held
             ),
         };
+        let core = match self.core {
+            0 => String::new(),
+            core => format!("\nOur core shows the same direction in {} of {core}.", self.core_same),
+        };
         format!(
             "{} of {} predicted numbers hold ({:.0} %); {} of {} directions hold ({:.0} %);\n{} \
-             inputs, {} fitted, {} not modelled.{in_view}",
+             inputs, {} fitted, {} not modelled.{in_view}{core}",
             self.numbers_held,
             self.numbers,
             percent(self.numbers_held, self.numbers),
@@ -143,6 +168,19 @@ pub(super) fn stated(stated: Option<Stated>, unit: &str) -> String {
         Some(Stated::Bound(Bound::AtMost(value))) => format!("at most {}", short(value)),
     };
     format!("{number} {unit}").trim_end().to_owned()
+}
+
+impl TableLine {
+    /// Returns the line's name with its source.
+    pub(super) fn label(&self) -> String {
+        let source = match self.source {
+            LineSource::Runs => return self.name.clone(),
+            LineSource::Core => "our core",
+            LineSource::Model => "model",
+            LineSource::Paper => "paper",
+        };
+        format!("{source}: {}", self.name)
+    }
 }
 
 impl ClaimRow {
@@ -181,11 +219,12 @@ impl Record {
             text += &format!("{table}\n");
             for (figure, lines) in tables {
                 text += &format!("{}, in {}, by {}:\n", figure.what, figure.unit, figure.over);
-                for TableLine { name, cells } in lines {
-                    let cells = cells.iter().map(|(place, Spread { median, .. })| {
+                for line in lines {
+                    let cells = line.cells.iter().map(|(place, Spread { median, .. })| {
                         format!("{place}: {median:.0$}", figure.digits)
                     });
-                    text += &format!("{name}: {}\n", cells.collect::<Vec<_>>().join(", "));
+                    let cells = cells.collect::<Vec<_>>().join(", ");
+                    text += &format!("{}: {cells}\n", line.label());
                 }
                 text.push('\n');
             }
@@ -212,6 +251,8 @@ pub(super) mod tests {
             verdict,
             is_in_view: false,
             note: String::new(),
+            core: String::new(),
+            is_core_same: None,
         }
     }
 

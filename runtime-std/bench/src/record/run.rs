@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::command::RecordArguments;
 use super::machines::Machines;
+use super::number::short;
 use super::page;
 use super::query::{QueryContext, Series, answer};
-use super::report::{ClaimRow, PaperPart, Record, Summary, TableLine, stated};
+use super::report::{ClaimRow, LineSource, PaperPart, Record, Summary, TableLine, stated};
 use super::rows::{Claim, Figure, Paper, RowFile};
 use super::runs::{Cache, Runs};
 use super::verdict::{ClaimVerdict, holds, leaves, ratio};
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &RecordArguments, out: &mut impl Write) -> Result<(
     }
     if let Some(path) = &arguments.output {
         let command: Vec<String> = std::env::args().skip(1).collect();
-        let text = page::markdown(&record, &format!("tramontane {}", command.join(" ")));
+        let text = page::markdown(&record, &format!("tramontane-lab {}", command.join(" ")));
         std::fs::write(path, text).map_err(|error| {
             BenchError::Setup(format!("cannot write {}: {error}", path.display()))
         })?;
@@ -90,21 +91,30 @@ fn prepare(
     cache: &Cache<'_>,
     seeds: &[u64],
 ) -> Result<(), BenchError> {
-    let cases = Mutex::default();
+    let (cases, core_cases) = (Mutex::default(), Mutex::default());
     for (_, rows) in chosen {
         let judge = Judge { rows, machines, cache, seeds };
-        let runs = Runs::Asked(&cases);
+        let (runs, core_runs) = (Runs::Asked(&cases), Runs::Asked(&core_cases));
         for claim in rows.claims.iter().chain(&rows.goals) {
             judge.answers(claim, &runs)?;
+            judge.core(claim, &core_runs)?;
         }
-        for (_, query) in rows.tables.iter().flat_map(|table| &table.lines) {
-            judge.answer(query, &runs, &[])?;
+        for (_, query) in rows.tables.iter().flat_map(|one| one.lines.iter().chain(&one.model)) {
+            judge.answer(query, &runs, &[], false)?;
         }
     }
-    let cases: BTreeSet<_> = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let progress = StepsBar::cleared_by_signals((cases.len() * seeds.len()) as u64);
+    let [cases, core_cases]: [BTreeSet<_>; 2] =
+        [cases, core_cases].map(|of| of.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let runs = cases.len() * seeds.len() + core_cases.len();
+    let progress = StepsBar::cleared_by_signals(runs as u64);
     progress.set_message("runs");
-    cache.prepare(&cases, seeds, &|| progress.inc(1))
+    cache.prepare(&cases, seeds, &|| progress.inc(1))?;
+    cache.prepare(&core_cases, first(seeds), &|| progress.inc(1))
+}
+
+/// Returns the seed of the runs that show how our core compares with another system's model.
+fn first(seeds: &[u64]) -> &[u64] {
+    seeds.get(..1).unwrap_or_default()
 }
 
 /// Judges the rows of one paper.
@@ -135,9 +145,10 @@ impl Judge<'_> {
         query: &str,
         runs: &Runs<'_>,
         values: &[Series],
+        is_core: bool,
     ) -> Result<Series, BenchError> {
-        let RowFile { cases, lists, .. } = self.rows;
-        answer(query, &QueryContext { runs, machines: self.machines, cases, lists }, values)
+        let (RowFile { cases, lists, .. }, machines) = (self.rows, self.machines);
+        answer(query, &QueryContext { runs, machines, cases, lists, is_core }, values)
     }
 
     /// Returns the row's values, and the answer to its query, if it has one.
@@ -146,18 +157,44 @@ impl Judge<'_> {
         claim: &Claim,
         runs: &Runs<'_>,
     ) -> Result<(Vec<Series>, Option<f64>), BenchError> {
+        self.answers_of(claim, runs, false)
+    }
+
+    /// Returns our core's result of a claim, and whether the core shows the claim's direction, if
+    /// the claim is to be evaluated for the core.
+    fn core(&self, claim: &Claim, runs: &Runs<'_>) -> Result<Option<(String, bool)>, BenchError> {
+        let has_direction = claim.holds.is_some() || claim.direction.is_some();
+        if !self.rows.with_core || claim.not_core.is_some() || !has_direction {
+            return Ok(None);
+        }
+        let (values, Some(number)) = self.answers_of(claim, runs, true)? else { return Ok(None) };
+        let Some(direction) = &claim.direction else {
+            return Ok(Some((shown(claim, &values), number == 1.0)));
+        };
+        let query = format!("$1 {direction}");
+        let value = Series { numbers: vec![number], places: Vec::new() };
+        let is_same = self.answer(&query, runs, &[value], false)?.numbers == [1.0];
+        Ok(Some((short(number), is_same)))
+    }
+
+    fn answers_of(
+        &self,
+        claim: &Claim,
+        runs: &Runs<'_>,
+        is_core: bool,
+    ) -> Result<(Vec<Series>, Option<f64>), BenchError> {
         let told = |error| match error {
             BenchError::Arguments(what) => BenchError::Arguments(format!("{}: {what}", claim.id)),
             error => BenchError::Setup(format!("{}: {error}", claim.id)),
         };
         let mut values = Vec::new();
         for query in &claim.values {
-            values.push(self.answer(query, runs, &[]).map_err(told)?);
+            values.push(self.answer(query, runs, &[], is_core).map_err(told)?);
         }
         let queries = [&claim.measure, &claim.holds, &claim.input];
         let query = queries.into_iter().flatten().find(|query| !query.is_empty());
         let Some(query) = query else { return Ok((values, None)) };
-        let number = self.answer(query, runs, &values).map_err(told)?.number();
+        let number = self.answer(query, runs, &values, is_core).map_err(told)?.number();
         Ok((values, Some(number.map_err(|what| told(BenchError::Arguments(what)))?)))
     }
 
@@ -175,7 +212,15 @@ impl Judge<'_> {
             verdict: if reason.is_some() { ClaimVerdict::NotModelled } else { ClaimVerdict::Input },
             is_in_view: claim.in_view,
             note: reason.unwrap_or(&claim.note).clone(),
+            core: claim.not_core.clone().unwrap_or_default(),
+            is_core_same: None,
         };
+        if let Some((core, is_same)) =
+            self.core(claim, &Runs::Done(self.cache, first(self.seeds)))?
+        {
+            row.core = format!("{core}: {}", if is_same { "same" } else { "DIFFERS" });
+            row.is_core_same = Some(is_same);
+        }
         if claim.holds.is_some() {
             let (values, is_held) = self.answers(claim, &Runs::Done(self.cache, self.seeds))?;
             row.verdict = verdict(is_held == Some(1.0));
@@ -222,17 +267,26 @@ impl Judge<'_> {
 
     fn lines(&self, figure: &Figure) -> Result<Vec<TableLine>, BenchError> {
         let mut lines = Vec::new();
-        for (name, query) in &figure.lines {
+        let own = if figure.model.is_empty() { LineSource::Runs } else { LineSource::Core };
+        let own = figure.lines.iter().map(|line| (own, line));
+        let model = figure.model.iter().map(|line| (LineSource::Model, line));
+        for (source, (name, query)) in own.chain(model) {
             let mut of_seeds = Vec::new();
             for seed in self.seeds {
-                of_seeds.push(self.answer(query, &Runs::Done(self.cache, &[*seed]), &[])?);
+                let runs = Runs::Done(self.cache, &[*seed]);
+                of_seeds.push(self.answer(query, &runs, &[], false)?);
             }
             let places = of_seeds.first().map_or_else(Vec::new, |series| series.places.clone());
             let cell = |at: usize| {
                 Spread::of(&of_seeds.iter().map(|of| of.numbers[at]).collect::<Vec<_>>())
             };
             let cells = places.iter().cloned().zip((0..places.len()).map(cell)).collect();
-            lines.push(TableLine { name: name.clone(), cells });
+            lines.push(TableLine { source, name: name.clone(), cells });
+        }
+        for (name, points) in &figure.stated {
+            let cell = |(place, value): &(f64, f64)| (place.to_string(), Spread::of(&[*value]));
+            let cells = points.iter().map(cell).collect();
+            lines.push(TableLine { source: LineSource::Paper, name: name.clone(), cells });
         }
         Ok(lines)
     }

@@ -25,6 +25,9 @@ pub(super) enum Runs<'c> {
     Asked(&'c Mutex<BTreeSet<Case>>),
 }
 
+/// A figure's name, and the largest size of the batches that count, if the figure is their share.
+type FigureName<'n> = (&'n str, Option<u64>);
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -72,11 +75,16 @@ impl<'m> Cache<'m> {
 
     /// Returns a figure of a case, after running the case if necessary. Without a name, only checks
     /// that the case runs.
-    fn figure(&self, case: &Case, seed: u64, name: Option<&str>) -> Result<f64, BenchError> {
+    fn figure(
+        &self,
+        case: &Case,
+        seed: u64,
+        name: Option<FigureName<'_>>,
+    ) -> Result<f64, BenchError> {
         let key = (*case, if case.has_own_seed() { 0 } else { seed });
         let of = |figures: &Figures| match name {
             None => Ok(0.0),
-            Some(name) => figures.get(name).copied().ok_or_else(|| {
+            Some((name, up_to)) => figures.figure(name, up_to).ok_or_else(|| {
                 BenchError::Arguments(format!("there is no figure '{name}' for {case:?}"))
             }),
         };
@@ -110,7 +118,7 @@ impl Runs<'_> {
     /// # Errors
     /// Fails with the error of a run, or with [`BenchError::Arguments`] if the case has no such
     /// figure.
-    pub(super) fn figure(&self, case: Case, name: &str) -> Result<f64, BenchError> {
+    pub(super) fn figure(&self, case: Case, name: FigureName<'_>) -> Result<f64, BenchError> {
         match self {
             Self::Done(cache, seeds) => {
                 let one = |seed: &u64| cache.figure(&case, *seed, Some(name));

@@ -1,14 +1,11 @@
 //! Small messages, sent continuously (Spindle IV): by Derecho as the paper describes it, before
 //! Spindle and with each of its steps, or by our own core.
 
+mod own_core;
+
 use serde::Deserialize;
-use tramontane_core::ids::NodeId;
-use tramontane_core::layout::Delivery;
-use tramontane_core::multicast::Switches;
-use tramontane_fixtures::derecho::{self, Active, Delay, Report, Run};
-use tramontane_fixtures::payload::Checked;
+use tramontane_fixtures::derecho::{self, Active, Batches, Delay, Report, Run};
 use tramontane_fixtures::profile::Profile;
-use tramontane_fixtures::world::{self, Ending, Load, Plan};
 
 use super::figures::Figures;
 use crate::error::BenchError;
@@ -17,8 +14,10 @@ use crate::error::BenchError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Variant {
-    /// Derecho before Spindle: it delivers in batches.
+    /// Derecho before Spindle: it delivers in batches. For the core, nothing is in batches.
     Baseline,
+    /// Deliveries in batches: for Derecho, the baseline.
+    Delivery,
     /// The baseline with batched receives.
     Receive,
     /// `Receive` with batched sends: all of Spindle's batching.
@@ -46,6 +45,17 @@ pub(super) enum ForEver {
     ForEver,
 }
 
+/// One of our switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Switch {
+    SendBatching,
+    ReceiveBatching,
+    DeliveryBatching,
+    Nulls,
+    LatePosting,
+}
+
 /// The storage of delivered messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -64,6 +74,8 @@ pub(super) struct Sending {
     variant: Variant,
     /// Whether our own core runs instead of Derecho.
     is_core: bool,
+    /// For the core: the switch of the variant that is off.
+    without: Option<Switch>,
     /// Number of ready messages for which a send waits, which the paper tried and rejected (III-A).
     fixed_batch: Option<u16>,
     nodes: u16,
@@ -118,6 +130,7 @@ impl Default for Sending {
         Self {
             variant: Variant::Spindle,
             is_core: false,
+            without: None,
             fixed_batch: None,
             nodes: 16,
             senders: Who::All,
@@ -141,8 +154,8 @@ impl Default for Sending {
 const DISK_BYTES_PER_US: u64 = 2_000;
 const DISK_SYNC_NS: u64 = 20_000;
 
-/// Virtual time after which a run is given up.
-const LIMIT_NS: u64 = 600_000_000_000;
+/// The names of the stages' batches.
+const STAGES: [&str; 3] = ["send_batches", "receive_batches", "delivery_batches"];
 
 impl Sending {
     /// Runs the case.
@@ -167,7 +180,7 @@ impl Sending {
 
     fn run_derecho(&self, profile: &Profile, seed: u64) -> Result<Figures, BenchError> {
         let variant = match self.variant {
-            Variant::Baseline => derecho::Variant::BASELINE,
+            Variant::Baseline | Variant::Delivery => derecho::Variant::BASELINE,
             Variant::Receive => derecho::Variant::RECEIVE,
             Variant::Batching => derecho::Variant::BATCHING,
             Variant::Nulls => derecho::Variant::NULLS,
@@ -209,47 +222,6 @@ impl Sending {
         }
         Ok(figures(&setup, &report))
     }
-
-    fn run_core(&self, profile: Profile, seed: u64) -> Result<Figures, BenchError> {
-        let senders = self.senders.of(self.nodes);
-        let mut plan =
-            Plan::fixed(self.nodes.into(), senders.into(), self.window, self.bytes, seed);
-        plan.profile = profile;
-        plan.switches = match self.variant {
-            Variant::Baseline => Switches::empty(),
-            Variant::Receive => Switches::RECEIVE_BATCHING,
-            Variant::Batching => Switches::all() - Switches::NULLS - Switches::LATE_POSTING,
-            Variant::Nulls => Switches::all() - Switches::LATE_POSTING,
-            Variant::Spindle => Switches::all(),
-        };
-        if self.unordered {
-            plan.subgroups[0].delivery = Delivery::Unordered;
-        }
-        plan.payloads.copied = self.storage != Storage::Nowhere;
-        plan.payloads.logged = self.storage == Storage::Disk;
-        plan.until_ns = LIMIT_NS;
-        plan.checked = Checked::Ends;
-        plan.keep_history = false;
-        let load = |sender: u16| {
-            Load::continuous(NodeId(sender.into()), 0, self.messages(), self.bytes as usize)
-        };
-        plan.loads = (0..senders).map(load).collect();
-        let outcome = world::run(&plan).map_err(|error| BenchError::Setup(error.to_string()))?;
-        if outcome.ending != Ending::Calm || !outcome.complaints.is_empty() {
-            let ending = outcome.ending;
-            return Err(BenchError::Setup(format!("the simulated run did not finish: {ending:?}")));
-        }
-        Ok(Figures::from([
-            ("gb_per_s", outcome.gigabytes_per_second()),
-            ("messages_per_s", outcome.messages_per_second()),
-            ("latency_us", outcome.latency().mean_ns() / 1e3),
-            ("posting_share", outcome.posting_share()),
-            ("blocked_share", outcome.blocked_share(senders.into())),
-            ("send_batch", outcome.batches(|process| &process.send_batches).mean()),
-            ("receive_batch", outcome.batches(|process| &process.receive_batches).mean()),
-            ("delivery_batch", outcome.batches(|process| &process.delivery_batches).mean()),
-        ]))
-    }
 }
 
 /// Returns the figures of Derecho, for the mean member unless noted.
@@ -288,6 +260,9 @@ fn figures(setup: &Run, report: &Report) -> Figures {
         let since_ns = report.since_previous_ns.first();
         figures.extend(since_ns.map(|since_ns| ("between_us", since_ns / 1e3)));
     }
+    let batches = [&report.send_batches, &report.receive_batches, &report.delivery_batches];
+    let counted = |of: &Batches| (0..).zip(of.counts().iter().copied()).collect();
+    figures.batches = STAGES.into_iter().zip(batches.map(counted)).collect();
     figures
 }
 
@@ -309,8 +284,38 @@ mod tests {
     #[test]
     fn stalled_run_has_no_figures() {
         let wait = Wait::ForEver(ForEver::ForEver);
-        let case = Sending { variant: Variant::Batching, nodes: 3, wait, ..Sending::default() };
-        let told = case.run(&Profile::default(), 1).expect_err("it stalls");
-        assert!(told.to_string().contains("stalled"), "{told}");
+        for (is_core, word) in [(false, "stalled"), (true, "Stalled")] {
+            let case = Sending { nodes: 3, wait, is_core, ..Sending::default() };
+            case.run(&Profile::default(), 1).expect("nulls take its turns");
+            let case = Sending { variant: Variant::Batching, ..case };
+            let told = case.run(&Profile::default(), 1).expect_err("it stalls");
+            assert!(told.to_string().contains(word), "{told}");
+        }
+    }
+
+    #[test]
+    fn copies_upcalls_and_idle_subgroups_slow_the_core() {
+        let profile = Profile { copy_ns: 3000, ..Profile::default() };
+        let case = Sending { bytes: 100, nodes: 3, is_core: true, ..Sending::default() };
+        let rate = |case: Sending| case.run(&profile, 1).expect("it ran")["gb_per_s"];
+        let usual = rate(case);
+        for slower in [
+            Sending { copies: true, ..case },
+            Sending { upcall_ns: 3000, ..case },
+            Sending { subgroups: 50, ..case },
+            Sending { without: Some(Switch::ReceiveBatching), ..case },
+        ] {
+            let rate = rate(slower);
+            assert!(rate < usual, "{rate} {usual} {slower:?}");
+        }
+    }
+
+    #[test]
+    fn waiting_senders_of_core_use_rounds_as_nulls() {
+        let (bytes, wait) = (100, Wait::Ns(100_000));
+        let case = Sending { bytes, nodes: 3, is_core: true, wait, ..Sending::default() };
+        let figures = case.run(&Profile::default(), 1).expect("it ran");
+        assert!(figures["waiting_nulls"] > figures["other_nulls"], "{figures:?}");
+        assert!((0.25..0.34).contains(&figures["null_share"]), "{figures:?}");
     }
 }

@@ -3,7 +3,8 @@
 //! The paper's figure 4 is missing from our copy of the text. The text's statements about its three
 //! trees of eight groups determine their shapes: in the breadth tree, all groups but one are
 //! children of the root; in the base and the depth tree, a message takes more hops. These are the
-//! trees that `tramontane shards --example-config` prints.
+//! trees that `tramontane shards --example-config` prints. The base tree of the authors' published
+//! code is another one.
 
 use serde::Deserialize;
 use tramontane_core::ids::GroupId;
@@ -17,6 +18,8 @@ use crate::error::BenchError;
 pub(super) enum Tree {
     /// Eight groups, with two children each.
     Base,
+    /// The base tree of the authors' published code: the root has one child, which has two.
+    Authors,
     /// Eight groups: a root with seven children.
     Breadth,
     /// Eight groups, each the child of the previous one.
@@ -30,6 +33,7 @@ impl Tree {
     const fn parents(self) -> &'static [Option<u16>] {
         match self {
             Self::Base => &[None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2), Some(3)],
+            Self::Authors => &[None, Some(0), Some(1), Some(1), Some(2), Some(2), Some(3), Some(3)],
             Self::Breadth => &[None, Some(0), Some(0), Some(0), Some(0), Some(0), Some(0), Some(0)],
             Self::Depth => &[None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), Some(6)],
             Self::Three => &[None, Some(0), Some(0)],
@@ -64,9 +68,9 @@ mod tests {
             };
             overlay.all().iter().map(level).max().expect("a group")
         };
-        let of_eight = [Tree::Base, Tree::Breadth, Tree::Depth];
+        let of_eight = [Tree::Base, Tree::Authors, Tree::Breadth, Tree::Depth];
         let found = of_eight.map(levels);
-        assert_eq!(found, [4, 2, 8]);
+        assert_eq!(found, [4, 4, 2, 8]);
         assert_eq!(levels(Tree::Three), 2);
         for tree in of_eight {
             assert_eq!(tree.parents().len(), 8, "{tree:?}");

@@ -62,6 +62,7 @@ fn tram_and_dds_claims_are_judged() {
 const OWN: &str = r#"
 title = "Own"
 about = "What a test asks.\n"
+with_core = true
 
 [lists]
 sizes = [2, 3]
@@ -83,6 +84,7 @@ words = "any rate"
 stated = { at_least = 0.001 }
 measure = "mean(gb_per_s(derecho, nodes=sizes))"
 unit = "GB/s"
+direction = "< 0"
 
 [[table]]
 title = "A figure"
@@ -91,7 +93,16 @@ over = "members"
 unit = "GB/s"
 digits = 2
 drawing = "own.svg"
-lines = [["core", "gb_per_s(core, nodes=sizes)"]]
+lines = [["all send", "gb_per_s(core, nodes=sizes)"]]
+model = [["all send", "gb_per_s(derecho, nodes=sizes)"]]
+stated = [["all send", [[3, 0.5], [4, 0.25]]]]
+
+[[table]]
+what = "Batches"
+over = "messages"
+unit = "%"
+digits = 0
+lines = [["sends", "send_batches(core, nodes=2, up_to=[1, 100])"]]
 "#;
 
 #[test]
@@ -112,11 +123,25 @@ fn rows_of_file_become_page_with_drawings() {
     );
     assert_eq!(record["runs"], 8, "two systems, two sizes, two seeds");
     let page = std::fs::read_to_string(page).expect("a page");
-    for words in ["# Own\n", "What a test asks.", "| own-range |", "### A figure", "| | 2 | 3 |"] {
+    for words in [
+        "# Own\n",
+        "What a test asks.",
+        "| own-range |",
+        "### A figure",
+        "| | 2 | 3 | 4 |",
+        "| paper: all send |  | 0.50 | 0.25 |",
+        "| | 1 | 100 |",
+        " | 100 |\n",
+        "Our core shows the same direction in 0 of 1.",
+        ": DIFFERS |",
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let drawn = std::fs::read_to_string(place.path().join("own.svg")).expect("a drawing");
-    assert!(drawn.starts_with("<svg") && drawn.contains("core"), "{drawn}");
+    assert!(drawn.starts_with("<svg"), "{drawn}");
+    for label in ["our core: all send", "model: all send", "paper: all send"] {
+        assert!(drawn.contains(label), "{label}: {drawn}");
+    }
     let set = bench(&place, &[&own[..], &["--set", "post_ns=9000"]].concat());
     assert_ne!(record["parts"], set["parts"], "posts cost more");
 }
