@@ -156,8 +156,8 @@ impl Client {
     }
 
     /// Steps until something was done, a message has been answered, or there is other work, for at
-    /// most `timeout`. Returns false if the time has passed. Another thread that has work wakes this
-    /// one with the [`waker`](Client::waker).
+    /// most `timeout`. Returns false if the time has passed. Another thread that has work wakes
+    /// this one with the [`waker`](Client::waker).
     ///
     /// # Errors
     /// [`ClientError`].

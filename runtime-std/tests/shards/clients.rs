@@ -106,3 +106,43 @@ fn client_with_mismatched_configuration_is_refused() {
         );
     }
 }
+
+/// Each client has its own connections, and none has a thread.
+#[test]
+#[ignore = "it needs 16,000 descriptors: .ci/full has it"]
+fn thousand_clients_are_served_in_one_order() {
+    const CLIENTS: u16 = 1_024;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut description = overlay(Carrier::Tcp, &[None, Some(0)], folder.path());
+    description.clients_max = CLIENTS;
+    description.client_window = 4;
+    description.message_max = 64;
+    description.failure_timeout_ms = 5_000;
+    let places = Places::new(&description, description.overlay().expect("a tree"));
+    let started = start_these(&description, places.replicas());
+    let mut clients: Vec<Client> = std::thread::scope(|scope| {
+        let connecting = || (0..CLIENTS / 4).map(|_| connect(&description, LONG).expect("a place"));
+        let threads = [(); 4].map(|()| scope.spawn(|| connecting().collect::<Vec<_>>()));
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let both = Destinations::of(GroupId(0)).with(GroupId(1));
+    for round in 0..4 {
+        for client in &mut clients {
+            let text = format!("{} {round}", client.number().0);
+            client.multicast(both, text.as_bytes(), Answers::OneOfEach).expect("there is room");
+        }
+        let mut left: Vec<&mut Client> = clients.iter_mut().collect();
+        wait_until("all are answered", || {
+            left.retain_mut(|client| {
+                client.step().expect("it goes on");
+                client.poll().is_none()
+            });
+            left.is_empty()
+        });
+    }
+    let messages = usize::from(CLIENTS) * 4;
+    for one in &started {
+        wait_until("all are delivered", || one.keeper.len() == messages);
+        assert_eq!(one.keeper.payloads(), started[0].keeper.payloads(), "every message is for all");
+    }
+}

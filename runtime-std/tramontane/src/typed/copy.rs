@@ -10,30 +10,34 @@ use tramontane_runtime::group::{Application, Message, Messages, give_up};
 use tramontane_runtime::member::Stopped;
 
 use super::answers::AnswerOutcome;
-use super::encoding::{decode, encode};
+use super::encoding::{barrier_time, decode};
 use super::not_answered::NotAnswered;
 use super::outgoing::Outgoing;
 use super::reading::LocalRead;
 use super::state_machine::StateMachine;
+use super::versioned::VersionedState;
 
 /// The state that the handles and the member share.
 pub(super) struct Shared<M: StateMachine> {
-    machine: RwLock<M>,
+    state: RwLock<VersionedState<M>>,
     pub(super) outgoing: Arc<Outgoing<M::Answer>>,
 }
 
 impl<M: StateMachine> Shared<M> {
-    pub(super) const fn new(machine: M, outgoing: Arc<Outgoing<M::Answer>>) -> Self {
-        Self { machine: RwLock::new(machine), outgoing }
+    pub(super) const fn new(state: VersionedState<M>, outgoing: Arc<Outgoing<M::Answer>>) -> Self {
+        Self { state: RwLock::new(state), outgoing }
     }
 
     /// Reads this member's copy between two commands.
-    pub(super) fn read<R>(&self, read: impl FnOnce(&M) -> R) -> Result<R, NotAnswered> {
-        let stopped = match self.machine.read() {
-            Ok(machine) => match self.stopped() {
+    pub(super) fn read<R>(
+        &self,
+        read: impl FnOnce(&VersionedState<M>) -> R,
+    ) -> Result<R, NotAnswered> {
+        let stopped = match self.state.read() {
+            Ok(state) => match self.stopped() {
                 None => {
                     let _reading = LocalRead::begin();
-                    return Ok(read(&machine));
+                    return Ok(read(&state));
                 }
                 Some(stopped) => stopped,
             },
@@ -44,6 +48,12 @@ impl<M: StateMachine> Shared<M> {
             }
         };
         Err(NotAnswered::NotRead(stopped))
+    }
+
+    /// Returns the state at the last version at or before a time.
+    pub(super) fn state_at_time(&self, time_us: u64) -> Result<M, NotAnswered> {
+        // Built without the lock, because that may take a while.
+        self.read(|state| state.past(state.number_at(time_us)?))??.build()
     }
 
     pub(super) fn stopped(&self) -> Option<Stopped> {
@@ -77,11 +87,8 @@ impl<M: StateMachine> StateCopy<M> {
         Self { shared, own, initial, answers, copied, wakers }
     }
 
-    /// Returns the command in a message, or `None` for a barrier.
-    fn command(&mut self, message: &Message<'_>) -> Option<M::Command> {
-        if message.payload.is_empty() {
-            return None;
-        }
+    /// Applies the command in a message, and returns its answer, or `None` for a barrier.
+    fn apply(&mut self, message: &Message<'_>, state: &mut VersionedState<M>) -> Option<M::Answer> {
         let bytes = if message.is_large {
             // Only this member writes to the memory of a large message.
             message.payload
@@ -90,8 +97,12 @@ impl<M: StateMachine> StateCopy<M> {
             self.copied.extend_from_slice(message.payload);
             &self.copied
         };
+        if let Some(time_us) = barrier_time(bytes) {
+            state.tick(time_us);
+            return None;
+        }
         match decode(bytes) {
-            Ok(command) => Some(command),
+            Ok((time_us, command)) => Some(state.apply(command, time_us, bytes)),
             Err(why) => give_up(format!(
                 "node {} sent a command that this program cannot read, because {why}; run the \
                  same version of the program at all members",
@@ -122,22 +133,22 @@ impl<M: StateMachine> Application for StateCopy<M> {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let shared = Arc::clone(&self.shared);
         // If an earlier command had panicked, no message would arrive.
-        let mut machine = shared.machine.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = shared.state.write().unwrap_or_else(PoisonError::into_inner);
         for message in messages {
-            let answer = self.command(&message).map(|command| machine.apply(command));
+            let answer = self.apply(&message, &mut state);
             if self.is_own(&message) {
                 self.answers.push(Some(Ok(answer)));
             }
         }
         self.give_answers();
         // Woken without the lock, because a waker may run the task that waits, which may read.
-        drop(machine);
+        drop(state);
         self.wakers.drain(..).for_each(Waker::wake);
     }
 
     fn snapshot(&mut self, _: SubgroupId) -> Box<dyn Read + Send> {
-        let machine = self.shared.machine.read().unwrap_or_else(PoisonError::into_inner);
-        match encode(&*machine) {
+        let state = self.shared.state.read().unwrap_or_else(PoisonError::into_inner);
+        match state.encoded() {
             Ok(bytes) => Box::new(Cursor::new(bytes)),
             Err(why) => give_up(format!("the state cannot be encoded: {why}; change its type")),
         }
@@ -147,14 +158,14 @@ impl<M: StateMachine> Application for StateCopy<M> {
         let mut bytes = Vec::new();
         state.read_to_end(&mut bytes)?;
         let bytes = if bytes.is_empty() { &self.initial } else { &bytes };
-        let machine = decode(bytes).map_err(|why| {
+        let mut current = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
+        *current = current.decoded(bytes).map_err(|why| {
             let why = format!(
                 "the group's state cannot be read, because {why}; run the same version of the \
                  program at all members"
             );
             io::Error::new(io::ErrorKind::InvalidData, why)
         })?;
-        *self.shared.machine.write().unwrap_or_else(PoisonError::into_inner) = machine;
         Ok(())
     }
 

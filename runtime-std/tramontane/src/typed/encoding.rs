@@ -1,6 +1,8 @@
 //! Commands and states as bytes: a byte with the format's version, and then postcard's encoding.
 //!
-//! No bytes at all are a barrier, which a linearizable query sends, or the initial state.
+//! A command of a group follows the time at which it was proposed, in microseconds since 1970. A
+//! barrier, which a linearizable query sends, has only the time, behind a byte of its own. No bytes
+//! at all are the initial state.
 
 use std::cell::Cell;
 
@@ -10,7 +12,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The version of the format. Programs with another version end when they receive this one.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+
+/// The first byte of a barrier.
+const BARRIER: u8 = 0;
 
 /// The reason why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +29,19 @@ pub(super) enum NotDecoded {
 /// Encodes a command or a state.
 pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
     postcard::to_stdvec(&(FORMAT, value)).map_err(|error| error.to_string())
+}
+
+/// Encodes a barrier.
+pub(super) fn barrier(time_us: u64) -> Vec<u8> {
+    let mut bytes = vec![BARRIER];
+    bytes.extend(time_us.to_le_bytes());
+    bytes
+}
+
+/// Returns the time of a barrier, or `None` if the bytes are a command.
+pub(super) fn barrier_time(bytes: &[u8]) -> Option<u64> {
+    let (&BARRIER, time) = bytes.split_first()? else { return None };
+    Some(u64::from_le_bytes(time.try_into().ok()?))
 }
 
 /// Calls a function with an encoded command, in a buffer that this thread uses again, unless the
@@ -94,7 +112,9 @@ mod tests {
         for value in [(7_u32, "seven".to_owned()), (u32::MAX, String::new())] {
             assert_eq!(decode(&encode(&value).expect("it encodes")), Ok(value));
         }
-        assert_eq!(encode(&()), Ok(vec![FORMAT]), "a barrier is shorter than any command");
+        assert_eq!(barrier_time(&barrier(u64::MAX - 1)), Some(u64::MAX - 1));
+        let command = encode(&(5_u64, ())).expect("it encodes");
+        assert_eq!((barrier_time(&command), barrier_time(&[])), (None, None));
     }
 
     #[test]

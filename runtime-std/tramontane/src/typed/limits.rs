@@ -9,10 +9,14 @@ pub struct ReplicatedOptions {
     pub waiting_max: usize,
     /// The maximum number of bytes of these commands. One command may exceed it.
     pub waiting_bytes_max: usize,
+    /// The number of earlier versions of the state that this member keeps, for
+    /// [`state_at`](super::Replicated::state_at). If zero, it keeps none. Clients of shards keep
+    /// none.
+    pub history: u64,
 }
 
 impl Default for ReplicatedOptions {
     fn default() -> Self {
-        Self { waiting_max: 10_000, waiting_bytes_max: 64 << 20 }
+        Self { waiting_max: 10_000, waiting_bytes_max: 64 << 20, history: 0 }
     }
 }

@@ -59,6 +59,8 @@
 //! | `hand_over` | the thread for commands that nobody else sends |
 //! | `in_thread` | starting and leaving, as futures |
 //! | `reading` | whether a thread reads the state |
+//! | `versioned` | a state with its version, and the versions before it |
+//! | `past_state` | what a caller of a past state or of a durable version waits for |
 //! | `copy` | a member's copy of the state, driven by the group |
 //! | `shards` | state machines over shards, and their clients |
 
@@ -70,6 +72,7 @@ mod in_thread;
 mod limits;
 mod not_answered;
 mod outgoing;
+mod past_state;
 mod pending;
 mod proposal;
 mod query;
@@ -78,12 +81,15 @@ mod replicated;
 mod shards;
 mod state_machine;
 mod unslotted;
+mod versioned;
 
 pub use self::in_thread::InThread;
 pub use self::limits::ReplicatedOptions;
 pub use self::not_answered::{NotAnswered, NotStarted};
+pub use self::past_state::{DurableVersion, StateAtTime};
 pub use self::proposal::{Durability, Proposal};
 pub use self::query::Query;
 pub use self::replicated::Replicated;
 pub use self::shards::{NoAnswers, ShardClient, ShardNotStarted, ShardProposal, ShardReplica};
 pub use self::state_machine::StateMachine;
+pub use self::versioned::StateVersion;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use tramontane_runtime::group::{NotLogged, StartError};
 use tramontane_runtime::member::Stopped;
 
+use super::versioned::StateVersion;
+
 /// The reason why a proposal or a query has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -38,6 +40,27 @@ pub enum NotAnswered {
     /// Durability was requested in a group that has no logs. The command was not sent.
     #[error(transparent)]
     NotLogged(#[from] NotLogged),
+    /// The version is older than the history of this member.
+    #[error(
+        "this member's history begins with version {} at {} us; ask for a later version, or raise \
+         history",
+        oldest.number,
+        oldest.time_us
+    )]
+    NotKept {
+        /// The oldest version that this member has.
+        oldest: StateVersion,
+    },
+    /// The version does not exist yet, or a command with an earlier time may still come.
+    #[error(
+        "the newest version is {} at {} us; ask again later",
+        newest.number,
+        newest.time_us
+    )]
+    NotYet {
+        /// The newest version of this member.
+        newest: StateVersion,
+    },
     /// This node may not send, so it can neither propose nor make linearizable queries.
     #[error(
         "this node is not a sender of its group; propose at another node, or add this one to \

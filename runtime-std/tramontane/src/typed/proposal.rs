@@ -36,8 +36,8 @@ pub struct Proposal<A> {
 /// The wait until a command is durable, of whichever level.
 type ReachedLevel = Pin<Box<dyn Future<Output = Result<(), Stopped>> + Send>>;
 
-/// The second part of a wait: an answer, until its command is durable.
-struct Durable<A> {
+/// The second part of a wait: an answer, until its command is durable. A barrier has none.
+pub(super) struct Durable<A> {
     durability: Durability,
     sender: Sender<Logged>,
     answer: Option<A>,
@@ -50,8 +50,7 @@ impl<A> Proposal<A> {
     }
 
     pub(super) fn durable(mut self, durability: Durability, sender: Sender<Logged>) -> Self {
-        let durable = Durable { durability, sender, answer: None, reached: None };
-        self.durable = Some(Box::new(durable));
+        self.durable = Some(Box::new(Durable::new(durability, sender)));
         self
     }
 
@@ -86,17 +85,26 @@ impl<A> Future for Proposal<A> {
                 Ok((None, _)) => Poll::Pending,
                 Err(why) => Poll::Ready(Err(why)),
             },
-            Some(durable) => durable.poll(pending, context),
+            Some(durable) => match ready!(durable.poll(pending, context)) {
+                Ok(Some(answer)) => Poll::Ready(Ok(answer)),
+                Ok(None) => Poll::Pending,
+                Err(why) => Poll::Ready(Err(why)),
+            },
         }
     }
 }
 
 impl<A> Durable<A> {
-    fn poll(
+    pub(super) const fn new(durability: Durability, sender: Sender<Logged>) -> Self {
+        Self { durability, sender, answer: None, reached: None }
+    }
+
+    /// Returns the answer once the command or barrier is durable.
+    pub(super) fn poll(
         &mut self,
         pending: &mut Pending<A>,
         context: &mut Context<'_>,
-    ) -> Poll<Result<A, NotAnswered>> {
+    ) -> Poll<Result<Option<A>, NotAnswered>> {
         let reached = match &mut self.reached {
             Some(reached) => reached,
             empty => match ready!(pending.poll(context)) {
@@ -108,11 +116,8 @@ impl<A> Durable<A> {
             },
         };
         let reached = ready!(reached.as_mut().poll(context));
-        match (reached, self.answer.take()) {
-            (Ok(()), Some(answer)) => Poll::Ready(Ok(answer)),
-            (Err(stopped), _) => Poll::Ready(Err(NotAnswered::NotDurable(stopped))),
-            (Ok(()), None) => Poll::Pending,
-        }
+        let answer = self.answer.take();
+        Poll::Ready(reached.map(|()| answer).map_err(NotAnswered::NotDurable))
     }
 }
 

@@ -41,7 +41,7 @@ impl<M: StateMachine, R, F: FnOnce(&M) -> R> Future for Query<M, F> {
         let Self { barrier, shared, read } = &mut *self;
         match ready!(barrier.poll(context)) {
             Ok(_) => match read.take() {
-                Some(read) => Poll::Ready(shared.read(read)),
+                Some(read) => Poll::Ready(shared.read(|state| read(&state.machine))),
                 None => Poll::Pending,
             },
             Err(NotAnswered::NotSent(why) | NotAnswered::Unknown(why)) => {

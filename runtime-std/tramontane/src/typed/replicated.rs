@@ -1,8 +1,9 @@
 //! The handle of a replicated state machine.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_runtime::group::{
@@ -11,16 +12,18 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Stopped;
 
 use super::copy::{Shared, StateCopy};
-use super::encoding::{encode, with_encoded};
+use super::encoding::{barrier, with_encoded};
 use super::hand_over;
 use super::in_thread::InThread;
 use super::limits::ReplicatedOptions;
 use super::not_answered::{NotAnswered, NotStarted};
 use super::outgoing::Outgoing;
+use super::past_state::{DurableVersion, StateAtTime};
 use super::pending::Pending;
-use super::proposal::{Durability, Proposal};
+use super::proposal::{Durability, Durable, Proposal};
 use super::query::Query;
 use super::state_machine::StateMachine;
+use super::versioned::{StateVersion, VersionedState, micros};
 
 /// A state machine of which every member of a group has a copy. See the [module](super).
 ///
@@ -65,8 +68,9 @@ impl<M: StateMachine> Replicated<M> {
         machine: M,
     ) -> Result<Self, NotStarted> {
         check(&description, options.node)?;
-        let initial = encode(&machine).map_err(NotStarted::NotEncoded)?;
-        let shared = Arc::new(Shared::new(machine, Outgoing::new(limits)));
+        let state = VersionedState::new(machine, limits.history);
+        let initial = state.encoded().map_err(NotStarted::NotEncoded)?;
+        let shared = Arc::new(Shared::new(state, Outgoing::new(limits)));
         let copy = StateCopy::new(Arc::clone(&shared), NodeId(options.node), initial);
         let running = start(description, options, copy)?;
         let status = running.shared_status();
@@ -104,7 +108,8 @@ impl<M: StateMachine> Replicated<M> {
     /// whether other members may have applied the command.
     pub fn propose(&self, command: M::Command) -> Proposal<M::Answer> {
         let outgoing = &self.member.shared.outgoing;
-        let sent = with_encoded(&command, |bytes| outgoing.send(bytes, false));
+        let timed = (micros(SystemTime::now()), command);
+        let sent = with_encoded(&timed, |bytes| outgoing.send(bytes, false));
         Proposal::new(sent.unwrap_or_else(|why| self.refused(NotAnswered::NotEncoded(why))))
     }
 
@@ -115,13 +120,15 @@ impl<M: StateMachine> Replicated<M> {
         command: M::Command,
         durability: Durability,
     ) -> Proposal<M::Answer> {
-        match &self.member.logged {
-            Ok(sender) => {
-                let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                self.propose(command).durable(durability, sender)
-            }
-            Err(not_logged) => Proposal::new(self.refused((*not_logged).into())),
+        match self.logged() {
+            Ok(sender) => self.propose(command).durable(durability, sender),
+            Err(not_logged) => Proposal::new(self.refused(not_logged.into())),
         }
+    }
+
+    fn logged(&self) -> Result<Sender<Logged>, NotLogged> {
+        let sender = self.member.logged.as_ref().map_err(|not_logged| *not_logged)?;
+        Ok(sender.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     fn refused(&self, why: NotAnswered) -> Pending<M::Answer> {
@@ -135,7 +142,7 @@ impl<M: StateMachine> Replicated<M> {
     /// # Errors
     /// [`NotAnswered::NotRead`] if this member has ended.
     pub fn query_local<R>(&self, read: impl FnOnce(&M) -> R) -> Result<R, NotAnswered> {
-        self.member.shared.read(read)
+        self.member.shared.read(|state| read(&state.machine))
     }
 
     /// Reads this member's copy after a barrier has passed through the group's order. So the copy
@@ -143,8 +150,56 @@ impl<M: StateMachine> Replicated<M> {
     /// a command. No command is applied here while `read` runs, so it must be short.
     pub fn query_linearizable<R, F: FnOnce(&M) -> R>(&self, read: F) -> Query<M, F> {
         let shared = Arc::clone(&self.member.shared);
-        let barrier = shared.outgoing.send(&mut Vec::new(), true);
-        Query { barrier, shared, read: Some(read) }
+        Query { barrier: self.barrier(), shared, read: Some(read) }
+    }
+
+    /// Sends a barrier with this member's time.
+    fn barrier(&self) -> Pending<M::Answer> {
+        let mut bytes = barrier(micros(SystemTime::now()));
+        self.member.shared.outgoing.send(&mut bytes, true)
+    }
+
+    /// Returns the version of this member's copy. All members that still run have received its
+    /// commands, and give the same number and time to the same state.
+    ///
+    /// # Errors
+    /// [`NotAnswered::NotRead`] if this member has ended.
+    pub fn version(&self) -> Result<StateVersion, NotAnswered> {
+        self.member.shared.read(|state| state.version)
+    }
+
+    /// Returns the state after this number of commands, if it is in this member's
+    /// [history](ReplicatedOptions::history). Needs no other member.
+    ///
+    /// # Errors
+    /// [`NotAnswered::NotKept`], [`NotAnswered::NotYet`] or [`NotAnswered::NotRead`].
+    pub fn state_at(&self, number: u64) -> Result<M, NotAnswered> {
+        // Built without the lock, because that may take a while.
+        self.member.shared.read(|state| state.past(number))??.build()
+    }
+
+    /// Returns the state at a time on the group's clock, which follows the clocks of those that
+    /// propose. First sends a barrier, after which no command can have an earlier time. So all
+    /// members return the same state. Costs as much as a command.
+    pub fn state_at_time(&self, time: SystemTime) -> StateAtTime<M> {
+        let shared = Arc::clone(&self.member.shared);
+        StateAtTime { barrier: self.barrier(), shared, time_us: micros(time) }
+    }
+
+    /// Waits until the version that this member's copy has now is durable, and returns it. Costs as
+    /// much as a command.
+    ///
+    /// # Errors
+    /// Returns [`NotAnswered::NotLogged`] if the group has no logs, and [`NotAnswered::NotRead`] if
+    /// this member has ended.
+    pub fn durable_version(
+        &self,
+        durability: Durability,
+    ) -> Result<DurableVersion<M>, NotAnswered> {
+        let (version, sender) = (self.version()?, self.logged()?);
+        // A log contains all messages before the barrier if it contains the barrier.
+        let (barrier, durable) = (self.barrier(), Durable::new(durability, sender));
+        Ok(DurableVersion { barrier, durable, version, machine: PhantomData })
     }
 
     /// Returns the reason why this member has ended, or `None` if it is running.

@@ -177,7 +177,7 @@ fn undecodable_command_ends_member_with_one_line() {
     assert_eq!(
         why,
         "the application ended this member: node 1 sent a command that this program cannot read, \
-         because its format is 200, and this program knows 1; run the same version of the program \
+         because its format is 200, and this program knows 2; run the same version of the program \
          at all members"
     );
     member.propose(SumCommand::Add(1)).wait(PATIENCE).expect_err("it has ended");

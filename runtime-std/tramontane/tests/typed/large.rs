@@ -35,7 +35,7 @@ fn command_above_the_limit_is_refused_with_sizes() {
     let refused = member.propose(text(100)).wait(PATIENCE).expect_err("a slot has 64 bytes");
     assert_eq!(
         refused.to_string(),
-        "a command of 103 bytes exceeds the limit of 64; propose smaller commands, raise \
+        "a command of 111 bytes exceeds the limit of 64; propose smaller commands, raise \
          message_max, or allow large messages with large_max"
     );
     assert_eq!(member.propose(text(3)).wait(PATIENCE), Ok((1, 3)), "nothing else was affected");

@@ -10,3 +10,4 @@ mod refusals;
 mod shard_sessions;
 mod shards;
 mod support;
+mod versions;
