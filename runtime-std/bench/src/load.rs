@@ -4,6 +4,7 @@
 //! The time of a message begins when it is due, not when a slot is free for it. Otherwise messages
 //! that wait for a slot would seem fast.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::error::BenchError;
 use crate::experiment::{Experiment, ExperimentMember, JOIN_LIMIT, Kind, group};
 use crate::machine::machine;
 use crate::member::{ALL, start};
-use crate::plot::Drawing;
+use crate::plot::{Drawing, DrawnSeries, Stroke};
 use crate::processes::{self, Placement, Start};
 use crate::real::messages_default;
 use crate::spread::{Spread, median};
@@ -326,11 +327,18 @@ impl LoadReport {
         let title = format!("Latency under load, {} members over {}", self.nodes, self.fabric);
         let mut drawing = Drawing::new(title, "thousand messages/s".into(), "us".into());
         drawing.is_logarithmic = true;
-        for row in &self.rows {
-            for (name, ns) in row.times() {
-                let us = Spread { median: ns.median / 1e3, min: ns.min / 1e3, max: ns.max / 1e3 };
-                let label = format!("{} B, {name}", row.bytes);
-                drawing.add(label, row.messages_per_s.median / 1e3, us);
+        let us =
+            |ns: Spread| Spread { median: ns.median / 1e3, min: ns.min / 1e3, max: ns.max / 1e3 };
+        let sizes: BTreeSet<u32> = self.rows.iter().map(|row| row.bytes).collect();
+        for (bytes, stroke) in sizes.into_iter().zip([Stroke::Solid, Stroke::Dashed].iter().cycle())
+        {
+            let rows: Vec<&LoadRow> = self.rows.iter().filter(|row| row.bytes == bytes).collect();
+            for (hue, (name, _)) in rows[0].times().into_iter().enumerate() {
+                let point =
+                    |row: &&LoadRow| (row.messages_per_s.median / 1e3, us(row.times()[hue].1));
+                let points = rows.iter().map(point).collect();
+                let label = format!("{bytes} B, {name}");
+                drawing.series.push(DrawnSeries { label, stroke: *stroke, hue, points });
             }
         }
         drawing
