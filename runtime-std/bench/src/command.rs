@@ -43,9 +43,7 @@ pub enum Experiment {
 
 const BLOCKS_EXAMPLES: &str = "Examples:
     tramontane-lab bench blocks --fabric shm --nodes 4,8 --bytes 1048576,67108864 --probe
-    tramontane-lab bench blocks --experiment overlap
-    tramontane-lab bench blocks --fabric tcp --experiment delays --slow-link 0-1 --delayed 2 \\
-        --pause-blocks 4
+    tramontane-lab bench blocks --nodes 4,8 --senders all
     tramontane-lab bench blocks --fabric tcp --algorithm pipeline,interleaved --json
     tramontane-lab bench blocks --fabric verbs --bytes 16777216 --algorithm pipeline,sequential";
 

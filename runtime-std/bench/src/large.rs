@@ -13,7 +13,7 @@ use crate::machine::machine;
 use crate::member::Sending;
 use crate::spread::Spread;
 use crate::steady::{NO_HEARTBEAT_MS, beating, messages_per_s};
-use crate::text::{Rows, text};
+use crate::text::{ReportTable, text};
 use tramontane_local::interrupt::Interrupts;
 
 /// Number of bytes that each sender sends in a run.
@@ -102,7 +102,7 @@ impl LargeReport {
     #[must_use]
     pub fn text(&self) -> String {
         let columns = "senders large_bytes_per_s small_bytes_per_s ratio";
-        let rows = Rows { list: "rows", columns, left: &[] };
+        let rows = ReportTable { list: "rows", columns, left: &[] };
         text(self, "machine fabric nodes bytes", &[rows])
             + &format!(
                 "delivered at a member, in total order; small messages: {SMALL_BYTES} bytes\n"

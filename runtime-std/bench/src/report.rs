@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::spread::Spread;
-use crate::text::{Rows, text};
+use crate::text::{ReportTable, text};
 use tramontane_runtime::rdma::PostCounts;
 
 /// A probe with which a run is compared, alternating with the run: processes that carry bytes
@@ -85,7 +85,8 @@ impl BenchReport {
     pub fn text(&self) -> String {
         let columns = "fabric nodes senders bytes drive techniques messages_per_s bytes_per_s \
                        writes_per_message nulls probe";
-        let table = text(self, "machine", &[Rows { list: "rows", columns, left: &[0, 4, 5, 10] }]);
+        let table =
+            text(self, "machine", &[ReportTable { list: "rows", columns, left: &[0, 4, 5, 10] }]);
         table + LEGEND
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tramontane_local::table::{Table, scaled};
 
 /// A list in a report that is printed as a table.
-pub(crate) struct Rows {
+pub(crate) struct ReportTable {
     /// The name of the list.
     pub(crate) list: &'static str,
     /// The names of the columns, which are fields of the list's objects, separated by spaces.
@@ -16,7 +16,7 @@ pub(crate) struct Rows {
 
 /// Formats a report: these fields, one per line, then these lists as tables. Empty lists are left
 /// out. A median stands before its minimum and maximum.
-pub(crate) fn text(report: &impl Serialize, fields: &str, tables: &[Rows]) -> String {
+pub(crate) fn text(report: &impl Serialize, fields: &str, tables: &[ReportTable]) -> String {
     // A report has only fields that JSON can represent.
     let report = serde_json::to_value(report).unwrap_or_default();
     let mut text = String::new();
@@ -25,7 +25,7 @@ pub(crate) fn text(report: &impl Serialize, fields: &str, tables: &[Rows]) -> St
             text += &format!("{}: {}\n", words(field), cell(&report[field]));
         }
     }
-    for Rows { list, columns, left } in tables {
+    for ReportTable { list, columns, left } in tables {
         let rows = report[list].as_array().map_or(&[][..], Vec::as_slice);
         if rows.is_empty() {
             continue;
@@ -98,8 +98,8 @@ mod tests {
             "machine": "2 x none", "last_ns": spread(523.4), "none": null,
             "rows": [row("a"), row("bc")], "empty": [],
         });
-        let rows = Rows { list: "rows", columns: "name rate probe count", left: &[0, 2] };
-        let empty = Rows { list: "empty", columns: "name", left: &[] };
+        let rows = ReportTable { list: "rows", columns: "name rate probe count", left: &[0, 2] };
+        let empty = ReportTable { list: "empty", columns: "name", left: &[] };
         assert_eq!(
             text(&report, "machine last_ns none", &[rows, empty]),
             "machine: 2 x none\n\

@@ -21,7 +21,6 @@ pub(crate) mod peers;
 
 pub use self::blocks::{AnyBlockMemory, AnyBlockStore, AnyPages, BlockMemoryError};
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use tramontane_control::Session;
@@ -94,13 +93,6 @@ impl AnyFabric {
     /// Returns a notice about this member's files in shared memory, if there is one.
     pub(crate) fn notice(&self) -> Option<String> {
         each!(self, fabric => fabric.notice())
-    }
-
-    /// Limits the rate, in bytes per second, at which data is sent to these nodes. Has an effect
-    /// only over TCP.
-    pub(crate) fn limit_rates(&self, rates: &[(u32, NonZeroU64)]) -> std::io::Result<()> {
-        let Self::Tcp(fabric) = self else { return Ok(()) };
-        rates.iter().try_for_each(|(node, rate)| fabric.limit_rate(NodeId(*node), *rate))
     }
 
     /// Returns the reason why a peer is unreachable, if the fabric knows it. Only RDMA fabrics do.

@@ -1,5 +1,5 @@
-//! The program `tramontane-lab`: measurements, plans, and the adapter of the conformance suite, which
-//! users of a group do not need.
+//! The program `tramontane-lab`: measurements, plans, and the adapter of the conformance suite.
+//! Users of a group do not need it.
 //!
 //! | file | contents |
 //! |---|---|
@@ -21,7 +21,7 @@ use tramontane_local::program::{self, LogOptions, Program};
 const BENCH_EXAMPLES: &str = "  tramontane-lab bench multicast --probe
   tramontane-lab bench latency
   tramontane-lab bench multicast --fabric verbs --senders one --bytes 10240
-  tramontane-lab bench blocks --fabric tcp --experiment delays
+  tramontane-lab bench blocks --fabric tcp --nodes 4,8
   tramontane-lab bench record --paper spindle --seeds 1
   tramontane-lab bench views --ways kill,leave";
 

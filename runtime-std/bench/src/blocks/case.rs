@@ -2,18 +2,14 @@
 //! rounds.
 
 use super::command::BlocksArguments;
-use super::disturbance::{self, Disturbance};
-use super::experiment::Experiment;
 use super::limit::{CopyLimit, Method};
-use super::report::{Beside, BlocksRow, Disturbed, Effect};
-use super::schedule::{name, steps};
-use super::task::{BlockOutcome, BlockTask, Pause, Span};
+use super::report::{Beside, BlocksRow};
+use super::task::{BlockOutcome, BlockTask, Span};
 use crate::error::BenchError;
 use crate::experiment;
 use crate::processes::{self, Placement, Start};
 use crate::spread::{Spread, median};
 use tramontane_local::interrupt::Interrupts;
-use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 
@@ -24,34 +20,22 @@ const ROUND_BYTES: usize = 2 << 30;
 /// Maximum number of measured messages in a round.
 const MESSAGES_MAX: usize = 200;
 
-/// Maximum number of measured messages if links are slowed deliberately. A message then takes its
-/// intended time, regardless of the machine.
-const LIMITED_MESSAGES_MAX: usize = 5;
-
 /// One configuration.
-#[derive(Clone)]
 pub(super) struct BlocksCase<'a> {
     pub(super) arguments: &'a BlocksArguments,
     pub(super) carrier: Carrier,
-    pub(super) experiment: Option<Experiment>,
     pub(super) nodes: u16,
-    /// The task of each member, except for the number of messages and the disturbance.
+    /// The task of each member, except for the number of messages.
     pub(super) task: BlockTask,
-    pub(super) disturbance: Option<Disturbance>,
-    /// The preceding case that differs only in the disturbance.
-    pub(super) compared_with: Option<usize>,
 }
 
 /// The results of a configuration, by round: in milliseconds, except for the totals and the
 /// fairness.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
-    pub(super) latencies: Vec<f64>,
+    latencies: Vec<f64>,
     totals: Vec<f64>,
     fairness: Vec<f64>,
-    /// The cost of a disturbance: a share of the full bandwidth, or of the pause.
-    effects: Vec<f64>,
-    pauses: Vec<f64>,
     methods: Vec<MeasuredMethod>,
 }
 
@@ -64,15 +48,13 @@ struct MeasuredMethod {
 }
 
 impl BlocksCase<'_> {
-    /// Runs one round, alternating with the probes. `undisturbed_ms` is this round's figure for the
-    /// case with which this one is compared.
+    /// Runs one round, alternating with the probes.
     pub(super) fn round(
         &self,
-        undisturbed_ms: Option<f64>,
         interrupts: &Interrupts,
         measured: &mut Measured,
     ) -> Result<(), BenchError> {
-        let task = self.round_task(undisturbed_ms);
+        let task = self.round_task();
         let start = Start {
             carrier: self.carrier,
             device: &self.arguments.device.options(),
@@ -85,9 +67,6 @@ impl BlocksCase<'_> {
         let (total, fairness) = self.together(&outcomes);
         measured.totals.push(total);
         measured.fairness.push(fairness);
-        if let Some(undisturbed_ms) = undisturbed_ms {
-            self.note_effect(undisturbed_ms, latency_ms, &outcomes, measured)?;
-        }
         if self.arguments.probe {
             self.probe(&task, &start, measured)?;
         }
@@ -97,29 +76,6 @@ impl BlocksCase<'_> {
     /// Returns the group's description. Only the members of the multicast's configuration are used.
     fn group(&self) -> Result<Description, BenchError> {
         Ok(experiment::group(self.nodes, 1, 1, 8).fixed().build()?)
-    }
-
-    fn note_effect(
-        &self,
-        undisturbed_ms: f64,
-        latency_ms: f64,
-        outcomes: &[BlockOutcome],
-        measured: &mut Measured,
-    ) -> Result<(), BenchError> {
-        match self.disturbance {
-            None => {}
-            Some(Disturbance::SlowLink(_)) => measured.effects.push(undisturbed_ms / latency_ms),
-            Some(Disturbance::Pause { member, .. }) => {
-                let paused_ns = outcomes.iter().flat_map(|outcome| &outcome.paused_ns);
-                if paused_ns.clone().next().is_none() {
-                    return Err(BenchError::Broken(format!("member {member} did not pause")));
-                }
-                let pause_ms = median_ms(paused_ns);
-                measured.pauses.push(pause_ms);
-                measured.effects.push((latency_ms - undisturbed_ms) / pause_ms);
-            }
-        }
-        Ok(())
     }
 
     fn probe(
@@ -146,9 +102,8 @@ impl BlocksCase<'_> {
     pub(super) fn row(&self, measured: &Measured) -> BlocksRow {
         let latency_ms = Spread::of(&measured.latencies);
         BlocksRow {
-            experiment: self.experiment,
             fabric: self.carrier.name(),
-            algorithm: self.task.algorithm.of_no_racks().map_or("hybrid", name),
+            algorithm: self.task.algorithm,
             nodes: self.nodes,
             groups: self.task.senders,
             bytes: self.task.message_bytes,
@@ -156,32 +111,12 @@ impl BlocksCase<'_> {
             receives: self.task.receives,
             sends: self.task.sends,
             ahead: self.task.ahead,
-            link_bytes_per_s: self.task.link_bytes_per_s,
             latency_ms,
             bytes_per_s: self.task.message_bytes as f64 * 1e3 / latency_ms.median,
             total_bytes_per_s: Spread::of(&measured.totals),
             fairness: Spread::of(&measured.fairness),
-            disturbance: self.disturbance.map(|disturbance| self.disturbed(disturbance, measured)),
             probes: self.probes(measured),
         }
-    }
-
-    fn disturbed(&self, disturbance: Disturbance, measured: &Measured) -> Disturbed {
-        let effect = match disturbance {
-            Disturbance::SlowLink(link) => Effect::SlowLink {
-                link: link.to_string(),
-                share: Spread::of(&measured.effects),
-                share_least: disturbance::share_left(self.steps(), usize::from(self.nodes)),
-            },
-            Disturbance::Pause { member, blocks } => Effect::Pause {
-                member,
-                blocks,
-                pause_ms: Spread::of(&measured.pauses),
-                cost: Spread::of(&measured.effects),
-                cost_most: 1.0,
-            },
-        };
-        Disturbed { effect, is_analysed: self.task.algorithm == AlgorithmName::Pipeline }
     }
 
     fn probes(&self, measured: &Measured) -> Vec<Beside> {
@@ -198,34 +133,11 @@ impl BlocksCase<'_> {
         Method::ALL.into_iter().zip(&measured.methods).map(beside).collect()
     }
 
-    fn steps(&self) -> u64 {
-        let algorithm = self.task.algorithm.of_no_racks();
-        algorithm.map_or(0, |algorithm| {
-            steps(
-                algorithm,
-                usize::from(self.nodes),
-                self.task.message_bytes,
-                self.task.block_bytes,
-            )
-        })
-    }
-
     /// Returns the task of each member in a round.
-    fn round_task(&self, undisturbed_ms: Option<f64>) -> BlockTask {
+    fn round_task(&self) -> BlockTask {
         let copies = usize::from(self.nodes - 1) * usize::from(self.task.senders);
-        let most =
-            if self.task.link_bytes_per_s.is_some() { LIMITED_MESSAGES_MAX } else { MESSAGES_MAX };
-        let usual = (ROUND_BYTES / self.task.message_bytes / copies).clamp(3, most) as u64;
-        let task = BlockTask { messages: self.arguments.messages.unwrap_or(usual), ..self.task };
-        match (self.disturbance, undisturbed_ms) {
-            (Some(Disturbance::SlowLink(link)), _) => BlockTask { slow_link: Some(link), ..task },
-            (Some(Disturbance::Pause { member, blocks }), Some(undisturbed_ms)) => {
-                let block_ns = undisturbed_ms * 1e6 / self.steps().max(1) as f64;
-                let pause = Pause { member, lasting_ns: (block_ns * f64::from(blocks)) as u64 };
-                BlockTask { pause: Some(pause), ..task }
-            }
-            (None, _) | (Some(Disturbance::Pause { .. }), None) => task,
-        }
+        let usual = (ROUND_BYTES / self.task.message_bytes / copies).clamp(3, MESSAGES_MAX) as u64;
+        BlockTask { messages: self.arguments.messages.unwrap_or(usual), ..self.task }
     }
 
     /// Returns the bytes per second of all groups together, and the ratio of the slowest group's

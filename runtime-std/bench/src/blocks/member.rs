@@ -16,7 +16,6 @@ use tramontane_core::rdmc::transfer::Window;
 
 use super::completions::{Completions, REPORT_BYTES, ReportReader};
 use super::mark::mark;
-use super::pause::{Pauser, RootPauser};
 use super::receiving::{Receiving, ReturnBuffers, RootMessages};
 use super::task::{BlockOutcome, BlockTask, LIMIT, Span, ended_early};
 use crate::error::BenchError;
@@ -33,12 +32,10 @@ impl Experiment for BlockTask {
         &self,
         own: &experiment::ExperimentMember,
     ) -> Result<(BlockOutcome, Option<Running>), BenchError> {
-        let (group, mut options) = own.start()?;
+        let (group, options) = own.start()?;
         let nodes: Vec<NodeId> = group.nodes.iter().map(|node| NodeId(node.id)).collect();
-        options.rates = self.rates(own.rank, nodes.len());
         let node = BlockNode::start(group, options)?;
-        let pause = self.pause.filter(|pause| pause.member == own.rank);
-        let member = BlockMember { node, nodes, task: self, pauser: pause.map(Pauser::new) };
+        let member = BlockMember { node, nodes, task: self };
         let outcome = member.run();
         let _ = member.node.close();
         Ok((outcome?, None))
@@ -49,8 +46,6 @@ struct BlockMember<'t> {
     node: BlockNode,
     nodes: Vec<NodeId>,
     task: &'t BlockTask,
-    /// Present if this member is delayed.
-    pauser: Option<Pauser>,
 }
 
 impl BlockMember<'_> {
@@ -64,7 +59,7 @@ impl BlockMember<'_> {
                 receiving.push(self.receive_from(*root)?);
             }
         }
-        let mut outcome = match &sending {
+        let outcome = match &sending {
             Some(sending) => self.send_all(sending)?,
             None => BlockOutcome::default(),
         };
@@ -72,7 +67,6 @@ impl BlockMember<'_> {
             let ended = group.wait(LIMIT);
             received.check(self.task.messages + self.task.warm_ups, ended)?;
         }
-        outcome.paused_ns = self.pauser.as_ref().map(Pauser::lasted_ns).unwrap_or_default();
         Ok(outcome)
     }
 
@@ -120,14 +114,8 @@ impl BlockMember<'_> {
         let bytes = self.task.message_bytes.next_multiple_of(block_bytes).max(2 * block_bytes);
         let mut buffer = self.node.buffer(bytes)?;
         buffer.fill(1);
-        let receiving = Receiving {
-            buffer: Some(buffer),
-            received: Arc::clone(&received),
-            group,
-            free,
-            warm_ups: self.task.warm_ups,
-            pauser: self.pauser.clone(),
-        };
+        let receiving =
+            Receiving { buffer: Some(buffer), received: Arc::clone(&received), group, free };
         let options = self.task.options()?;
         let group =
             self.node.create(self.data_number(root), &self.rotated(root), options, receiving)?;
@@ -159,17 +147,12 @@ impl BlockMember<'_> {
             options,
             ReturnBuffers(give),
         )?;
-        // These numbers come after those of all groups for reports.
-        let number = (self.nodes.len() * (1 + self.nodes.len())) as u64;
-        let pauser = self.pauser.clone();
-        let pauser =
-            pauser.map(|pauser| RootPauser::new(&self.node, number, pauser)).transpose()?;
-        Ok(SendingGroup { group, completions, free, pauser })
+        Ok(SendingGroup { group, completions, free })
     }
 
     /// Sends all messages of the local group, and closes it.
     fn send_all(&self, sending: &SendingGroup) -> Result<BlockOutcome, BenchError> {
-        let SendingGroup { group, completions, free, pauser } = sending;
+        let SendingGroup { group, completions, free } = sending;
         let total = self.task.warm_ups + self.task.messages;
         let mut sent_ns = Vec::new();
         let mut ends_ns = Vec::new();
@@ -178,14 +161,10 @@ impl BlockMember<'_> {
                 let buffer = free.recv_timeout(LIMIT);
                 let mut buffer = buffer.map_err(|_| ended_early(group.ended().as_ref()))?;
                 mark(&mut buffer, sent_ns.len() as u64);
-                let is_measured = sent_ns.len() as u64 >= self.task.warm_ups;
                 sent_ns.push(now_ns());
                 group
                     .send(buffer, self.task.message_bytes)
                     .map_err(|refused| BenchError::Setup(refused.to_string()))?;
-                if let (Some(pauser), true) = (pauser, is_measured) {
-                    pauser.pause()?;
-                }
             } else {
                 let end = completions.wait(ends_ns.len(), LIMIT, || group.ended().is_some());
                 ends_ns.push(end.ok_or_else(|| ended_early(group.ended().as_ref()))?);
@@ -198,7 +177,7 @@ impl BlockMember<'_> {
         let span = sent_ns.first().zip(ends_ns.iter().max());
         let span = span.map(|(begin, end)| Span { begin_ns: *begin, end_ns: *end });
         let latency_ns = took.map(|took| took.try_into().unwrap_or(u32::MAX)).collect();
-        Ok(BlockOutcome { latency_ns, span, ..BlockOutcome::default() })
+        Ok(BlockOutcome { latency_ns, span })
     }
 }
 
@@ -207,6 +186,4 @@ struct SendingGroup {
     group: Group,
     completions: Arc<Completions>,
     free: Receiver<Buffer>,
-    /// Present if the root is delayed.
-    pauser: Option<RootPauser>,
 }

@@ -4,16 +4,13 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `command`, `experiment`, `link` | the arguments |
+//! | `command` | the arguments |
 //! | `cases` | the requested configurations |
 //! | `case` | a round of one configuration, and the results of its rounds |
 //! | `run` | all rounds of all configurations |
-//! | `disturbance` | the slow link, the delayed member, and the paper's analysis (4.5) |
-//! | `schedule` | algorithms by name, and their steps |
 //! | `task` | a process's task and its measurements |
 //! | `member` | one process of block groups, and its timing |
 //! | `receiving`, `completions` | a receiver's messages and their times; the reports to the root |
-//! | `pause` | a delayed member |
 //! | `limit` | the machine's limit: copies at each receiver, or bytes read in place |
 //! | `mark` | the marks of a message |
 //! | `report` | rows as text and JSON |
@@ -22,15 +19,10 @@ mod case;
 mod cases;
 pub mod command;
 mod completions;
-mod disturbance;
-mod experiment;
 pub(crate) mod limit;
-mod link;
 mod mark;
 mod member;
-mod pause;
 mod receiving;
 mod report;
 pub(crate) mod run;
-mod schedule;
 pub(crate) mod task;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::completions::REPORT_BYTES;
 use super::mark::is_marked;
-use super::pause::Pauser;
 use super::task::ended_early;
 use crate::error::BenchError;
 use tramontane_local::clock::now_ns;
@@ -55,17 +54,10 @@ pub(super) struct Receiving {
     /// reports.
     pub(super) group: Group,
     pub(super) free: Receiver<Buffer>,
-    /// Number of messages before the measured ones.
-    pub(super) warm_ups: u64,
-    /// Pauses at the first block of each measured message, if this member is delayed.
-    pub(super) pauser: Option<Pauser>,
 }
 
 impl Recipient for Receiving {
-    fn incoming(&mut self, message: u64, _: usize) -> Option<Buffer> {
-        if let (Some(pauser), true) = (&self.pauser, message >= self.warm_ups) {
-            pauser.pause();
-        }
+    fn incoming(&mut self, _: u64, _: usize) -> Option<Buffer> {
         self.buffer.take()
     }
 

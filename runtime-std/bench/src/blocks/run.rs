@@ -36,12 +36,11 @@ fn measure(
     measured: &mut [Measured],
 ) -> Result<(), BenchError> {
     let progress = StepsBar::new((cases.len() * rounds) as u64);
-    for round in 0..rounds {
-        for (index, case) in cases.iter().enumerate() {
+    for _ in 0..rounds {
+        for (case, measured) in cases.iter().zip(&mut *measured) {
             let bytes = case.task.message_bytes;
             progress.set_message(format!("{} members, {bytes} bytes", case.nodes));
-            let undisturbed_ms = case.compared_with.map(|index| measured[index].latencies[round]);
-            case.round(undisturbed_ms, interrupts, &mut measured[index])?;
+            case.round(interrupts, measured)?;
             progress.inc(1);
         }
     }

@@ -1,12 +1,10 @@
 //! The task of a process of a block experiment, and its measurements.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::rdmc::transfer::Window;
 
-use super::link::MemberLink;
 use crate::error::BenchError;
 use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::blocks::{Ended, GroupOptions};
@@ -38,12 +36,6 @@ pub(crate) struct BlockTask {
     pub(super) warm_ups: u64,
     /// Maximum number of a root's messages in flight.
     pub(super) ahead: usize,
-    /// Limit in bytes per second of each link in each direction, if links are limited.
-    pub(super) link_bytes_per_s: Option<NonZeroU64>,
-    /// A link with half of that rate.
-    pub(super) slow_link: Option<MemberLink>,
-    /// The pause of the delayed member, if there is one.
-    pub(super) pause: Option<Pause>,
 }
 
 impl BlockTask {
@@ -57,24 +49,6 @@ impl BlockTask {
             window: Window { receives: self.receives, sends: self.sends },
         })
     }
-
-    /// Returns the send rate of a member to each node, if its link is limited.
-    pub(super) fn rates(&self, own: u16, nodes: usize) -> Vec<(u32, NonZeroU64)> {
-        let Some(rate) = self.link_bytes_per_s else { return Vec::new() };
-        let slow = self.slow_link.and_then(|link| link.peer_of(own)).map(u32::from);
-        let half = NonZeroU64::new(rate.get() / 2).unwrap_or(rate);
-        let rate_to = |peer| (peer, if slow == Some(peer) { half } else { rate });
-        (0..).take(nodes).filter(|peer| *peer != u32::from(own)).map(rate_to).collect()
-    }
-}
-
-/// The member that pauses, and the duration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pause {
-    /// Rank of the member.
-    pub(super) member: u16,
-    /// Duration of the pause.
-    pub(super) lasting_ns: u64,
 }
 
 /// The measurements of one process.
@@ -84,8 +58,6 @@ pub(crate) struct BlockOutcome {
     pub(crate) latency_ns: Vec<u32>,
     /// At a root: the span of all measured messages.
     pub(super) span: Option<Span>,
-    /// Duration of each pause of a delayed member, in nanoseconds.
-    pub(super) paused_ns: Vec<u32>,
 }
 
 /// An interval on the machine's clock.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::spread::Spread;
-use crate::text::{Rows, text};
+use crate::text::{ReportTable, text};
 
 /// The results of one group.
 #[derive(Clone, Debug, Serialize)]
@@ -52,7 +52,7 @@ impl DurableReport {
     pub fn text(&self) -> String {
         let columns = "nodes message_bytes logged_mb_per_s plain_mb_per_s of_plain syncs_per_s \
                        log_mib restart_s messages";
-        let cases = Rows { list: "cases", columns, left: &[] };
+        let cases = ReportTable { list: "cases", columns, left: &[] };
         text(self, "machine folder rounds", &[cases])
             + "MB per s are for each log. All members were killed at once and restarted. All of \
                them had the same messages in the same order, before and after.\n"

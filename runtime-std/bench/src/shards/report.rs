@@ -6,7 +6,7 @@ use super::load::ClientFigures;
 use super::takeover::Takeovers;
 use super::tram::Setting;
 use crate::spread::Spread;
-use crate::text::{Rows, text};
+use crate::text::{ReportTable, text};
 
 /// All rounds of one configuration under one load.
 #[derive(Clone, Debug, Serialize)]
@@ -62,13 +62,13 @@ impl ShardsRow {
 impl ShardsReport {
     /// Returns the report as text.
     pub(super) fn text(&self) -> String {
-        let rows = Rows {
+        let rows = ReportTable {
             list: "rows",
             columns: "fabric system destinations replicas bytes under_way messages_per_s \
                       median_us p99_us max_us",
             left: &[0, 1],
         };
-        let takeovers = Rows {
+        let takeovers = ReportTable {
             list: "takeovers",
             columns: "fabric kills leads_ms delivers_ms unanswered_ms further_leaders",
             left: &[0],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::spread::Spread;
-use crate::text::{Rows, text};
+use crate::text::{ReportTable, text};
 use crate::views::departure::Departure;
 
 /// The results of the rounds.
@@ -111,7 +111,7 @@ impl ViewsReport {
         let columns = "way rounds delivery_ms last_delivery_ms left_ms back_ms";
         let fields = "machine fabric nodes failure_timeout_ms heartbeat_ms seed views messages \
                       promised removed_by_mistake";
-        let table = text(self, fields, &[Rows { list: "ways", columns, left: &[0] }]);
+        let table = text(self, fields, &[ReportTable { list: "ways", columns, left: &[0] }]);
         table + "nothing was lost, duplicated or reordered\n"
     }
 }

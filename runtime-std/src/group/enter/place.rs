@@ -1,7 +1,6 @@
 //! Collection of the resources that a process needs before it is a member.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +44,6 @@ pub(crate) struct StartingMember {
     pub(crate) forming: Forming,
     /// Terms that are combined with the digest by which nodes meet.
     pub(crate) terms: u64,
-    pub(crate) rates: Vec<(u32, NonZeroU64)>,
     /// The recorded membership, if the process has a folder for it.
     pub(crate) state: Option<StateFolder>,
     /// Its logs.
@@ -98,7 +96,7 @@ impl StartingMember {
         if let Some(path) = state.as_ref().and_then(|state| state.repaired.clone()) {
             data.notices.push(LogNotice::StateRepaired { path });
         }
-        let (terms, rates) = (digest_of_terms(options.terms), options.rates);
+        let terms = digest_of_terms(options.terms);
         let place = Self {
             own,
             identity,
@@ -108,7 +106,6 @@ impl StartingMember {
             residence,
             forming,
             terms,
-            rates,
             state,
             data,
         };

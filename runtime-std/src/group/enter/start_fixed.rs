@@ -110,7 +110,6 @@ impl StartingMember {
         for (node, session) in self.meet_fixed(description, until, cancel)? {
             fabric.connect(node, session);
         }
-        fabric.limit_rates(&self.rates)?;
         Ok(())
     }
 

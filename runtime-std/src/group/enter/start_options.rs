@@ -1,6 +1,5 @@
 //! Options for starting a process as a member, and the reasons why it may not become one.
 
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -49,9 +48,6 @@ pub struct StartOptions<'s> {
     /// A digest of further settings that must be the same at all members. A member with a different
     /// value is refused, as with a different description.
     pub terms: u64,
-    /// The maximum number of bytes per second that this member sends to each of these nodes over
-    /// TCP. Intended for experiments and shared networks.
-    pub rates: Vec<(u32, NonZeroU64)>,
 }
 
 impl StartOptions<'static> {
@@ -72,7 +68,6 @@ impl StartOptions<'static> {
             data: None,
             data_keep_bytes: None,
             terms: 0,
-            rates: Vec::new(),
         }
     }
 }
