@@ -10,7 +10,7 @@ use tramontane_verbs::check::{
 };
 use tramontane_verbs::devices::{GidKind, Wanted};
 use tramontane_verbs::fake::{
-    Clock, Fault, GidEntry, Link, Network, Placement, PortProfile, Profile, ResetMeans,
+    Clock, Fault, GidEntry, Link, Network, Placement, PortProfile, Profile,
 };
 
 /// Number of rounds of a check that needs random events to occur.
@@ -134,21 +134,6 @@ fn early_completion_is_only_noted_unless_promised() {
     assert_verdicts(&findings, Check::Visibility, FindingVerdict::Note);
     let findings = check_in(SLOW_ROUNDS, &profile, &limits(true), |_, _| {});
     assert_verdicts(&findings, Check::Visibility, FindingVerdict::Failed);
-}
-
-#[test]
-fn ineffective_access_flags_and_resets_are_noted() {
-    let profile = Profile {
-        ignores_access_flags: true,
-        reset: ResetMeans::NothingRevoked,
-        ..Profile::strict()
-    };
-    let findings = check(&profile, &quick(), |_, _| {});
-    let text = assert_verdicts(&findings, Check::AccessFlags, FindingVerdict::Note);
-    assert!(text.contains("landed"), "{text}");
-    let text = assert_verdicts(&findings, Check::Reset, FindingVerdict::Note);
-    assert!(text.contains("landed"), "{text}");
-    assert_verdicts(&findings, Check::EndedKey, FindingVerdict::Passed);
 }
 
 #[test]

@@ -103,11 +103,6 @@ impl QueuePair {
         either!(&mut self.inner, pair => pair.start(times))
     }
 
-    /// Changes the remote end's rights without interrupting the connection.
-    pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
-        either!(&mut self.inner, pair => pair.set_access(access))
-    }
-
     /// Queries the state from the device.
     pub(crate) fn state(&self) -> QueuePairState {
         either!(&self.inner, pair => pair.state())

@@ -247,14 +247,4 @@ impl CheckConnection {
     pub(super) fn end_key(&mut self) {
         self.memory = None;
     }
-
-    /// Forbids writes by the queue pair's access flags.
-    pub(super) fn forbid(&mut self) -> io::Result<()> {
-        self.pair.set_access(Access::empty())
-    }
-
-    /// Resets the connection at this end.
-    pub(super) fn reset(&mut self) -> io::Result<()> {
-        self.pair.reset()
-    }
 }

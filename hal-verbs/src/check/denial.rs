@@ -1,10 +1,10 @@
-//! Checks whether forbidden writes are refused.
+//! Checks whether writes with a revoked key are refused.
 
 use std::time::{Duration, Instant};
 
 use super::connection::RequestEnd;
 use super::reach::text;
-use super::{Check, CheckError, FindingVerdict, Judged, Session};
+use super::{CheckError, FindingVerdict, Judged, Session};
 use crate::status::WorkStatus;
 
 /// Number of bytes written, first with permission and then without.
@@ -15,16 +15,14 @@ const FORBIDDEN: u64 = 2;
 /// The time after which late writes have landed.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// The answer of a driver that cannot forbid writes in this way.
-const UNABLE: u64 = 2;
-
-/// Writes with permission, and again after the permission has been revoked.
-pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
+/// Writes with permission, and again after the key has been revoked.
+pub(super) fn write(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     connection.fill(0, BYTES, ALLOWED);
     let first = connection.write_and_wait(0, BYTES, session.longest());
     session.meet()?;
-    let taken_back = session.hear_number()?;
+    // The other end revokes the key in between.
+    session.meet()?;
     connection.fill(0, BYTES, FORBIDDEN);
     let ended = connection.write_and_wait(0, BYTES, session.longest());
     session.meet()?;
@@ -33,14 +31,8 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
         let text = format!("a write with permission did not arrive ({})", text(first));
         return Ok((FindingVerdict::Failed, text));
     }
-    if taken_back == UNABLE {
-        return Ok((
-            FindingVerdict::Note,
-            "the driver does not support this, and nothing depends on it".to_owned(),
-        ));
-    }
-    // Without revoked keys, nothing separates members. The other methods are never relied on alone.
-    let bad = if check == Check::EndedKey { FindingVerdict::Failed } else { FindingVerdict::Note };
+    // Without revoked keys, nothing separates members.
+    let bad = FindingVerdict::Failed;
     Ok(match (landed, ended) {
         (0, RequestEnd::With(WorkStatus::Success)) => {
             (bad, "the write did not land, but was reported as completed".to_owned())
@@ -50,20 +42,12 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     })
 }
 
-/// Acts as the other end: revokes the right between the two writes, and checks which of them
-/// landed.
-pub(super) fn look(session: &mut Session<'_>, check: Check) -> Result<(), CheckError> {
+/// Acts as the other end: revokes the key between the two writes, and checks which of them landed.
+pub(super) fn look(session: &mut Session<'_>) -> Result<(), CheckError> {
     let mut connection = session.connect()?;
     session.meet()?;
-    let taken_back = match check {
-        Check::AccessFlags => connection.forbid(),
-        Check::Reset => connection.reset(),
-        _ => {
-            connection.end_key();
-            Ok(())
-        }
-    };
-    session.tell_number(if taken_back.is_ok() { 1 } else { UNABLE })?;
+    connection.end_key();
+    session.meet()?;
     session.meet()?;
     let until = Instant::now() + LATE_MAX;
     let mut landed = 0;

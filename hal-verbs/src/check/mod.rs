@@ -13,8 +13,6 @@
 //! | [`Check::ByteOrder`] | a reader that sees the end of a write sees its beginning |
 //! | [`Check::Visibility`] | a completed write is visible at the other end |
 //! | [`Check::EndedKey`] | a write with a key that was ended is refused, and changes nothing |
-//! | [`Check::AccessFlags`] | a write that the queue pair's access flags forbid is refused |
-//! | [`Check::Reset`] | a write to a queue pair that was reset changes nothing |
 //! | [`Check::Loss`] | a dead peer is given up within the stated times |
 //!
 //! A violation of the order may occur only once in many writes, so a verdict about order reports
@@ -108,7 +106,7 @@ pub fn run(
 }
 
 /// The beginning of the first frame, which identifies this version's checks.
-const GREETING: &[u8] = b"tramontane verbs check 1 ";
+const GREETING: &[u8] = b"tramontane verbs check 2 ";
 
 /// Ensures that both ends run the same checks, and that their roles differ.
 fn greet(options: &Options, end: End, talk: &mut dyn Talk) -> Result<(), CheckError> {
@@ -142,7 +140,7 @@ impl Session<'_> {
             Check::WriteOrder => order::write_guarded(self),
             Check::ByteOrder => order::write_long(self),
             Check::Visibility => order::write_and_tell(self),
-            Check::EndedKey | Check::AccessFlags | Check::Reset => denial::write(self, check),
+            Check::EndedKey => denial::write(self),
             Check::Loss => loss::write(self),
         }
     }
@@ -153,7 +151,7 @@ impl Session<'_> {
             Check::WriteOrder => order::look_guarded(self),
             Check::ByteOrder => order::look_long(self),
             Check::Visibility => order::look_when_told(self),
-            Check::EndedKey | Check::AccessFlags | Check::Reset => denial::look(self, check),
+            Check::EndedKey => denial::look(self),
             Check::Loss => loss::go(self),
         }
     }

@@ -31,8 +31,6 @@ pub enum CommandKind {
     ReadyToReceive,
     /// A queue pair moves to RTS.
     ReadyToSend,
-    /// A queue pair's rights change.
-    SetAccess,
     /// A queue pair's state is queried.
     QueryQueuePair,
     /// A queue pair is asked whether data is placed in order.

@@ -83,11 +83,6 @@ impl QueuePair {
         self.command(CommandKind::ReadyToSend, |hardware| hardware.start_pair(self.id, times))
     }
 
-    /// Changes the remote end's rights.
-    pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
-        self.command(CommandKind::SetAccess, |hardware| hardware.set_pair_access(self.id, access))
-    }
-
     /// Queries the state from the device.
     pub(crate) fn state(&self) -> QueuePairState {
         self.command(CommandKind::QueryQueuePair, |hardware| hardware.pair_state(self.id))

@@ -182,17 +182,6 @@ impl Hardware {
         pair.state = QueuePairState::ReadyToSend;
         Ok(())
     }
-
-    /// Changes the access flags, in a state that allows it.
-    pub(super) fn set_pair_access(&mut self, id: u64, access: Access) -> io::Result<()> {
-        let pair = self.called(id)?;
-        if !matches!(pair.state, QueuePairState::Initialised | QueuePairState::ReadyToSend) {
-            return Err(Errno::INVAL.into());
-        }
-        pair.access = access;
-        Ok(())
-    }
-
     /// Returns the state that the device reports.
     pub(super) fn pair_state(&mut self, id: u64) -> QueuePairState {
         self.called(id).map_or(QueuePairState::Unknown, |pair| pair.state)

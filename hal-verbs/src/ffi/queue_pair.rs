@@ -148,13 +148,6 @@ impl QueuePair {
         })
     }
 
-    /// Changes the remote end's rights without interrupting the connection.
-    pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
-        let mut attributes = blank();
-        attributes.qp_access_flags = access.bits();
-        self.modify(&mut attributes, ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS)
-    }
-
     /// Queries the state from the device.
     pub(crate) fn state(&self) -> QueuePairState {
         let mut attributes = blank();
