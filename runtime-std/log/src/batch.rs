@@ -95,12 +95,6 @@ impl Batch {
         (self.count > 0).then_some(self.next)
     }
 
-    /// Returns the view of the last record.
-    #[must_use]
-    pub const fn last_view(&self) -> ViewId {
-        self.views.1
-    }
-
     /// Returns the number of bytes that the batch takes on disk, in whole blocks.
     #[must_use]
     pub fn disk_bytes(&self) -> usize {

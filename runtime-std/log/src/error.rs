@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use tramontane_core::ids::ViewId;
 
-use crate::damage::Damage;
 use crate::record::Sequence;
 
 /// The reasons why a log could not be opened.
@@ -211,7 +210,7 @@ pub enum CutError {
 #[non_exhaustive]
 pub enum ReplaceError {
     /// The record is not damaged. Nothing has been changed.
-    #[error("record {0} is not damaged; replace only records that a scrub has reported")]
+    #[error("record {0} is not damaged; replace only records that the log reports as damaged")]
     NotDamaged(Sequence),
     /// The records are out of order.
     #[error(transparent)]
@@ -359,21 +358,4 @@ impl At<'_> {
     pub(crate) fn read_error(self, source: io::Error) -> ReadError {
         ReadError::Io { path: self.path.to_owned(), file: self.file.to_owned(), source }
     }
-}
-
-/// The reasons why a log was not scrubbed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScrubError {
-    /// Reading failed.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// Repairs made from the log itself could not be written.
-    #[error("{} parts of the log are damaged, and repairing them failed: {source}", damage.len())]
-    Mend {
-        /// The damage that was found.
-        damage: Vec<Damage>,
-        /// The reason why the repairs failed.
-        source: WriteError,
-    },
 }

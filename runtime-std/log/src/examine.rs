@@ -1,6 +1,6 @@
 //! Reads a whole log: its records, its damage, and its end.
 //!
-//! Used both at a start and for a scrub. Nothing is changed here.
+//! Used at a start. Nothing is changed here.
 //!
 //! # Invariants
 //! - A torn last batch is dropped, unless it is known to have been durable. Any other batch is

@@ -42,7 +42,7 @@
 //! | `noted` | an owner's note of a log, and whether the log still matches it |
 //! | `examine` | reading a whole log: its records, its damage and its end |
 //! | `open`, `log`, `read` | opening a log; committing to it; reading records |
-//! | `cut`, `scrub` | records that the group continued without; reporting and repairing damage |
+//! | `cut` | records that the group continued without |
 //! | `group_commit` | a thread that makes all records durable that were appended since its last sync |
 //! | `damage`, `error` | kinds of damage; errors, one enum per operation |
 //! | `power_loss` | a disk for tests that loses unsynced data (feature `power-loss`) |
@@ -91,14 +91,13 @@ pub mod power_loss;
 mod read;
 mod record;
 mod scan;
-mod scrub;
 mod segment;
 mod snapshot;
 
 pub use batch::Batch;
 pub use damage::{Damage, Damaged};
 pub use error::{
-    CutError, LetGoError, OpenLogError, PushError, ReadError, ReplaceError, ScrubError, WriteError,
+    CutError, LetGoError, OpenLogError, PushError, ReadError, ReplaceError, WriteError,
 };
 pub use format::FORMAT_VERSION;
 pub use group_commit::{AppendError, GroupCommit, GroupCommitOptions};

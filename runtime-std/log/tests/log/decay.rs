@@ -81,7 +81,6 @@ fn flipped_log_bit_is_reported_and_repaired() {
                 assert!(log.snapshot().is_none(), "{case}");
                 continue;
             }
-            assert_eq!(log.scrub().expect("it is read"), [], "{case}");
             drop(log);
             let (log, recovery) = open(folder.after_power_loss(|| false, Default::default()));
             assert_eq!((recovery.damage, log.end().0), (vec![], end), "{case}");
@@ -91,33 +90,6 @@ fn flipped_log_bit_is_reported_and_repaired() {
         }
     }
     assert!(tried > 500, "{tried}");
-}
-
-#[test]
-fn scrub_detects_damage_while_log_is_open() {
-    let (folder, end) = filled();
-    let (mut log, _) = open(folder.clone());
-    let name = files(&folder).into_iter().rfind(|name| name.starts_with("segment-")).expect("one");
-    assert_eq!(log.scrub().expect("it is read"), []);
-    // A whole sector, which contains several records.
-    let used = used_bytes(&folder, &name);
-    folder.decay(&name, |bytes| bytes[used - 3496..used - 2984].fill(0xaa));
-    let damage = log.scrub().expect("it is read");
-    assert!(matches!(damage[0].what, Damaged::Records { .. }), "{damage:?}");
-    let damaged = check(&log, MESSAGE_BYTES);
-    assert!(!damaged.is_empty());
-    repair(&mut log);
-    assert_eq!(log.scrub().expect("it is read"), []);
-    assert!(check(&log, MESSAGE_BYTES).is_empty());
-    // The last batch looks as if it had never been written, but the durable records are still
-    // known.
-    folder.decay(&name, |bytes| {
-        let last = bytes.iter().rposition(|byte| *byte != 0).expect("not empty") / 4096 * 4096;
-        bytes[last..last + 4096].fill(0);
-    });
-    let damage = log.scrub().expect("it is read");
-    assert!(!damage.is_empty());
-    assert_eq!(log.end().0, end);
 }
 
 #[test]
