@@ -71,6 +71,13 @@ pub struct RunGroup {
 /// The limits that the driver observes.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RunLimits {
+    pub message_bytes_max: u32,
+    /// Maximum size of a huge message. Drivers of earlier versions do not send it; then no message
+    /// is huge.
+    #[serde(default)]
+    pub huge_bytes_max: u32,
+    /// Maximum number of unanswered multicasts.
+    pub window: u32,
     pub deadline_ms: u64,
 }
 
@@ -105,6 +112,8 @@ pub enum Line<'a> {
         bytes: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
+        /// Whether the message was delivered before this start.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         replayed: bool,
     },
     View {
@@ -183,6 +192,35 @@ mod tests {
     fn protocol_example_has_its_documented_digest() {
         let digest = digest(payload("n1/1/0", 100).as_bytes());
         assert_eq!(digest.as_deref(), Some("955396c97e2db725"));
+    }
+
+    #[test]
+    fn known_and_unknown_commands_are_parsed() {
+        let init = r#"{"type":"init","protocol":1,"node":"n1","inc":1,"join":false,"nodes":[{"node":"n0","address":"127.0.0.1"}],
+            "groups":[{"group":"g0","members":["n0"],"senders":["n0"]}],
+            "limits":{"message_bytes_max":10240,"window":64,"deadline_ms":10000},"seed":7,"shared":"/s","storage":"/t"}"#;
+        assert!(matches!(serde_json::from_str(init), Ok(Command::Init(Init { protocol: 1, .. }))));
+        assert!(matches!(serde_json::from_str(r#"{"type":"leave"}"#), Ok(Command::Leave)));
+        assert!(matches!(serde_json::from_str(r#"{"type":"dance"}"#), Ok(Command::Unknown)));
+        assert!(serde_json::from_str::<Command>(r#"{"type":"pause"}"#).is_err());
+    }
+
+    #[test]
+    fn empty_message_is_reported_without_name() {
+        let line = Line::Deliver {
+            message: None,
+            sender: "n0",
+            group: "g0",
+            view: Some(1),
+            sequence: Some(0),
+            bytes: 0,
+            digest: None,
+            replayed: false,
+        };
+        assert_eq!(
+            serde_json::to_string(&line).expect("JSON"),
+            r#"{"type":"deliver","message":null,"sender":"n0","group":"g0","view":1,"sequence":0,"bytes":0}"#
+        );
     }
 
     #[test]

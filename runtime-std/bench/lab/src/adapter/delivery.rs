@@ -1,7 +1,6 @@
 //! The output of the member under test: one line for each message, written before the upcall
 //! returns.
 
-use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,17 +9,8 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 
 use super::payload;
-use super::protocol::Answer;
+use super::protocol::{Line, digest};
 use tramontane_runtime::group::Message;
-
-/// Writes one line at once. Both the main thread and the polling thread write answers.
-pub(super) fn write_line(answer: &Answer<'_>) -> io::Result<()> {
-    let mut line = serde_json::to_vec(answer)?;
-    line.push(b'\n');
-    let mut out = io::stdout().lock();
-    out.write_all(&line)?;
-    out.flush()
-}
 
 /// The names that the suite uses for nodes and groups.
 #[derive(Debug)]
@@ -64,14 +54,15 @@ impl DriverReporter {
         let group = self.names.groups.get(subgroup.index()).map_or("", String::as_str);
         self.lines.clear();
         for Message { sender, view, place, payload, is_replayed, .. } in messages {
-            let answer = Answer::Deliver {
-                message: payload::name(payload),
+            let name = payload::name(payload);
+            let answer = Line::Deliver {
+                message: name.as_deref(),
                 sender: self.names.node(sender.get()).unwrap_or(""),
                 group,
                 view: Some(view.0),
-                sequence: place.0,
+                sequence: Some(place.0),
                 bytes: payload.len(),
-                digest: payload::digest(payload).map(Cow::from),
+                digest: digest(payload),
                 replayed: is_replayed,
             };
             // Writing to a vector cannot fail, and these types are always valid JSON.

@@ -14,7 +14,7 @@ use super::member::{MemberUnderTest, send_with};
 use super::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use super::options::AdapterOptions;
 use super::payload;
-use super::protocol::{Answer, DriverCommand, Init};
+use super::protocol::{Command, Init, Line};
 use super::refusal::{StartRefusal, node_id};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
@@ -102,30 +102,26 @@ impl GroupMember {
     }
 
     fn multicast(&mut self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
-        let refuse = |code, definite, text| {
-            answer(&Answer::Error { code, definite, message: Some(message), text })
+        let refuse = |code, definite, text: &str| {
+            answer(&Line::Error { code, definite, message: Some(message), text })
         };
         let [group] = groups else {
-            return refuse(
-                "unsupported",
-                true,
-                "a message has exactly one destination group".to_owned(),
-            );
+            return refuse("unsupported", true, "a message has exactly one destination group");
         };
         let Some(sender) = self.groups.get_mut(group).and_then(Option::as_mut) else {
-            return refuse("not-a-sender", true, format!("this member does not send in {group}"));
+            return refuse("not-a-sender", true, &format!("this member does not send in {group}"));
         };
         if bytes > self.message_bytes_max as usize {
             let text = format!(
                 "the message has {bytes} bytes, but the limit is {}",
                 self.message_bytes_max
             );
-            return refuse("too-large", true, text);
+            return refuse("too-large", true, &text);
         }
         match send_with(sender, bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
-            Ok(()) => answer(&Answer::Ok { message: Some(message) }),
+            Ok(()) => answer(&Line::Ok { message: Some(message) }),
             // If no slot was free, nothing was sent.
-            Err(error) => refuse(code_of(&error), true, error.to_string()),
+            Err(error) => refuse(code_of(&error), true, &error.to_string()),
         }
     }
 
@@ -157,9 +153,9 @@ impl GroupMember {
             }
         };
         match stopped {
-            Stopped::Left => answer(&Answer::Halt { reason: "left", text: None }),
+            Stopped::Left => answer(&Line::Halt { reason: "left", text: "" }),
             stopped => {
-                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                answer(&Line::Halt { reason: "halted", text: &stopped.to_string() })?;
                 Err(stopped.into())
             }
         }
@@ -169,7 +165,7 @@ impl GroupMember {
         if !self.running.settle(SETTLE) {
             tracing::info!("stopped with something under way");
         }
-        answer(&Answer::Halt { reason: "done", text: None })
+        answer(&Line::Halt { reason: "done", text: "" })
     }
 }
 
@@ -182,24 +178,22 @@ impl NodeUnderTest for GroupMember {
         greet(&self.features)?;
         loop {
             match next(commands, interrupts, TICK)? {
-                Some(Ok(DriverCommand::Multicast { message, groups, bytes })) => {
+                Some(Ok(Command::Multicast { message, groups, bytes })) => {
                     self.multicast(&message, &groups, bytes)?;
                 }
-                Some(Ok(DriverCommand::Pause { ms })) => {
+                Some(Ok(Command::Pause { ms })) => {
                     self.pause_ms.store(ms, Ordering::Relaxed);
-                    answer(&Answer::Ok { message: None })?;
+                    answer(&Line::Ok { message: None })?;
                 }
-                Some(Ok(DriverCommand::Stats)) => {
-                    answer(&Answer::Stats { posts: self.running.writes() })?
-                }
-                Some(Ok(DriverCommand::Leave)) => return self.leave(),
-                Some(Ok(DriverCommand::Stop)) => return self.stop(),
-                Some(Ok(DriverCommand::Init(_) | DriverCommand::Unknown)) => answer_unknown()?,
+                Some(Ok(Command::Stats)) => answer(&Line::Stats { posts: self.running.writes() })?,
+                Some(Ok(Command::Leave)) => return self.leave(),
+                Some(Ok(Command::Stop)) => return self.stop(),
+                Some(Ok(Command::Init(_) | Command::Unknown)) => answer_unknown()?,
                 Some(Err(failure)) => return Err(failure),
                 None => {}
             }
             if let Some(stopped) = self.given_up() {
-                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                answer(&Line::Halt { reason: "halted", text: &stopped.to_string() })?;
                 return Err(stopped.into());
             }
         }

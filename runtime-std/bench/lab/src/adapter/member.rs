@@ -7,8 +7,8 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::node::DurableCounts;
 
-use super::delivery::{DriverReporter, Names, write_line};
-use super::protocol::Answer;
+use super::delivery::{DriverReporter, Names};
+use super::protocol::{Line, tell};
 use tramontane_runtime::group::{Application, Messages, SendLargeError, Sender, ViewChanged};
 
 /// Sends a message that is built in place, or as a large message if it does not fit into a slot.
@@ -83,7 +83,7 @@ impl Application for MemberUnderTest {
         if count > reported.durable {
             reported.durable = count;
             // Without a driver, nobody reads the output.
-            let _ = write_line(&Answer::Durable { group, upto: count - 1 });
+            let _ = tell(&Line::Durable { group, upto: count - 1 });
         }
     }
 
@@ -100,8 +100,9 @@ impl Application for MemberUnderTest {
             if !present.contains(&change.own.get()) {
                 continue;
             }
-            let names = present.iter().filter_map(|node| self.names.node(*node)).collect();
-            let answer = Answer::View { group, view: change.view.id.0, members: names };
+            let names = present.iter().filter_map(|node| self.names.node(*node));
+            let names: Vec<String> = names.map(str::to_owned).collect();
+            let answer = Line::View { group, view: change.view.id.0, members: &names };
             // Writing to a vector cannot fail, and these types are always valid JSON.
             let _ = serde_json::to_writer(&mut lines, &answer);
             lines.push(b'\n');

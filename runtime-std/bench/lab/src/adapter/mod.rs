@@ -14,6 +14,8 @@ mod member;
 mod node;
 mod options;
 mod payload;
+// The adapters in Rust share the protocol, and no code with the suite, which judges this program.
+#[path = "../../../../../conformance/adapters/protocol.rs"]
 mod protocol;
 mod refusal;
 mod shards;
@@ -21,7 +23,7 @@ mod shards;
 use group_member::GroupMember;
 use node::{NodeUnderTest, TICK, answer, next, read_commands};
 pub(super) use options::AdapterOptions;
-use protocol::{Answer, DriverCommand, Init, VERSION};
+use protocol::{Command, Init, Line, VERSION};
 use refusal::{StartRefusal, not_understood};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group::LocalError;
@@ -46,9 +48,9 @@ pub(super) fn run(arguments: &AdapterOptions) -> Result<(), Failure> {
     let commands = read_commands()?;
     let init = loop {
         match next(&commands, &interrupts, TICK)? {
-            Some(Ok(DriverCommand::Init(init))) => break init,
-            Some(Ok(DriverCommand::Stop)) => {
-                return answer(&Answer::Halt { reason: "done", text: None });
+            Some(Ok(Command::Init(init))) => break init,
+            Some(Ok(Command::Stop)) => {
+                return answer(&Line::Halt { reason: "done", text: "" });
             }
             Some(Ok(_)) => return Err(not_understood("the first command is not \"init\"")),
             Some(Err(failure)) => return Err(failure),
@@ -58,12 +60,17 @@ pub(super) fn run(arguments: &AdapterOptions) -> Result<(), Failure> {
     match join(&init, arguments, &interrupts) {
         Ok(node) => node.serve(&commands, &interrupts),
         Err(StartRefusal::Unsupported(text)) => {
-            answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
-            answer(&Answer::Halt { reason: "done", text: None })
+            answer(&Line::Error {
+                code: "unsupported",
+                definite: true,
+                message: None,
+                text: &text,
+            })?;
+            answer(&Line::Halt { reason: "done", text: "" })
         }
         Err(StartRefusal::Failed(failure)) => {
-            let text = failure.text().to_owned();
-            answer(&Answer::Error { code: "init", definite: true, message: None, text })?;
+            let text = failure.text();
+            answer(&Line::Error { code: "init", definite: true, message: None, text })?;
             Err(failure)
         }
     }

@@ -4,8 +4,7 @@ use std::io::{self, BufRead as _};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use super::delivery::write_line;
-use super::protocol::{Answer, DriverCommand};
+use super::protocol::{Command, Line, tell};
 use super::refusal::not_understood;
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
@@ -22,21 +21,21 @@ pub(super) trait NodeUnderTest {
 /// Announces that multicasts are accepted, and the claimed features.
 pub(super) fn greet(features: &[&str]) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
-    answer(&Answer::InitOk { name: "tramontane", version, features })
+    answer(&Line::InitOk { name: "tramontane", version, features })
 }
 
 /// Answers a command that is invalid in this state.
 pub(super) fn answer_unknown() -> Result<(), Failure> {
-    let text = "this member cannot do that".to_owned();
-    answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })
+    let text = "this member cannot do that";
+    answer(&Line::Error { code: "unsupported", definite: true, message: None, text })
 }
 
-pub(super) fn answer(answer: &Answer<'_>) -> Result<(), Failure> {
-    write_line(answer).map_err(|error| Failure::output(&error))
+pub(super) fn answer(answer: &Line<'_>) -> Result<(), Failure> {
+    tell(answer).map_err(|error| Failure::output(&error))
 }
 
 /// Commands in order of arrival. The end of the input counts as a stop command.
-pub(super) type Commands = Receiver<Result<DriverCommand, Failure>>;
+pub(super) type Commands = Receiver<Result<Command, Failure>>;
 
 /// Reads commands in a thread that is never joined, because a read cannot be cancelled.
 pub(super) fn read_commands() -> Result<Commands, Failure> {
@@ -54,7 +53,7 @@ pub(super) fn read_commands() -> Result<Commands, Failure> {
             }
         }
         // The program may have ended already.
-        let _ = sender.send(Ok(DriverCommand::Stop));
+        let _ = sender.send(Ok(Command::Stop));
     };
     let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(read);
     spawned.map_err(|error| Failure::system("cannot start a thread", &error))?;
@@ -66,11 +65,11 @@ pub(super) fn next(
     commands: &Commands,
     interrupts: &Interrupts,
     patience: Duration,
-) -> Result<Option<Result<DriverCommand, Failure>>, Failure> {
+) -> Result<Option<Result<Command, Failure>>, Failure> {
     interrupts.check()?;
     match commands.recv_timeout(patience) {
         Ok(command) => Ok(Some(command)),
         Err(RecvTimeoutError::Timeout) => Ok(None),
-        Err(RecvTimeoutError::Disconnected) => Ok(Some(Ok(DriverCommand::Stop))),
+        Err(RecvTimeoutError::Disconnected) => Ok(Some(Ok(Command::Stop))),
     }
 }

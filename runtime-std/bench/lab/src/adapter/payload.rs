@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use sha2::{Digest, Sha256};
-
 /// Maximum length of a name, in bytes. If a payload has no space within this length, it is shown up
 /// to there.
 const NAME_BYTES_MAX: usize = 256;
@@ -24,16 +22,10 @@ pub(super) fn name(payload: &[u8]) -> Option<Cow<'_, str>> {
     (!payload.is_empty()).then(|| String::from_utf8_lossy(&head[..end]))
 }
 
-/// Returns the first 16 digits of the SHA-256 digest, or `None` for an empty payload.
-pub(super) fn digest(payload: &[u8]) -> Option<String> {
-    let bytes = Sha256::digest(payload);
-    let digits = bytes.iter().take(8).map(|byte| format!("{byte:02x}"));
-    (!payload.is_empty()).then(|| digits.collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapter::protocol::digest;
 
     #[test]
     fn payload_matches_the_protocol_example() {

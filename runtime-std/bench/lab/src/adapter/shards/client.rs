@@ -7,7 +7,7 @@ use super::meeting::ShardsRun;
 use super::order::InOrder;
 use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use crate::adapter::payload;
-use crate::adapter::protocol::{Answer, DriverCommand, Init};
+use crate::adapter::protocol::{Command, Init, Line};
 use crate::adapter::refusal::{StartRefusal, not_understood};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
@@ -77,7 +77,7 @@ impl ClientUnderTest {
                 self.waiting.push_back(WaitingMessage { message, bytes, first, destinations });
                 Ok(())
             }
-            Err(failure) => refuse(&message, "not-a-sender", failure.text().to_owned()),
+            Err(failure) => refuse(&message, "not-a-sender", failure.text()),
         }
     }
 
@@ -94,13 +94,13 @@ impl ClientUnderTest {
             match self.client.multicast(*destinations, &self.payload, Answers::OneOfEach) {
                 Ok(id) => {
                     self.in_order.went(id, *first, *destinations);
-                    answer(&Answer::Ok { message: Some(message) })?;
+                    answer(&Line::Ok { message: Some(message) })?;
                 }
                 Err(SendError::Full) => {
                     self.waiting.push_front(next);
                     break;
                 }
-                Err(error) => refuse(message, code_of(error), error.to_string())?,
+                Err(error) => refuse(message, code_of(error), &error.to_string())?,
             }
         }
         Ok(())
@@ -115,7 +115,7 @@ impl ClientUnderTest {
                 Ok(Some(message)) => self.in_order.answered(message.id),
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    answer(&Answer::Halt { reason: "halted", text: Some(error.to_string()) })?;
+                    answer(&Line::Halt { reason: "halted", text: &error.to_string() })?;
                     return Err(error.into());
                 }
             }
@@ -129,7 +129,7 @@ impl ClientUnderTest {
         while !self.in_order.is_empty() && started.elapsed() < SETTLE {
             self.take_answers(LOOK)?;
         }
-        answer(&Answer::Halt { reason: "done", text: None })
+        answer(&Line::Halt { reason: "done", text: "" })
     }
 }
 
@@ -146,10 +146,10 @@ impl NodeUnderTest for ClientUnderTest {
             let command = next(commands, interrupts, patience)?;
             let is_asked = command.is_some();
             match command {
-                Some(Ok(DriverCommand::Multicast { message, groups, bytes })) => {
+                Some(Ok(Command::Multicast { message, groups, bytes })) => {
                     self.take(message, &groups, bytes)?;
                 }
-                Some(Ok(DriverCommand::Stop)) => return self.stop(),
+                Some(Ok(Command::Stop)) => return self.stop(),
                 Some(Ok(_)) => answer_unknown()?,
                 Some(Err(failure)) => return Err(failure),
                 None => {}
@@ -171,8 +171,8 @@ fn addressed<'n>(
     first.map(|first| (first, destinations)).ok_or_else(|| not_understood("no destination"))
 }
 
-fn refuse(message: &str, code: &str, text: String) -> Result<(), Failure> {
-    answer(&Answer::Error { code, definite: true, message: Some(message), text })
+fn refuse(message: &str, code: &str, text: &str) -> Result<(), Failure> {
+    answer(&Line::Error { code, definite: true, message: Some(message), text })
 }
 
 /// Returns the protocol's code for an error.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::adapter::meeting::{name_of_run, ports};
-use crate::adapter::protocol::{GroupOfRun, Init};
+use crate::adapter::protocol::{Init, RunGroup};
 use crate::adapter::refusal::{StartRefusal, node_id, not_understood};
 use tramontane_local::exit::Failure;
 use tramontane_local::shard_trees::Tree;
@@ -65,17 +65,17 @@ impl ShardsRun {
 }
 
 /// Returns the names of the replicas of each group, by rank.
-fn groups_of(init: &Init) -> Vec<(&GroupOfRun, &[String])> {
+fn groups_of(init: &Init) -> Vec<(&RunGroup, &[String])> {
     init.groups.iter().map(|group| (group, replicas_of(group))).collect()
 }
 
-fn replicas_of(group: &GroupOfRun) -> &[String] {
+fn replicas_of(group: &RunGroup) -> &[String] {
     // Drivers of earlier versions send only the running members.
     if group.all_members.is_empty() { &group.members } else { &group.all_members }
 }
 
 /// Checks that no node is in two groups, and that replicas do not send.
-fn check_disjoint(init: &Init, groups: &[(&GroupOfRun, &[String])]) -> Result<(), StartRefusal> {
+fn check_disjoint(init: &Init, groups: &[(&RunGroup, &[String])]) -> Result<(), StartRefusal> {
     for node in init.nodes.iter().map(|node| &node.node) {
         let own = groups.iter().filter(|(_, members)| members.contains(node)).count();
         if own > 1 {
@@ -92,7 +92,7 @@ fn check_disjoint(init: &Init, groups: &[(&GroupOfRun, &[String])]) -> Result<()
 
 fn describe(
     init: &Init,
-    groups: &[(&GroupOfRun, &[String])],
+    groups: &[(&RunGroup, &[String])],
     setting: Setting,
 ) -> Result<Description, StartRefusal> {
     let Setting { tree, fabric, device, references_from } = setting;
@@ -157,7 +157,7 @@ fn replicas(
 
 fn part_of(
     init: &Init,
-    groups: &[(&GroupOfRun, &[String])],
+    groups: &[(&RunGroup, &[String])],
     places: &Places,
 ) -> Result<NodePart, StartRefusal> {
     for (group, members) in groups {
@@ -172,7 +172,7 @@ fn part_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapter::protocol::DriverCommand;
+    use crate::adapter::protocol::Command;
     use tramontane_local::shard_trees::Tree;
     use tramontane_runtime::rdma::DeviceOptions;
     use tramontane_runtime::shards::GroupId;
@@ -182,14 +182,14 @@ mod tests {
         let nodes: Vec<String> =
             (0..8).map(|n| format!(r#"{{"node":"n{n}","address":"127.0.0.1"}}"#)).collect();
         let text = format!(
-            r#"{{"type":"init","protocol":1,"node":"{node}","nodes":[{}],"groups":[
+            r#"{{"type":"init","protocol":1,"node":"{node}","inc":1,"nodes":[{}],"groups":[
             {{"group":"g0","members":[{running}],"senders":[{senders}],"all_members":["n5","n0","n2"]}},
             {{"group":"g1","members":["n7","n1","n3"],"senders":[],"all_members":["n7","n1","n3"]}}],
             "limits":{{"message_bytes_max":10240,"window":64,"deadline_ms":10000}},"shared":"/s","storage":"/t"}}"#,
             nodes.join(",")
         );
         match serde_json::from_str(&text) {
-            Ok(DriverCommand::Init(init)) => init,
+            Ok(Command::Init(init)) => init,
             other => panic!("{other:?}"),
         }
     }
@@ -236,7 +236,7 @@ mod tests {
         for group in 2..9 {
             let members = Vec::new();
             let group = format!("g{group}");
-            many.groups.push(GroupOfRun {
+            many.groups.push(RunGroup {
                 group,
                 senders: Vec::new(),
                 all_members: vec![format!("m{}", many.groups.len())],

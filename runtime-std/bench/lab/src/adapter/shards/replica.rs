@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::meeting::ShardsRun;
 use super::state::DeliveryReporter;
 use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
-use crate::adapter::protocol::{Answer, DriverCommand};
+use crate::adapter::protocol::{Command, Line};
 use crate::adapter::refusal::StartRefusal;
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
@@ -59,15 +59,15 @@ impl NodeUnderTest for ReplicaUnderTest {
         greet(&self.features)?;
         loop {
             match next(commands, interrupts, TICK)? {
-                Some(Ok(DriverCommand::Stop)) => {
+                Some(Ok(Command::Stop)) => {
                     // This replica would lead now if the leader has ended, but nothing may follow
                     // the last line.
                     self.running.close();
-                    return answer(&Answer::Halt { reason: "done", text: None });
+                    return answer(&Line::Halt { reason: "done", text: "" });
                 }
-                Some(Ok(DriverCommand::Multicast { message, .. })) => {
-                    let text = "a replica does not send".to_owned();
-                    answer(&Answer::Error {
+                Some(Ok(Command::Multicast { message, .. })) => {
+                    let text = "a replica does not send";
+                    answer(&Line::Error {
                         code: "not-a-sender",
                         definite: true,
                         message: Some(&message),
@@ -79,7 +79,7 @@ impl NodeUnderTest for ReplicaUnderTest {
                 None => {}
             }
             if let Some(stopped) = self.running.stopped() {
-                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                answer(&Line::Halt { reason: "halted", text: &stopped.to_string() })?;
                 return Err(stopped.into());
             }
         }

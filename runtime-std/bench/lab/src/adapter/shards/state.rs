@@ -7,9 +7,8 @@ use std::io::{self, Read};
 
 use serde::{Deserialize, Serialize};
 
-use crate::adapter::delivery::write_line;
 use crate::adapter::payload;
-use crate::adapter::protocol::Answer;
+use crate::adapter::protocol::{Line, digest, tell};
 use tramontane_runtime::shards::{Delivered, MessageId, ShardApplication};
 
 /// The state shared by all replicas of a group.
@@ -47,19 +46,19 @@ impl DeliveryReporter {
     fn tell(&self, from: usize, replayed: bool) -> io::Result<()> {
         for (sequence, told) in self.state.delivered.iter().enumerate().skip(from) {
             let ReportedMessage { message, sender, bytes, digest } = told;
-            write_line(&Answer::Deliver {
-                message: message.as_deref().map(Cow::from),
+            tell(&Line::Deliver {
+                message: message.as_deref(),
                 sender,
                 group: &self.group,
                 view: None,
-                sequence: sequence as u64,
+                sequence: Some(sequence as u64),
                 bytes: *bytes,
-                digest: digest.as_deref().map(Cow::from),
+                digest: digest.clone(),
                 replayed,
             })?;
         }
         match self.state.delivered.len().checked_sub(1) {
-            Some(last) => write_line(&Answer::Durable { group: &self.group, upto: last as u64 }),
+            Some(last) => tell(&Line::Durable { group: &self.group, upto: last as u64 }),
             None => Ok(()),
         }
     }
@@ -86,7 +85,7 @@ impl ShardApplication for DeliveryReporter {
             // that.
             sender: self.state.nodes.get(&client(id)).cloned().unwrap_or_default(),
             bytes: payload.len(),
-            digest: payload::digest(payload),
+            digest: digest(payload),
         };
         self.state.delivered.push(told);
         // Without a driver, nobody reads the output; the end of the input ends the main thread.
@@ -113,7 +112,7 @@ impl ShardApplication for DeliveryReporter {
 
     fn leads(&mut self, term: u64) {
         // Without a driver, nobody reads the output.
-        let _ = write_line(&Answer::Leader { group: &self.group, term });
+        let _ = tell(&Line::Leader { group: &self.group, term: Some(term) });
     }
 }
 
