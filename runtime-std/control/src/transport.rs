@@ -80,7 +80,8 @@ impl TransportState {
 
 /// One direction of a connection.
 struct Direction {
-    key: LessSafeKey,
+    /// Boxed, because a key with its tables has hundreds of bytes, and connections are moved.
+    key: Box<LessSafeKey>,
     kind: CipherKind,
     /// The number of messages so far.
     count: u64,
@@ -93,7 +94,7 @@ impl Direction {
             CipherKind::ChaChaPoly => &CHACHA20_POLY1305,
         };
         let key = LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?);
-        Some(Self { key, kind, count: 0 })
+        Some(Self { key: Box::new(key), kind, count: 0 })
     }
 
     /// Returns the nonce of the next message: Noise fixes its byte order for each cipher.
