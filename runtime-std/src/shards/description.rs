@@ -20,7 +20,7 @@ use crate::group::description::digest::{Fields, hash};
 use crate::rdma::DeviceOptions;
 
 /// The maximum number of concurrent clients. Each replica has memory for every one of them.
-pub const CLIENTS_MAX: u16 = 1_024;
+pub const CLIENTS_MAX: u16 = 128;
 
 /// The maximum of `answer_max`, in bytes. Each replica keeps a window of answers for each client.
 pub const ANSWER_MAX: u32 = 64 << 10;
