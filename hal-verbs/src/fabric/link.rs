@@ -21,7 +21,6 @@ use crate::protocol::{Counters, Name, SendQueue};
 pub(crate) use message_places::MESSAGE_MEMORY_BYTES;
 use near_end::memory_of;
 pub(crate) use near_end::{NearEnd, NearParts, OtherMemory, Staging};
-pub(crate) use region_updates::REGION_LIST_BYTES_MAX;
 pub(crate) use updates::Updates;
 
 /// Maximum size of a guard in bytes: a cache line, which is more than the core posts.

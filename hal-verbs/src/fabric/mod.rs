@@ -64,7 +64,7 @@ pub(crate) use block_traffic::{BlockExchange, block_limits};
 use link::Behind;
 pub(crate) use link::{
     FarEnd, GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OtherMemory, Purpose,
-    REGION_LIST_BYTES_MAX, Staging, Updates,
+    Staging, Updates,
 };
 pub use loss::Loss;
 use peer::{Life, Peer, PeerStage};

@@ -17,10 +17,11 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::link::{Behind, REGION_LIST_BYTES_MAX};
+use super::link::Behind;
 use super::region_link::Way;
 use super::{PeerStage, TOKENS_MAX, Verbs};
 use crate::adapter::Operation;
+use crate::protocol::update::REGION_LIST_BYTES_MAX;
 use crate::status::WorkStatus;
 
 impl Verbs {

@@ -12,11 +12,12 @@
 use tramontane_core::fabric::{ErrorKind, Token, Write};
 use tramontane_core::ids::Rank;
 
-use super::link::{Behind, REGION_LIST_BYTES_MAX};
+use super::link::Behind;
 use super::region_link::{Way, WriteRight};
 use super::updates::write_records;
 use super::{TOKENS_MAX, Verbs};
 use crate::protocol::Notice;
+use crate::protocol::update::REGION_LIST_BYTES_MAX;
 use crate::protocol::update::{RegionTarget, Update};
 
 impl Verbs {

@@ -24,6 +24,9 @@ use tramontane_core::fabric::WRITES_MAX;
 /// Size in bytes of the longest update: all guards of the longest list, and a few short contents.
 pub(crate) const UPDATE_BYTES_MAX: usize = 1536;
 
+/// Maximum number of bytes in a list to a region that is sent as updates.
+pub(crate) const REGION_LIST_BYTES_MAX: usize = 16 << 10;
+
 /// Number of bytes before the records.
 pub(crate) const HEAD_BYTES: usize = 16;
 

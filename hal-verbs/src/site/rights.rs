@@ -9,7 +9,7 @@ use tramontane_core::layout::CACHE_LINE;
 
 use super::{JoinError, RegionMemory, Site};
 use crate::adapter::Pages;
-use crate::fabric::REGION_LIST_BYTES_MAX;
+use crate::protocol::update::REGION_LIST_BYTES_MAX;
 use crate::settings::WriteOrder;
 use crate::trial::{TrialVerdict, try_denial};
 

@@ -12,9 +12,6 @@ use crate::protocol::update::{
 };
 use crate::site::Rows;
 
-/// Maximum number of bytes in a list to a region that is sent as updates.
-pub(crate) const REGION_LIST_BYTES_MAX: usize = 16 << 10;
-
 /// Number of updates that a list to a region leaves free, so that rows are never held up.
 const RESERVED: u64 = 4;
 
@@ -230,7 +227,8 @@ mod tests {
     /// The longest list must not need more receives than a peer has.
     #[test]
     fn longest_region_list_fits_the_receives() {
-        let mut list = vec![write(Kind::Content, 0, REGION_LIST_BYTES_MAX - 15 * 64)];
+        let mut list =
+            vec![write(Kind::Content, 0, crate::protocol::update::REGION_LIST_BYTES_MAX - 15 * 64)];
         list.extend((0..15).map(|at| write(Kind::Guard, 20_000 + 64 * at, 64)));
         let count = RecordPlan::of(&list).filter(|part| part.begins).count();
         assert!(count as u64 + RESERVED < u64::from(crate::protocol::blocks::MESSAGES_MAX));
