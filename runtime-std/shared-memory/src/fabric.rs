@@ -16,6 +16,7 @@
 //! search for a missing row.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -114,6 +115,15 @@ impl SharedMemory {
     /// reconnect while they run.
     pub fn meet(&self, node: NodeId) {
         self.residence.meet(node);
+    }
+
+    /// Takes the connection, a stream socket, over which the process of a node was met. Call this
+    /// before the view that both are in is opened. From then on,
+    /// [`check_peers`](HostFabric::check_peers) reports the process as lost if it ends, even if it
+    /// ends before this process has found its memory.
+    pub fn keep_connection(&mut self, node: NodeId, connection: OwnedFd) {
+        self.met.retain(|met| met.node != node);
+        self.met.push(MetProcess { node, connection });
     }
 
     /// Creates the fabric of a process, without any open view.

@@ -11,8 +11,6 @@ use std::os::fd::OwnedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tramontane_core::ids::NodeId;
 
-use super::fabric::SharedMemory;
-
 /// A process that was met, and the connection over which it was met.
 #[derive(Debug)]
 pub(super) struct MetProcess {
@@ -29,17 +27,5 @@ impl MetProcess {
         let no_wait = Timespec::default();
         poll(&mut descriptors, Some(&no_wait)).is_ok()
             && descriptors[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
-    }
-}
-
-impl SharedMemory {
-    /// Takes the connection, a stream socket, over which the process of a node was met. Call this
-    /// before the view that both are in is opened. From then on, [`check_peers`] reports the
-    /// process as lost if it ends, even if it ends before this process has found its memory.
-    ///
-    /// [`check_peers`]: tramontane_core::fabric::HostFabric::check_peers
-    pub fn keep_connection(&mut self, node: NodeId, connection: OwnedFd) {
-        self.met.retain(|met| met.node != node);
-        self.met.push(MetProcess { node, connection });
     }
 }
