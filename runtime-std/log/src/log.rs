@@ -317,11 +317,14 @@ impl<L: FileLayer> Log<L> {
                 file
             }
         };
+        // The name comes first. Otherwise, a power loss might undo the renaming of a spare but keep
+        // its new header. The spare could become the same segment again, and lose its next header
+        // to another power loss. The old header would then void durable records.
+        self.layer.sync_folder().map_err(|error| at(SYNC).write_error(error))?;
         let key = SegmentKey { log: self.metadata.content.log, number };
         let incarnation = self.metadata.content.incarnation;
         let header = SegmentHeader { key, incarnation, first: self.index.end() }.encode();
         file.write_at(&header, 0).map_err(|error| at("write").write_error(error))?;
-        self.layer.sync_folder().map_err(|error| at(SYNC).write_error(error))?;
         let length = file.length().map_err(|error| at("read").write_error(error))?;
         self.segments.insert(number, length);
         self.next_segment = number.saturating_add(1);

@@ -117,6 +117,15 @@ impl SharedMemory {
         self.residence.meet(node);
     }
 
+    /// Takes the connection, a stream socket, over which the process of a node was met. Call this
+    /// before the view that both are in is opened. From then on,
+    /// [`check_peers`](HostFabric::check_peers) reports the process as lost if it ends, even if it
+    /// ends before this process has found its memory.
+    pub fn keep_connection(&mut self, node: NodeId, connection: OwnedFd) {
+        self.met.retain(|met| met.node != node);
+        self.met.push(MetProcess { node, connection });
+    }
+
     /// Creates the fabric of a process, without any open view.
     #[must_use]
     pub fn for_residence(residence: &Arc<Residence>) -> Self {

@@ -10,7 +10,7 @@ use tramontane_core::ids::Time;
 const STEPS_PER_READING: u32 = 64;
 
 /// Number of steps without work between two checks of the tick. A check costs a fifth of an idle
-/// step. Over TCP with many peers on few processors, one step may take 100 ms.
+/// step over shared memory. Over TCP with many peers, a step takes much longer.
 const STEPS_PER_CHECK: u32 = 8;
 
 /// A clock that can check cheaply whether anything took long.

@@ -91,8 +91,8 @@ impl Rows {
         let lines = lines.collect::<Result<Vec<_>, _>>()?;
         let rows = lines.iter().map(|lines| {
             let row = Row::from_lines(lines);
-            // SAFETY: a mapping, so the address is stable while the lines live. They outlive this row,
-            // which is borrowed only as long as the table.
+            // SAFETY: a mapping, so the address is stable while the lines live. They outlive this
+            // row, which is borrowed only as long as the table.
             unsafe { Row::from_raw(row.base(), row.bytes()) }
         });
         Ok(Self(Arc::new(RowsMemory {
