@@ -40,7 +40,7 @@ struct ShardOutcome {
 /// Draws an overlay of one to three groups.
 fn draw_overlay(random: &mut Random) -> Overlay {
     let parents: &[Option<u16>] =
-        *random.pick(&[&[None][..], &[None, Some(0)], &[None, Some(0), Some(0)]]).expect("three");
+        random.pick(&[&[None][..], &[None, Some(0)], &[None, Some(0), Some(0)]]).expect("three");
     let groups: Vec<Group> =
         parents.iter().map(|parent| Group { parent: parent.map(GroupId), replicas: 3 }).collect();
     let limits = Limits {

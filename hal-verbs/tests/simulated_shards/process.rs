@@ -148,10 +148,13 @@ pub struct ShardProcess<'s> {
     pub next_at: u64,
 }
 
+type ReplicaLoan = (Vec<LinkState>, Vec<SourceState>, Vec<u64>, Vec<u8>);
+type ClientLoan = (Vec<ClientLink>, Vec<GroupState>, Vec<MessageState>, Vec<u8>);
+
 /// The state lent to all processes of a run.
 pub struct LentStates {
-    pub replicas: Vec<(Vec<LinkState>, Vec<SourceState>, Vec<u64>, Vec<u8>)>,
-    pub clients: Vec<(Vec<ClientLink>, Vec<GroupState>, Vec<MessageState>, Vec<u8>)>,
+    pub replicas: Vec<ReplicaLoan>,
+    pub clients: Vec<ClientLoan>,
 }
 
 impl LentStates {

@@ -208,7 +208,7 @@ impl<'s> ShardWorld<'s> {
                 own: Rank(own as u16),
                 members: &members,
                 row_bytes: &row_bytes,
-                regions: &[memory.log.clone()],
+                regions: std::slice::from_ref(&memory.log),
                 blocks: false,
             };
             let verbs = fabric.site.view(&options).expect("memory");

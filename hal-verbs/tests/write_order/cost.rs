@@ -75,7 +75,7 @@ fn list_costs_one_doorbell_and_one_update_receive() {
     assert_eq!((usual.0.doorbells, usual.0.lists), (LISTS, LISTS));
     assert_eq!((updates.0.doorbells, updates.0.updates), (LISTS, LISTS));
     assert_eq!(updates.1.updates_taken, LISTS, "one receive a list");
-    assert_eq!(updates.0.update_bytes, LISTS * (12 + 2 * 10 + 8 + 16));
+    assert_eq!(updates.0.update_bytes, LISTS * (16 + 2 * 10 + 8 + 16));
     assert_eq!(updates.0.inline, 0, "the update is inline, and no write is");
 }
 
@@ -87,7 +87,7 @@ fn update_contains_short_messages() {
     print("short, by the device", &usual);
     let updates = counted(&by_updates(), short);
     print("short, by updates", &updates);
-    assert_eq!(updates.0.update_bytes, LISTS * (12 + 3 * 10 + 56 + 8 + 16));
+    assert_eq!(updates.0.update_bytes, LISTS * (16 + 3 * 10 + 56 + 8 + 16));
     assert_eq!((updates.0.updates, updates.0.doorbells), (LISTS, LISTS));
     assert!(updates.0.signalled < usual.0.signalled, "fewer requests a list");
 }
