@@ -265,16 +265,6 @@ impl SharedMemory {
         self.made.swap_remove(place);
         Some(membership)
     }
-
-    /// Takes the connection, a stream socket, over which the process of a node was met. Call this
-    /// before the view that both are in is opened. From then on, [`check_peers`] reports the
-    /// process as lost if it ends, even if it ends before this process has found its memory.
-    ///
-    /// [`check_peers`]: tramontane_core::fabric::HostFabric::check_peers
-    pub fn keep_connection(&mut self, node: NodeId, connection: OwnedFd) {
-        self.met.retain(|met| met.node != node);
-        self.met.push(MetProcess { node, connection });
-    }
 }
 
 /// Returns whether the source and target of a write are the same range of the row. Anything else
