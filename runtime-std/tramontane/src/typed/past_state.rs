@@ -1,4 +1,4 @@
-//! What a caller waits for that asks for the state at a time, or for the durability of a version.
+//! The waits for the state at a time, and for the durability of a version.
 
 use std::marker::PhantomData;
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! A state with its version, and the versions before it.
 //!
-//! A version has the number of its last command, and a time: a hybrid clock. A proposer puts its own
-//! clock into each command. Applying a command sets the group's clock to that time, or to one
+//! A version has the number of its last command, and a time: a hybrid clock. A proposer puts its
+//! own clock into each command. Applying a command sets the group's clock to that time, or to one
 //! microsecond after the command before, whichever is later. So all members agree on all times, and
 //! times rise from version to version, although members' clocks differ.
 //!

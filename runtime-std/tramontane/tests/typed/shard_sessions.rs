@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use tramontane::ShardClient;
 
-use crate::shards::{Tally, TallyShards, both, check_numbers, groups_of};
+use crate::shards::{NumberedCommands, TallyShards, both, check_numbers, groups_of};
 use crate::support::{PATIENCE, block_on};
 
 const SESSIONS: usize = 1_024;
@@ -19,7 +19,7 @@ const COMMANDS: usize = 6;
 type TallyAnswers = std::collections::BTreeMap<tramontane::shards::GroupId, (u16, u64, String)>;
 
 /// One session: each command waits for the answers to the one before.
-async fn session(client: ShardClient<Tally>, session: usize) -> Vec<TallyAnswers> {
+async fn session(client: ShardClient<NumberedCommands>, session: usize) -> Vec<TallyAnswers> {
     let mut answers = Vec::new();
     for number in 0..COMMANDS {
         let command = format!("{session} {number}");

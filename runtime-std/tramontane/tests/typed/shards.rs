@@ -15,13 +15,13 @@ use crate::support::{PATIENCE, await_that, block_on};
 /// Numbers the commands of its group.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
-pub struct Tally {
+pub struct NumberedCommands {
     group: u16,
     commands: u64,
     bytes: u64,
 }
 
-impl StateMachine for Tally {
+impl StateMachine for NumberedCommands {
     type Command = String;
     /// The group, the number of the command in the group, and the command.
     type Answer = (u16, u64, String);
@@ -37,7 +37,7 @@ impl StateMachine for Tally {
 pub struct TallyShards {
     pub description: Description,
     places: Places,
-    pub replicas: BTreeMap<(u16, u16), ShardReplica<Tally>>,
+    pub replicas: BTreeMap<(u16, u16), ShardReplica<NumberedCommands>>,
     _root: TempDir,
 }
 
@@ -78,12 +78,12 @@ impl TallyShards {
         shards
     }
 
-    fn started(&self, id: ReplicaId) -> ShardReplica<Tally> {
-        let tally = Tally { group: id.group.0, ..Tally::default() };
+    fn started(&self, id: ReplicaId) -> ShardReplica<NumberedCommands> {
+        let tally = NumberedCommands { group: id.group.0, ..NumberedCommands::default() };
         ShardReplica::start(&self.description, id, options(), tally).expect("it starts")
     }
 
-    pub fn connect(&self) -> ShardClient<Tally> {
+    pub fn connect(&self) -> ShardClient<NumberedCommands> {
         ShardClient::connect(&self.description, Destinations::default(), options())
             .expect("a place")
     }
@@ -91,9 +91,10 @@ impl TallyShards {
     /// Ends the leader of a group, and lets it return once the group has another.
     fn replace_leader(&mut self, group: u16) {
         let leads = |shards: &Self| {
-            let is_leader = |((of, _), replica): &(&(u16, u16), &ShardReplica<Tally>)| {
-                *of == group && replica.status().state == ReplicaState::Leading
-            };
+            let is_leader =
+                |((of, _), replica): &(&(u16, u16), &ShardReplica<NumberedCommands>)| {
+                    *of == group && replica.status().state == ReplicaState::Leading
+                };
             shards.replicas.iter().find(is_leader).map(|(id, _)| *id)
         };
         await_that("a leader", || leads(self).is_some());
@@ -110,7 +111,7 @@ impl TallyShards {
     /// Waits until all replicas of a group have applied this number of commands.
     pub fn await_commands(&self, group: u16, commands: u64) {
         let of_group = || self.replicas.iter().filter(|((of, _), _)| *of == group);
-        let applied = |replica: &ShardReplica<Tally>| {
+        let applied = |replica: &ShardReplica<NumberedCommands>| {
             replica.query_local(|tally| tally.commands).expect("it runs")
         };
         await_that("all apply", || of_group().all(|(_, replica)| applied(replica) == commands));
@@ -223,7 +224,7 @@ fn call_without_majority_ends_with_a_reason() {
     assert_eq!(late, Err(NoAnswers::NotSent(ClientError::Left)));
 }
 
-/// Commands that replicas of a `Tally` cannot read.
+/// Commands that replicas of a `NumberedCommands` cannot read.
 #[derive(Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
 struct OtherProgram;
@@ -259,12 +260,17 @@ fn refused_calls_name_the_cause() {
     let mut limits = ReplicatedOptions::default();
     limits.waiting_max = 0;
     let (groups, few_options) = options_of();
-    let few = ShardClient::<Tally>::connect_with(&shards.description, groups, few_options, limits)
-        .expect("a place");
+    let few = ShardClient::<NumberedCommands>::connect_with(
+        &shards.description,
+        groups,
+        few_options,
+        limits,
+    )
+    .expect("a place");
     let overloaded = few.propose(both(), String::new()).wait(PATIENCE);
     assert_eq!(overloaded, Err(NoAnswers::Overloaded { waiting: 0 }));
     let none = Description { answer_max: 0, ..shards.description.clone() };
-    let error = ShardClient::<Tally>::connect(&none, Destinations::default(), options());
+    let error = ShardClient::<NumberedCommands>::connect(&none, Destinations::default(), options());
     assert!(matches!(error, Err(ShardNotStarted::AnswerMax)));
     shards.await_commands(0, 2);
 }
