@@ -51,8 +51,6 @@ use tramontane_runtime::group::{
     Description, Forming, Membership, Running, StartError, StartOptions, SubgroupDescription,
     Waiting, start,
 };
-use tramontane_runtime::member::Settings;
-use tramontane_runtime::shared_memory::Root;
 
 /// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
@@ -258,13 +256,9 @@ fn become_member(
         && description.subgroups.iter().any(|subgroup| !subgroup.logged);
     let data = arguments.data_folder(&description, node)?;
     let options = StartOptions {
-        node,
-        root: Root::from_env(),
-        listener: None,
         device: arguments.device.options(),
         time_limit: arguments.time_limit,
         cancel: interrupts.flag(),
-        settings: Settings::default(),
         forming: arguments.forming(&description, node, data.is_some()),
         data,
         data_keep_bytes: arguments.data_keep_mb.map(|megabytes| megabytes << 20),

@@ -19,7 +19,7 @@ use crate::typed::encoding::with_encoded;
 use crate::typed::limits::ReplicatedOptions;
 use crate::typed::state_machine::StateMachine;
 
-/// A client of the state machines of an overlay. See the [module](super).
+/// A client of the state machines of an overlay. See [`typed`](crate::typed).
 ///
 /// Clones are handles of the same client, for any number of threads and tasks. The client has one
 /// place in the overlay, and one thread. It leaves without notice when the last handle is dropped.

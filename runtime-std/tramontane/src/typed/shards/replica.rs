@@ -12,8 +12,8 @@ use super::machine::ShardCopy;
 use super::no_answers::ShardNotStarted;
 use crate::typed::state_machine::StateMachine;
 
-/// A replica of a group whose state machine all replicas of the group have. See the
-/// [module](super). Dropping it closes the replica.
+/// A replica of a group whose state machine all replicas of the group have. See
+/// [`typed`](crate::typed). Dropping it closes the replica.
 pub struct ShardReplica<M> {
     machine: Arc<RwLock<M>>,
     running: Running,
