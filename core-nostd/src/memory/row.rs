@@ -208,9 +208,11 @@ impl<'m> RowWriter<'m> {
 
     /// Stores bytes that do not form a whole group.
     fn store_bytes(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
+        let mut at = offset;
         // bound: the bytes to be stored
-        for (at, byte) in (offset..).zip(bytes) {
+        for byte in bytes {
             self.store_byte(at, *byte)?;
+            at = at.saturating_add(1);
         }
         Ok(())
     }

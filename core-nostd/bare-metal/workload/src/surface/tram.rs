@@ -96,7 +96,7 @@ fn tree(overlay: &Overlay) {
     black_box((overlay.children_count(GroupId(0)), overlay.replicas(black_box(GroupId(1)))));
     black_box(overlay.lowest_common_ancestor(black_box(set)));
     let shape = Shape::of(overlay, black_box(GroupId(0)));
-    black_box((shape.entries(), shape.log_bytes(), shape.payload_max()));
+    black_box((shape.entries(), shape.log_bytes(), shape.payload_max(), shape.list_bytes()));
     black_box((shape.peer_row_bytes(), shape.client_row_bytes(), shape.child_row_bytes()));
     black_box((shape.reply_row_bytes(black_box(2)), shape.parent_row_bytes()));
     black_box(ReplicaBytes::of(overlay, black_box(GroupId(0))));
