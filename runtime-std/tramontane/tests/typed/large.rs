@@ -45,6 +45,8 @@ fn command_above_the_limit_is_refused_with_sizes() {
 fn closed_member_answers_large_proposals() {
     let mut group = SumGroup::of(2);
     group.description.subgroups[0].large_max = 1 << 20;
+    // The other member is not removed while its application waits at the gate.
+    group.description.failure_timeout_ms = 60_000;
     let [(member, _), (_other, gate)] = group.start_all([0, 1]);
     let closed = gate.close();
     assert_eq!(member.propose(text(1)).wait(PATIENCE), Ok((1, 1)));
