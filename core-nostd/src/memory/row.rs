@@ -189,6 +189,7 @@ impl<'m> RowWriter<'m> {
     ///
     /// # Errors
     /// Fails if the range is not inside the row.
+    #[inline(never)]
     pub fn apply(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
         self.row.check(offset, bytes.len())?;
         let head = (8_usize.saturating_sub(offset % 8) % 8).min(bytes.len());
