@@ -192,7 +192,8 @@ fn message_larger_than_a_port_is_split() {
     let largest = (0..10)
         .map(|n| tramontane_partition::orders::Orders::length_of(WhichPartition::B, n))
         .max();
-    assert!(longest <= MESSAGE_BYTES && largest > Some(MESSAGE_BYTES) && frames > 20);
+    // B sends ten orders. With views, there are more frames.
+    assert!(longest <= MESSAGE_BYTES && largest > Some(MESSAGE_BYTES) && frames > 10, "{frames}");
 }
 
 #[test]
