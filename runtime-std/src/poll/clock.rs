@@ -9,7 +9,7 @@ use tramontane_core::ids::Time;
 /// Number of steps between two readings. A reading costs as much as an idle step.
 const STEPS_PER_READING: u32 = 64;
 
-/// Number of steps without work between two checks of the tick. A check costs a fifth of an idle
+/// Number of steps between two checks of the kernel's tick. A check costs a fifth of an idle
 /// step over shared memory. Over TCP with many peers, a step takes much longer.
 const STEPS_PER_CHECK: u32 = 8;
 
@@ -67,8 +67,8 @@ impl Clock {
     /// Counts a step. Returns whether it begins with a reading.
     #[inline]
     pub(super) fn is_reading_due(&mut self) -> bool {
-        if self.steps_left.is_multiple_of(STEPS_PER_CHECK) {
-            self.read_at_next_step_if_late();
+        if self.steps_left.is_multiple_of(STEPS_PER_CHECK) && tick() != self.tick {
+            self.steps_left = 0;
         }
         if self.steps_left == 0 {
             self.steps_left = STEPS_PER_READING - 1;
@@ -76,15 +76,6 @@ impl Clock {
         }
         self.steps_left -= 1;
         false
-    }
-
-    /// Makes the next step begin with a reading if the kernel's tick has changed since the last
-    /// one. Called after a step that did work, which costs much more than this check.
-    #[inline]
-    pub(super) fn read_at_next_step_if_late(&mut self) {
-        if tick() != self.tick {
-            self.steps_left = 0;
-        }
     }
 
     /// Returns whether it is time to check the peers. The next check is due after `interval`.
@@ -131,10 +122,6 @@ mod tests {
         assert!(fast.iter().filter(|steps| **steps == STEPS_PER_READING).count() > 50, "{fast:?}");
         let slow = || std::thread::sleep(Duration::from_millis(20));
         assert!(steps_until_reading(&mut clock, slow) <= STEPS_PER_CHECK);
-        assert!(!clock.is_reading_due());
-        slow();
-        clock.read_at_next_step_if_late();
-        assert!(clock.is_reading_due());
     }
 
     #[test]

@@ -81,12 +81,7 @@ pub(crate) fn step<S: Steps>(steps: &mut S) -> Result<S::Done, Stopped> {
         begin_with_reading(steps)?;
     }
     match guarded(|| steps.work()) {
-        Ok(done) => {
-            if !done.is_idle() {
-                steps.clock().read_at_next_step_if_late();
-            }
-            Ok(done)
-        }
+        Ok(done) => Ok(done),
         Err(why) => Err(end(steps, why)),
     }
 }

@@ -72,7 +72,6 @@
 //! | `connections` | all connections, and a list of the busy ones |
 //! | `views`, `peers` | the open views, and the route to each member; individual peers |
 //! | `event_queue` | events that the member has not polled yet |
-//! | `rate` | the send rate of a connection |
 //! | `watch` | waiting for sockets, and for the bell of this process |
 //! | `fabric`, `posting` | the [`Fabric`](tramontane_core::fabric::Fabric); its posts |
 //! | `host` | the [`HostFabric`](tramontane_core::fabric::HostFabric) |
@@ -116,7 +115,6 @@ mod memory;
 mod notice;
 mod peers;
 mod posting;
-mod rate;
 mod regions;
 mod send_queue;
 mod stream_end;

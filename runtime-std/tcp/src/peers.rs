@@ -1,14 +1,10 @@
 //! Operations on individual peers: adding peers while the fabric runs, and limiting the send rate.
 
-use std::io;
-use std::num::NonZeroU64;
-
 use tramontane_core::fabric::{Event, LossCause};
 use tramontane_core::ids::{NodeId, Rank};
 
 use super::connection::Connection;
 use super::fabric::Tcp;
-use super::rate;
 use super::views::Route;
 
 impl Tcp {
@@ -86,21 +82,6 @@ impl Tcp {
         {
             connection.part();
         }
-    }
-
-    /// Limits traffic to a peer to `bytes_per_s` until the peer's connection ends. Bytes that the
-    /// kernel has already taken are also sent at that rate.
-    ///
-    /// # Errors
-    /// Returns [`io::ErrorKind::NotConnected`] if the peer is not connected; otherwise, returns the
-    /// system's error.
-    pub fn limit_rate(&self, peer: NodeId, bytes_per_s: NonZeroU64) -> io::Result<()> {
-        let connections = self.connections.borrow();
-        let stream = connections
-            .iter()
-            .find(|connection| connection.peer == peer)
-            .and_then(Connection::stream);
-        rate::limit(stream.ok_or(io::ErrorKind::NotConnected)?, bytes_per_s)
     }
 
     /// Opens the views that await a peer which has arrived.

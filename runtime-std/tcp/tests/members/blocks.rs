@@ -1,18 +1,17 @@
 //! Blocks over TCP: many at the same time, alongside writes, to slow peers, and on channels that
 //! are closed in the meantime.
 
-use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use crate::support::blocks::{
     FIRST, exchange, look, memory, on, pattern, receive, received, send, sent, told,
 };
-use crate::support::{PATIENCE, TcpMember, VIEW, guard, ids, key, members, settle, small};
+use crate::support::{PATIENCE, TcpMember, VIEW, guard, key, members, settle, small};
 use tramontane_core::fabric::{
     BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, HostFabric, Kind, Token, ViewRows as _,
     Write,
 };
-use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::ids::{Rank, ViewId};
 use tramontane_tcp::{BlockMemory, Settings};
 
 const A: Rank = Rank(0);
@@ -35,24 +34,6 @@ fn carry_until(members: &mut [TcpMember], mut is_done: impl FnMut(&mut [TcpMembe
         }
         assert!(start.elapsed() < PATIENCE, "it never happens");
     }
-}
-
-#[test]
-fn traffic_to_peer_respects_rate_limit() {
-    const BYTES: usize = 6_000_000;
-    let mut members = members(None, Settings::default());
-    let rate = NonZeroU64::new(20_000_000).expect("a rate");
-    let unknown =
-        members[0].fabric.limit_rate(NodeId(999), rate).expect_err("there is no such peer");
-    assert_eq!(unknown.kind(), std::io::ErrorKind::NotConnected);
-    members[0].fabric.limit_rate(ids()[1], rate).expect("a socket");
-    let memories = [memory(&members[0], BYTES), memory(&members[1], BYTES)];
-    let start = Instant::now();
-    receive(&mut members[1], on(FIRST, A), &memories[1], (0, BYTES), 1);
-    send(&mut members[0], on(FIRST, B), &memories[0], (0, BYTES), 2).expect("sent");
-    exchange(&mut members, 2);
-    // The transfer takes 300 ms at that rate, except that a little is sent ahead.
-    assert!(start.elapsed() > Duration::from_millis(200), "{:?}", start.elapsed());
 }
 
 #[test]
