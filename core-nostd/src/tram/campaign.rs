@@ -311,9 +311,10 @@ impl Common<'_> {
         decided: u64,
         step: &StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
+        let settled = self.settled(step.memory)?;
         // Entries that the parent has replaced were never decided here, nor was anything after
         // them.
-        let tail = self.uncontradicted(tail, step)?;
+        let tail = self.uncontradicted(tail, settled, step)?;
         step.log.set_tail(tail)?;
         if self.recount(step.log, tail)? != tail {
             return Err(Halt::NotContinued);
@@ -322,7 +323,7 @@ impl Common<'_> {
         step.log.set_decided(decided.min(tail).max(self.delivered))?;
         self.begin_passing_on(tail, step.log)?;
         let owes_null = self.options.passes_on_early && !self.children.is_empty();
-        Ok(Role::Leader(Leader { tail, owes_null, ..Leader::default() }))
+        Ok(Role::Leader(Leader { tail, owes_null, settled, ..Leader::default() }))
     }
 
     pub(super) fn reads_under_way(&self) -> u32 {

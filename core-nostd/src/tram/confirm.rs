@@ -7,10 +7,15 @@
 //!
 //! - The parent's leader publishes how many positions it has decided. The entry is confirmed if the
 //!   slot of its position names the same message.
-//! - The parent's leader also publishes how many positions it has seen decided by this child. If a
-//!   slot has been reused, a child's leader whose predecessor had decided the slot's entry learns
-//!   of the decision from this count. The leader's log has one entry for each position, and
-//!   contains everything that has been decided.
+//! - The parent's leader also publishes how many positions it has seen decided by this child. A
+//!   child's leader whose predecessor had decided an entry learns of the decision from this count,
+//!   because the parent may no longer have the entry. The count is read as the leader begins: its
+//!   log then contains everything that its predecessors have decided. Later it may have risen
+//!   because of a successor, which may have put another message at that position. A leader that
+//!   sees it rise above an entry that is still open campaigns again.
+//! - If another leader had already begun when the count was read, with a later timestamp, this one
+//!   decides nothing: a quorum had granted its logs to the other before this one put its stamp on
+//!   any log.
 //! - If the slot of a decided position names another message, neither the entry nor anything after
 //!   it was decided. The child's leader campaigns again, and its log is cut below that entry.
 //!
@@ -41,6 +46,8 @@ enum Confirmation {
     Confirmed,
     Open,
     Contradicted,
+    /// The group has decided the position since the leader began, perhaps with another message.
+    SettledSince,
 }
 
 impl Common<'_> {
@@ -62,10 +69,10 @@ impl Common<'_> {
             if place >= to {
                 break;
             }
-            match self.confirmation(place, step)? {
+            match self.confirmation(place, leader.settled, step)? {
                 Confirmation::Confirmed => place = place.saturating_add(1),
                 Confirmation::Open => break,
-                Confirmation::Contradicted => {
+                Confirmation::Contradicted | Confirmation::SettledSince => {
                     leader.is_contradicted = true;
                     break;
                 }
@@ -79,6 +86,7 @@ impl Common<'_> {
     pub(super) fn uncontradicted<F, M: Memory>(
         &self,
         tail: u64,
+        settled: u64,
         step: &StepContext<'_, F, M>,
     ) -> Result<u64, Halt> {
         let mut place = self.delivered;
@@ -87,7 +95,7 @@ impl Common<'_> {
             if place >= tail {
                 break;
             }
-            if self.confirmation(place, step)? == Confirmation::Contradicted {
+            if self.confirmation(place, settled, step)? == Confirmation::Contradicted {
                 return Ok(place);
             }
             place = place.saturating_add(1);
@@ -95,14 +103,28 @@ impl Common<'_> {
         Ok(tail)
     }
 
+    /// Returns the number of positions that this group has decided, as far as the parent's replicas
+    /// publish it.
+    pub(super) fn settled<M: Memory>(&self, memory: &M) -> Result<u64, Halt> {
+        let mut settled = 0;
+        // bound: the replicas of the parent
+        for link in self.links.parents() {
+            if let Some((_, row)) = memory.link(link).filter(|_| self.is_ready(link)) {
+                settled = settled.max(row.cell(feed_row::SETTLED)?.load());
+            }
+        }
+        Ok(settled)
+    }
+
     fn confirmation<F, M: Memory>(
         &self,
         place: u64,
+        settled: u64,
         step: &StepContext<'_, F, M>,
     ) -> Result<Confirmation, Halt> {
         let Some(entry) = step.log.load(place)? else { return Ok(Confirmation::Open) };
         let Content::Message(message) = entry.content else { return Ok(Confirmation::Confirmed) };
-        if message.source != Source::Parent {
+        if message.source != Source::Parent || settled > message.ordinal.0 {
             return Ok(Confirmation::Confirmed);
         }
         self.confirmation_of(&message, step.memory)
@@ -120,9 +142,6 @@ impl Common<'_> {
             let Some((_, row)) = memory.link(link).filter(|_| self.is_ready(link)) else {
                 continue;
             };
-            if row.cell(feed_row::SETTLED)?.load() > position.0 {
-                return Ok(Confirmation::Confirmed);
-            }
             // A slot whose count has not arrived may be incomplete.
             let confirmed = row.cell(feed_row::CONFIRMED)?.load();
             let written = row.cell(feed_row::WRITTEN)?.load();
@@ -135,6 +154,7 @@ impl Common<'_> {
                 Some(_) => return Ok(Confirmation::Contradicted),
             }
         }
-        Ok(Confirmation::Open)
+        let is_settled = self.settled(memory)? > position.0;
+        Ok(if is_settled { Confirmation::SettledSince } else { Confirmation::Open })
     }
 }

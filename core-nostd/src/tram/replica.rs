@@ -125,7 +125,7 @@ impl<'s> Replica<'s> {
     }
 
     /// Starts to use a view. The host has opened the view at the fabric, and lends its rows from
-    /// then on. If the link had another view, this view replaces it.
+    /// then on. If the link had another view, this view replaces it (see [`Replica::detach`]).
     pub fn attach<M: Memory>(
         &mut self,
         now: Time,
@@ -151,7 +151,9 @@ impl<'s> Replica<'s> {
         common.show_all(role, link, memory)
     }
 
-    /// Gives up a link's view. The host may then close the view.
+    /// Gives up a link's view. The host must have revoked the peer's permission to write to the
+    /// log, because the log may be granted to another replica from then on. The host may then
+    /// close the view.
     pub fn detach(&mut self, now: Time, link: LinkId) {
         let Self { common, role } = self;
         let state = common.state.at_mut(link);

@@ -125,9 +125,12 @@ pub(super) enum BodyPart {
 pub(super) struct Leader {
     /// End of the local log.
     pub(super) tail: u64,
-    /// Whether an entry that the parent passed on early has been replaced in the parent's log. The
-    /// next campaign cuts the local log below that entry.
+    /// Whether an entry that the parent passed on early has been replaced in the parent's log, or
+    /// may have been replaced by another leader of this group. The next campaign cuts the local log
+    /// below that entry.
     pub(super) is_contradicted: bool,
+    /// Number of the parent's positions that the group had decided when the leader began.
+    pub(super) settled: u64,
     /// Whether the leader's first entry, a null, has yet to be proposed.
     pub(super) owes_null: bool,
     /// Number of payload bytes that this step has appended.

@@ -310,7 +310,10 @@ impl World {
         let now = Time(self.now);
         for (end, (id, link)) in [(a, link_a), (b, link_b)].into_iter().enumerate() {
             let running = self.replicas.get_mut(&id).expect("it runs");
-            running.memory.links[link.index()] = Some(Rc::clone(&rows[end]));
+            let before = running.memory.links[link.index()].replace(Rc::clone(&rows[end]));
+            if let Some(before) = before {
+                self.network.borrow_mut().close(&before);
+            }
             let attachment = Attachment {
                 view,
                 peer: Rank(1 - end as u16),
@@ -465,7 +468,9 @@ impl World {
             let link = LinkId(index as u16);
             if running.replica.stage(link) == Stage::Lost {
                 running.replica.detach(Time(self.now), link);
-                *place = None;
+                if let Some(rows) = place.take() {
+                    self.network.borrow_mut().close(&rows);
+                }
                 let other = ids.iter().copied().find(|other| {
                     running.replica.links().find_replica(self.overlay, id.group, *other)
                         == Some(link)

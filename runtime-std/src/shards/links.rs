@@ -99,8 +99,13 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
 
     /// Gives up a link's view. Returns its id, and the node and process that shared it.
     pub(super) fn close(&mut self, fabric: &mut F, link: LinkId) -> Option<(ViewId, NodeId, u64)> {
-        let OpenLinkView { view, node, life, rows, .. } =
+        let OpenLinkView { view, peer, node, life, rows, .. } =
             self.open.get_mut(link.index())?.take()?;
+        // All views share the log. It may be granted to another replica while this view is still
+        // being retired. After an error the peer is cut, so none of its writes lands either.
+        if fabric.may_write(view, peer, LOG) {
+            let _ = fabric.revoke(view, peer, LOG);
+        }
         if !fabric.retire(view) {
             self.retiring.push((view, rows));
         }

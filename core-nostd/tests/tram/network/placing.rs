@@ -6,11 +6,12 @@
 //! although it has completed. Reads do not wait for such writes.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use tramontane_core::fabric::Region;
 use tramontane_core::memory::RowWriter;
 
-use super::{NetworkView, TestNetwork};
+use super::{NetworkView, RowPair, TestNetwork};
 
 /// The length of the pieces that are placed in any order, in bytes.
 const CELL: usize = 8;
@@ -76,6 +77,19 @@ impl TestNetwork {
         let before = view.placing[writer].len();
         view.placing[writer].retain(|placing| placing.region == Region::ROW);
         self.discarded += (before - view.placing[writer].len()) as u64;
+    }
+
+    /// Closes a process's end of a view, which it knows by its rows: what its device has not placed
+    /// is lost.
+    pub fn close(&mut self, rows: &Rc<RowPair>) {
+        for view in self.views.iter_mut().flatten() {
+            for end in 0..2 {
+                if Rc::ptr_eq(&view.ends[end].rows, rows) {
+                    self.discarded += view.placing[1 - end].len() as u64;
+                    view.placing[1 - end].clear();
+                }
+            }
+        }
     }
 
     /// Ends a crashed process's part in a view. What its peer's device has acknowledged may still
