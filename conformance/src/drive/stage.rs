@@ -391,15 +391,27 @@ impl<'s> Stage<'s> {
             Goal::Met(condition) => return self.condition_state(condition),
             Goal::Settled => {
                 let quiet = if self.had_faults { QUIET_AFTER_FAULTS } else { QUIET };
-                self.last_heard.elapsed() >= quiet && self.is_delivered()
+                let reached = self.last_heard.elapsed() >= quiet && self.is_delivered();
+                if !reached && self.have_ended() && self.are_silent() {
+                    return GoalState::Hopeless;
+                }
+                reached
             }
-            Goal::Stopped => !self.members.iter().any(Member::runs),
-            Goal::Silent => {
-                self.members.iter().all(|member| member.process.is_none() || member.silent)
-            }
+            Goal::Stopped => self.have_ended(),
+            Goal::Silent => self.are_silent(),
             Goal::Later => false,
         };
         if reached { GoalState::Reached } else { GoalState::Open }
+    }
+
+    /// Returns whether no member is running.
+    fn have_ended(&self) -> bool {
+        !self.members.iter().any(Member::runs)
+    }
+
+    /// Returns whether the output of all processes has ended.
+    fn are_silent(&self) -> bool {
+        self.members.iter().all(|member| member.process.is_none() || member.silent)
     }
 
     fn condition_state(&mut self, condition: &Condition) -> GoalState {

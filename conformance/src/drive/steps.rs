@@ -340,13 +340,18 @@ impl Stage<'_> {
     }
 
     /// Waits until everything has been delivered and no lines arrive, but at most until the
-    /// deadline. If anything is missing then, the checker judges it.
+    /// deadline or the end of all members. If anything is missing then, the checker judges it.
     fn settle(&mut self) -> Result<(), Ending> {
         let state = self.wait_patiently(&Goal::Settled, self.setting.deadline)?;
         if state != GoalState::Reached
             && let Some(missing) = self.missing()
         {
-            self.note(format!("at the deadline, {missing}"));
+            let when = if state == GoalState::Hopeless {
+                "when all members had ended"
+            } else {
+                "at the deadline"
+            };
+            self.note(format!("{when}, {missing}"));
         }
         Ok(())
     }

@@ -197,6 +197,14 @@ pub fn silent_adapter_is_awaited_only_until_deadline() {
     assert!(began.elapsed() >= Duration::from_secs(2));
 }
 
+/// No message or view can arrive from members that have all ended, however long the deadline.
+pub fn run_ends_when_all_members_have_ended() {
+    let day = Duration::from_secs(86_400);
+    let driven = driven(&bad("gives-up-in-view"), 1, &["one-sender"], day);
+    let notes = &driven.run.cases[0].notes;
+    assert!(notes.iter().any(|note| note.contains("when all members had ended")), "{notes:?}");
+}
+
 pub fn excessive_adapter_output_ends_the_case() {
     assert_broken("endless-line", &["line 1", "longer than 1 MiB", "xxx"]);
     // The flood proves that the adapter is broken, but the deliveries claimed before it already

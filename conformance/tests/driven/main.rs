@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         correct_script_adapter_passes
         invalid_protocol_line_is_quoted_with_its_number
         silent_adapter_is_awaited_only_until_deadline
+        run_ends_when_all_members_have_ended
         excessive_adapter_output_ends_the_case
         endless_adapter_log_is_truncated_without_failing_case
         log_of_exited_member_is_complete

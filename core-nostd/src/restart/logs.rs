@@ -130,15 +130,16 @@ impl<'a> Restart<'a> {
     }
 
     /// Returns whether a record that no node has intact may be dropped together with all later
-    /// ones: at least half of the members have an undamaged log that ends before it, so it was
-    /// never durable at a majority. If less than a majority is enough, the record may always be
-    /// dropped.
+    /// ones: at least half of the members have a log that ends before it, so it was never durable
+    /// at a majority. Damaged records in such a log do not matter, because an intact record or mark
+    /// follows them and shows where the log ends. If less than a majority is enough, the record may
+    /// always be dropped.
     fn may_cut(&self, plan: &Plan<'a>, subgroup: usize, sequence: DurableCount) -> bool {
         if self.is_with_less() {
             return true;
         }
         let (mut members, mut lacking) = (0_usize, 0_usize);
-        let lacks = |log: &LogState<'_>| log.end.end <= sequence && log.damaged.is_empty();
+        let lacks = |log: &LogState<'_>| log.end.end <= sequence;
         // bound: the members of the subgroup
         for node in self.members_of(subgroup).filter(|node| plan.base.members.contains(node)) {
             members = members.saturating_add(1);

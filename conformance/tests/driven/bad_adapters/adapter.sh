@@ -58,6 +58,10 @@ unknown-type) ready && say '{"type":"applause"}' && serve ;;
 unasked) ready && say '{"type":"ok","message":"n0/1/999"}' && serve ;;
 not-utf8) ready && printf '{"type":"\377"}\n' && serve ;;
 gives-up) ready && read -r line && say '{"type":"halt","reason":"halted","text":"out of coffee"}' ;;
+gives-up-in-view)
+    ready '"views"' && say '{"type":"view","group":"g0","view":1,"members":["n0"]}' &&
+        read -r line && say '{"type":"halt","reason":"halted","text":"out of coffee"}'
+    ;;
 cannot-start) read -r init &&
     say '{"type":"error","code":"unsupported","definite":true,"text":"not today"}' ;;
 last-words)

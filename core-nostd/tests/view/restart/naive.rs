@@ -212,7 +212,7 @@ impl NaiveModel<'_> {
             }
             let lacks = |node: &&u32| {
                 let log = self.disk(**node).and_then(|disk| disk.logs[at].as_ref());
-                log.is_some_and(|log| log.end <= record && log.damaged.is_empty())
+                log.is_some_and(|log| log.end <= record)
             };
             let half_lacks = members().filter(lacks).count() * 2 >= members().count();
             if half_lacks || self.with_less {

@@ -266,10 +266,14 @@ fn damaged_record_is_copied_from_another_or_awaited() {
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &five), (2, &five), (3, &five), (4, &bad)];
     assert_eq!(goes_on(&come, &[ALL.to_vec()]).2[0].map(|log| log.1), Some(3));
-    // A log that is itself damaged does not reveal what it once had, so it does not count.
-    let mut unsure = five.clone();
-    unsure.logs[0].as_mut().expect("a log").damaged = vec![(1, 2)];
-    let come = [(1, &five), (2, &five), (3, &unsure), (4, &bad)];
+    // A damaged log still shows where it ends. If power is lost at all members, one of them may
+    // have lost part of its last record, and another part of the next.
+    let mut torn = five.clone();
+    torn.logs[0].as_mut().expect("a log").damaged = vec![(2, 3)];
+    let come = [(1, &five), (2, &five), (3, &torn), (4, &bad)];
+    assert_eq!(goes_on(&come, &[ALL.to_vec()]).2[0].map(|log| log.1), Some(3));
+    // Logs of less than half do not decide it.
+    let come = [(1, &five), (2, &five), (3, &bad), (4, &bad)];
     let waited = waits(&come, &[ALL.to_vec()]);
     assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![5])));
 }

@@ -100,11 +100,13 @@ fn changed_disks_never_lose_durable_messages() {
 #[test]
 #[ignore = "a whole search, which takes minutes: .ci/full"]
 fn repeated_deaths_during_restarts_lose_nothing_durable() {
-    for (name, scope) in [("a crash", one_crash()), ("joins", joins()), ("all leave", all_leave())]
-    {
+    for (name, scope) in [("a crash", one_crash()), ("joins", joins())] {
         let met = must_hold(name, &scope, 2);
         assert!(met.adopted > 0 && met.cut > 0 && met.waits > 0 && met.went_on > 0);
     }
+    // Members that leave together have equal logs, so none is cut.
+    let met = must_hold("all leave", &all_leave(), 2);
+    assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
 
 #[test]

@@ -66,3 +66,10 @@ fn messages_at_a_majority_survive_any_power_loss() {
     let rare = [sum.in_restarts, sum.adopted, sum.set_aside, sum.repaired, sum.views];
     assert!(rare.iter().all(|count| *count > 10), "too tame: {sum:?}");
 }
+
+/// Power is lost while one member writes its fifth record and another its sixth. Both records are
+/// damaged, and only the first has an intact copy.
+#[test]
+fn incomplete_last_records_do_not_prevent_restart() {
+    traced(3, 17_959_834_750_147, 32);
+}
