@@ -81,9 +81,9 @@ fn leader_changes_lose_no_decision_before_visibility() {
     }
 }
 
-/// TRM-1: the parent tells also a deposed leader how many positions the group has decided. Its
+/// TRM-1: the parent also tells a deposed leader how many positions the group has decided. Its
 /// successor may have put another message at a position that the deposed leader has not decided.
 #[test]
-fn deposed_leader_does_not_decide_what_its_successor_replaced() {
+fn deposed_leader_keeps_successors_order() {
     turns(17_959_880_000_256, 0, 20);
 }
