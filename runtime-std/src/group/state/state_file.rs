@@ -7,6 +7,8 @@
 //! - The newer of two valid copies is used. After a crash between the two writes, that is the new
 //!   record, and the next start rewrites both copies.
 //! - A copy is overwritten in place, so a full disk does not prevent the write.
+//! - A new copy gets its name once its content is durable. So a copy without content is a damaged
+//!   one, and not the trace of a write that a full disk or a loss of power has stopped.
 //!
 //! A copy is JSON. It begins with the checksum, a number of fixed length, followed by everything
 //! that the checksum covers, up to the end of the file. The file is padded with blanks.
@@ -141,14 +143,12 @@ impl StateFile {
         let is_there = |file: &File| file.metadata().is_ok_and(|found| found.nlink() > 0);
         let files = match self.files.take() {
             Some(files) if files.iter().all(is_there) => files,
-            _ => open_copies(folder)?,
+            _ => open_copies(folder, &bytes)?,
         };
         for at in [1 - self.newest, self.newest] {
-            let (file, mut bytes) = (&files[at], bytes.clone());
+            let file = &files[at];
             let length = usize::try_from(file.metadata()?.len()).unwrap_or(0);
-            bytes.resize(bytes.len().max(length).next_multiple_of(BLOCK_BYTES), b' ');
-            put_checksum(&mut bytes);
-            file.write_all_at(&bytes, 0)?;
+            file.write_all_at(&padded(&bytes, length), 0)?;
             file.sync_all()?;
         }
         self.files = Some(files);
@@ -156,15 +156,35 @@ impl StateFile {
     }
 }
 
-fn open_copies(folder: &Path) -> io::Result<[File; 2]> {
-    let open = |name: &str| {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        options.open(folder.join(name))
-    };
-    let files = [open(COPIES[0])?, open(COPIES[1])?];
+/// Opens both copies. A missing one is created with the given content.
+fn open_copies(folder: &Path, bytes: &[u8]) -> io::Result<[File; 2]> {
+    let [first, second] = COPIES.map(|name| open_copy(folder, name, bytes));
+    let files = [first?, second?];
     File::open(folder)?.sync_all()?;
     Ok(files)
+}
+
+fn open_copy(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.open(folder.join(name)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    let unnamed = folder.join(format!("{name}.new"));
+    let file = options.create(true).truncate(true).open(&unnamed)?;
+    file.write_all_at(&padded(bytes, 0), 0)?;
+    file.sync_all()?;
+    std::fs::rename(unnamed, folder.join(name))?;
+    Ok(file)
+}
+
+/// Returns a copy with its checksum, padded to whole blocks and to the length of its file.
+fn padded(bytes: &[u8], length: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.resize(bytes.len().max(length).next_multiple_of(BLOCK_BYTES), b' ');
+    put_checksum(&mut bytes);
+    bytes
 }
 
 /// Encodes a copy without the blanks, and with a checksum of zero.
@@ -283,6 +303,28 @@ mod tests {
             std::fs::write(place.path().join(name), "{").expect("a file");
         }
         assert!(matches!(open(place.path()), Err(StateFileError::Damaged(_))));
+    }
+
+    /// Otherwise a node whose first write was stopped could not start again.
+    #[test]
+    fn first_write_to_full_disk_leaves_no_damaged_copy() {
+        let place = tempfile::tempdir().expect("a folder");
+        let mount = |arguments: &[&str]| {
+            let mut command = std::process::Command::new(arguments[0]);
+            command.args(&arguments[1..]).arg(place.path()).output()
+        };
+        let mounted = mount(&["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs"]);
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            eprintln!("inconclusive: this user may not mount a file system");
+            return;
+        }
+        std::fs::write(place.path().join("other"), "x").expect("room for a page");
+        let (mut file, none, _) = StateFile::open::<u64>(place.path()).expect("a folder");
+        let written = file.write(place.path(), &7_u64);
+        let next = open(place.path()).expect("nothing is damaged");
+        mount(&["umount", "-l"]).expect("it is mounted");
+        assert!(written.is_err(), "the disk is full");
+        assert_eq!((none, next), (None, None));
     }
 
     /// If a process is killed while it writes, either the previous record or the new one remains.
