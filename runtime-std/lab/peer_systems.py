@@ -140,12 +140,13 @@ class Counts:
         self.first, self.by_size = first, {}
 
     def rate(self, size, measure):
-        count = self.by_size.get(size, self.first)
-        rate = measure(count)
-        if size not in self.by_size:
+        """Measures a rate, again if the measurement was short."""
+        while True:
+            count = self.by_size.get(size, self.first)
+            rate = measure(count)
             self.by_size[size] = max(100, int(rate * SECONDS))
-            rate = measure(self.by_size[size])
-        return rate
+            if 2 * count >= self.by_size[size]:
+                return rate
 
 
 # --- the pairs --------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ use iceoryx2::prelude::{
 /// The capacity of a subscriber's buffer in messages, which is the number of our slots per sender.
 const WINDOW: usize = 100;
 
+/// Each byte of a greeting. No other message consists only of such bytes.
+const GREETING: u8 = 0x80;
+
 /// Time limit for the subscribers to come.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -70,10 +73,22 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             yield_now();
         }
+        // A sample is lost if its buffer is full and the subscriber has not connected to it. The
+        // buffers are therefore filled with greetings until one more reaches all.
+        let mut greetings = 0;
+        loop {
+            let greeting = publisher.loan_slice_uninit(bytes)?.write_from_fn(|_| GREETING);
+            greetings += 1;
+            if greeting.send()? == subscribers && greetings > WINDOW {
+                break;
+            }
+            yield_now();
+        }
         let mut next_ns = now_ns();
         for number in 0..messages {
             while interval_us > 0 && now_ns() < next_ns {}
-            let mut sample = publisher.loan_slice_uninit(bytes)?.write_from_fn(|_| number as u8);
+            let mut sample =
+                publisher.loan_slice_uninit(bytes)?.write_from_fn(|_| number as u8 & !GREETING);
             if interval_us > 0 {
                 let now = now_ns();
                 next_ns = now + interval_us as u64 * 1_000;
@@ -96,6 +111,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             continue;
         };
+        if received == 0 && sample.payload().iter().all(|byte| *byte == GREETING) {
+            continue;
+        }
         if interval_us > 0 {
             let sent = sample.payload().first_chunk().map_or(0, |raw| u64::from_ne_bytes(*raw));
             latencies.push(now_ns().saturating_sub(sent));
