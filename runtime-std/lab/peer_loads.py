@@ -75,7 +75,7 @@ class NatsClient(ServerClient):
         request = json.dumps(request).encode()
         self.socket.sendall(b"PUB $JS.API.%s %s %d\r\n%s\r\n" % (
             subject.encode(), self.inbox, len(request), request))
-        self.socket.settimeout(5)
+        self.socket.settimeout(1)
         while not (answers := [line for line in self.lines() if line.startswith(b"{")]):
             pass
         return json.loads(answers[0])
