@@ -100,6 +100,9 @@ pub struct Multicast {
     /// ratio
     #[arg(long, conflicts_with = "probe")]
     pub key: bool,
+    /// Let members fail, leave and join; otherwise all are members from beginning to end
+    #[arg(long)]
+    pub changing: bool,
     /// Let the operating system place the processes instead of pinning each to a processor
     #[arg(long)]
     pub unpinned: bool,
@@ -136,6 +139,12 @@ pub struct Latency {
     /// Put only the first member into the sender list, so that no nulls are required
     #[arg(long)]
     pub one_sender: bool,
+    /// Encrypt what travels over TCP
+    #[arg(long)]
+    pub key: bool,
+    /// Let members fail, leave and join; otherwise all are members from beginning to end
+    #[arg(long)]
+    pub changing: bool,
     /// Number of rounds, each with a hand-off probe over shared memory; the median is reported
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,

@@ -9,6 +9,7 @@ use crate::machine::machine;
 use crate::member::{Idling, LowRate};
 use crate::probe::HandOff;
 use crate::processes::{self, Placement, Start};
+use crate::real::key_file;
 use crate::spread::{Spread, median};
 use crate::text::text;
 use tramontane_local::interrupt::Interrupts;
@@ -58,11 +59,20 @@ pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyRe
     let bytes = arguments.bytes.max(8);
     let senders = if arguments.one_sender { 1 } else { arguments.nodes };
     let pair = group(2, 2, 100, bytes).fixed().build()?;
-    let group = group(arguments.nodes, senders, 100, bytes).fixed().build()?;
+    // Deleted at the end.
+    let key = arguments.key.then(|| key_file(arguments.fabric)).transpose()?;
+    let group = group(arguments.nodes, senders, 100, bytes);
+    let group = if arguments.changing { group } else { group.fixed() };
+    let group = match &key {
+        Some(file) => group.key_file(file.path()).build()?,
+        None => group.build()?,
+    };
     let low_rate = LowRate {
         message_bytes: bytes as usize,
         messages: arguments.messages,
         interval_ns: arguments.interval_us * 1_000,
+        shared: std::thread::available_parallelism()
+            .is_ok_and(|processors| usize::from(arguments.nodes) > processors.get()),
     };
     let start = Start {
         carrier: arguments.fabric,

@@ -64,6 +64,8 @@ pub(crate) struct LowRate {
     pub(crate) messages: u64,
     /// Time between two messages.
     pub(crate) interval_ns: u64,
+    /// Whether idle members yield their processors, because there are more members than processors.
+    pub(crate) shared: bool,
 }
 
 /// The measurements of one process of [`LowRate`].
@@ -327,7 +329,11 @@ impl Experiment for LowRate {
                 slot.commit();
                 sent += 1;
             }
-            delivered += member.step()?.progress.delivered;
+            let step = member.step()?;
+            delivered += step.progress.delivered;
+            if self.shared && step.is_idle() {
+                std::thread::yield_now();
+            }
         }
         let posts = member.counts();
         let latency_ns = std::mem::take(&mut member.application().latency_ns);

@@ -52,7 +52,10 @@ pub fn run(
     }
     let senders = arguments.senders.of(nodes);
     let switches = switches_without(&arguments.without);
-    let group = || experiment::group(nodes, senders, arguments.window, bytes).fixed();
+    let group = || {
+        let group = experiment::group(nodes, senders, arguments.window, bytes);
+        if arguments.changing { group } else { group.fixed() }
+    };
     // Deleted at the end.
     let key = arguments.key.then(|| key_file(carrier)).transpose()?;
     let unencrypted = group().build()?;
@@ -126,7 +129,7 @@ pub fn run(
 }
 
 /// Creates the key of a group over TCP. Only this user can read the file.
-fn key_file(carrier: Carrier) -> Result<NamedTempFile, BenchError> {
+pub(crate) fn key_file(carrier: Carrier) -> Result<NamedTempFile, BenchError> {
     if carrier != Carrier::Tcp {
         let what = "--key encrypts only TCP: leave it out, or give --fabric tcp";
         return Err(BenchError::Arguments(what.into()));
