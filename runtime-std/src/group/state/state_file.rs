@@ -307,7 +307,7 @@ mod tests {
 
     /// Otherwise a node whose first write was stopped could not start again.
     #[test]
-    fn first_write_to_full_disk_leaves_no_damaged_copy() {
+    fn failed_first_write_leaves_no_copy() {
         let place = tempfile::tempdir().expect("a folder");
         let mount = |arguments: &[&str]| {
             let mut command = std::process::Command::new(arguments[0]);

@@ -15,9 +15,10 @@ import tempfile
 import time
 import urllib.request
 
-import peer_loads
+import loads
 
-LAB = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAB = os.path.dirname(HERE)
 ROOT = os.path.abspath(f"{LAB}/../..")
 PROGRAMS, BUILT = f"{ROOT}/target/release", f"{ROOT}/target/peers"
 PYTHON = f"{BUILT}/python"
@@ -260,7 +261,7 @@ def corosync(stack):
 
 
 def iceoryx2(stack):
-    with open(f"{LAB}/peer_iceoryx2/Cargo.lock") as file:
+    with open(f"{HERE}/iceoryx2/Cargo.lock") as file:
         version = re.search(r'name = "iceoryx2"\nversion = "(.*)"', file.read())[1]
     promises = [(f"iceoryx2 {version}", "of each publisher", "no agreement", "none", "none"),
                 ("a group over shared memory", *VIEWS)]
@@ -290,8 +291,8 @@ def requests(connect):
     def measure(size):
         value = b"x" * size
         pipeline = max(1, min(16, 65536 // size))
-        rate, _ = peer_loads.run(lambda: connect(value), 16, pipeline, SECONDS)
-        _, times = peer_loads.run(lambda: connect(value), 1, 1, SECONDS)
+        rate, _ = loads.run(lambda: connect(value), 16, pipeline, SECONDS)
+        _, times = loads.run(lambda: connect(value), 1, 1, SECONDS)
         return {"messages_per_s": rate, **percentiles(times)}
     return measure
 
@@ -311,7 +312,7 @@ def our_server(stack, first_port, logged):
     stack.enter_context(servers([[program, "--config", "redis.toml", "--id", f"{node}", "--state",
                                   f"state-{node}", "--listen", f"127.0.0.1:{first_port + node}"]
                                  for node in range(3)], path))
-    client = lambda value: peer_loads.RedisClient(first_port, value, 0)
+    client = lambda value: loads.RedisClient(first_port, value, 0)
     until(lambda: client(b""), "the start of three nodes")
     return requests(client)
 
@@ -338,7 +339,7 @@ def redis(stack):
         stack.enter_context(servers(commands, path))
 
         def client(value, port=port):
-            return peer_loads.RedisClient(port, value, 2)
+            return loads.RedisClient(port, value, 2)
 
         until(lambda port=port: "connected_slaves:2" in subprocess.run(
             ["redis-cli", "-p", f"{port}", "info", "replication"], capture_output=True,
@@ -372,7 +373,7 @@ cluster {{ name: peers, no_advertise: true, listen: "127.0.0.1:{port + 5 + node}
                   "max_bytes": 1 << 28, "discard": "old"}
 
         def leader(port=port, stream=stream):
-            client = peer_loads.NatsClient(port, b"")
+            client = loads.NatsClient(port, b"")
             client.ask("STREAM.CREATE.log", stream)
             answer = client.ask("STREAM.INFO.log", {})
             return port + int(answer["cluster"]["leader"][1:])
@@ -383,7 +384,7 @@ cluster {{ name: peers, no_advertise: true, listen: "127.0.0.1:{port + 5 + node}
                          "total in a stream", "a majority before the acknowledgement", durability,
                          "Raft, servers added by an operator")
         yield Pair(f"sync_interval {sync}", [theirs, our_promise(True)],
-                   requests(lambda value, leading=leading: peer_loads.NatsClient(leading, value)),
+                   requests(lambda value, leading=leading: loads.NatsClient(leading, value)),
                    ours)
 
 
@@ -411,7 +412,7 @@ def etcd(stack):
     theirs = (f"etcd {version}, 3 members", "total", "a majority before the answer",
                      "synced at a majority", "Raft, members added by an operator")
     yield Pair("put", [theirs, our_promise(True)],
-               requests(lambda value: peer_loads.EtcdClient(leading, value)), ours)
+               requests(lambda value: loads.EtcdClient(leading, value)), ours)
 
 
 def mpi(stack):

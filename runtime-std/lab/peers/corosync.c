@@ -3,7 +3,7 @@
  * per second. With an interval, member 0 sends a message after the last one was delivered to it,
  * and each member prints the latency of each message in nanoseconds. Every byte is written and read.
  *
- * Usage: peer_corosync MEMBERS RANK BYTES MESSAGES INTERVAL_US */
+ * Usage: corosync MEMBERS RANK BYTES MESSAGES INTERVAL_US */
 #include <corosync/cpg.h>
 #include <poll.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ static uint64_t now_ns(void) {
 }
 
 static void fail(const char *call, cs_error_t error) {
-    fprintf(stderr, "peer_corosync: %s: error %d of Corosync\n", call, (int)error);
+    fprintf(stderr, "corosync: %s: error %d of Corosync\n", call, (int)error);
     exit(1);
 }
 
@@ -53,7 +53,7 @@ static void changed(cpg_handle_t handle, const struct cpg_name *group,
 
 int main(int count, char **arguments) {
     if (count != 6) {
-        fprintf(stderr, "peer_corosync MEMBERS RANK BYTES MESSAGES INTERVAL_US\n");
+        fprintf(stderr, "corosync MEMBERS RANK BYTES MESSAGES INTERVAL_US\n");
         return 2;
     }
     uint64_t numbers[5];
