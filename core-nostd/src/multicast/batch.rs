@@ -96,6 +96,10 @@ enum TakenTurn<'a> {
 /// slot.
 const WALKS: usize = 4;
 
+/// Minimum number of turns for which a batch walks over the slots. For fewer, preparing the walks
+/// costs more than it saves.
+const TURNS_MIN: u64 = 8;
+
 impl SenderState {
     /// Reads this sender's turn of `round` from a ring without checks. Advances past its slot, at
     /// which the walk is, if the slot has a small message.
@@ -165,9 +169,23 @@ impl<'a> Batch<'a> {
     /// Skips nulls and returns whether a message follows. It is bounded as `next` is.
     pub(crate) fn advance_to_message(&mut self) -> bool {
         match self.delivery {
-            Delivery::Ordered => self.skip_nulls().is_some(),
+            Delivery::Ordered => self.is_at_message() || self.skip_nulls().is_some(),
             Delivery::Unordered => self.senders.iter().any(|sender| sender.hand != sender.take),
         }
+    }
+
+    /// Returns whether the present turn, which is stable, has a small message in a slot without a
+    /// check. A turn for which it returns false may have a message too.
+    #[inline(always)]
+    fn is_at_message(&self) -> bool {
+        let Some(state) = self.senders.get(self.sender.index()) else { return false };
+        if self.checks.is_on() || state.hand.position == state.take.position {
+            return false;
+        }
+        let Some(ring) = self.ring_of(state) else { return false };
+        let slot = state.hand.slot;
+        ring.counter(slot).load() == SlotCounter::of_message(self.round)
+            && ring.length(slot) <= ring.capacity()
     }
 
     /// Hands over the messages that the application left, and returns where the batch ended.
@@ -339,22 +357,29 @@ impl<'a> Batch<'a> {
     /// ```
     #[inline(always)]
     pub fn for_each(&mut self, mut with: impl FnMut(Message<'a>)) {
+        let may_walk = self.delivery == Delivery::Ordered && !self.checks.is_on();
         // bound: the messages of the batch, at most one window per sender
         loop {
-            self.pass_rounds(&mut with);
+            if may_walk {
+                self.pass_rounds(&mut with);
+            }
             let Some(message) = self.next() else { break };
             with(message);
         }
     }
 
-    /// Passes the messages of whole rounds to `with`, until a turn needs a closer look, or more
-    /// turns than there are senders had no message. `hand` advances before each call, as in `next`,
-    /// because a call may panic, and a message that it has taken counts as delivered.
+    /// Passes the messages of whole rounds to `with`, in an ordered subgroup without checks, until a
+    /// turn needs a closer look, or more turns than there are senders had no message. `hand`
+    /// advances before each call, as in `next`, because a call may panic, and a message that it has
+    /// taken counts as delivered.
     #[inline(always)]
     fn pass_rounds(&mut self, with: &mut impl FnMut(Message<'a>)) {
-        let Some(mut walks) = self.walks() else { return };
         let count = u64_from_index(self.senders.len());
         let turns = self.stable.0.saturating_sub(self.place.0).min(self.room);
+        if turns < TURNS_MIN {
+            return;
+        }
+        let Some(mut walks) = self.walks() else { return };
         // The place from which on no whole round is left.
         let end = self.place.0.saturating_add(turns).saturating_add(1).saturating_sub(count);
         let (mut round, mut sender, mut place) = (self.round, self.sender, self.place);
@@ -382,13 +407,11 @@ impl<'a> Batch<'a> {
         self.room = self.room.saturating_sub(messages);
     }
 
-    /// Returns a walk over each sender's slots from the next one on, or `None` if the batch has no
-    /// whole round of small messages, or too many senders.
+    /// Returns a walk over each sender's slots from the next one on, or `None` if the batch is within
+    /// a round or has too many senders.
     #[inline(always)]
     fn walks(&self) -> Option<[RingWalk<'a>; WALKS]> {
-        let is_ordered = self.delivery == Delivery::Ordered && !self.checks.is_on();
-        let is_small = self.senders.len() <= WALKS && self.sender == SenderRank::ZERO;
-        if !is_ordered || !is_small {
+        if self.senders.len() > WALKS || self.sender != SenderRank::ZERO {
             return None;
         }
         let walk = |state: &SenderState| Some(self.ring_of(state)?.walk(state.hand.slot));
