@@ -28,6 +28,7 @@
 //! | `row` | a row and its cells: rule 1 |
 //! | `ring` | a ring and its slots: rule 2 |
 //! | `lending` | the memory that a node is opened on |
+//! | `walk` | the slots of a ring, one after the other |
 //! | `prefetch` | prefetching of lines before they are written (feature `prefetch`) |
 //!
 //! Requirement: MEM-1.
@@ -40,6 +41,7 @@ mod line;
 mod prefetch;
 mod ring;
 mod row;
+mod walk;
 
 #[cfg(feature = "blocks")]
 pub use blocks::{BlockMemory, BlockPages, OutOfBlock};
@@ -47,3 +49,4 @@ pub use lending::NodeMemory;
 pub use line::{Line, OutOfRow};
 pub use ring::{OwnRing, Ring, RingPlace};
 pub use row::{Cell, OwnCell, Row, RowWriter};
+pub(crate) use walk::{HERE, OwnWalk, RingWalk};

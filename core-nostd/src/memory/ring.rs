@@ -117,10 +117,10 @@ unsafe impl Sync for Ring<'_> {}
 pub struct Ring<'m> {
     pub(super) base: NonNull<u8>,
     pub(super) stride: usize,
-    slots: u32,
+    pub(super) slots: u32,
     pub(super) capacity: u32,
-    checks: Checks,
-    lent: PhantomData<&'m [Line]>,
+    pub(super) checks: Checks,
+    pub(super) lent: PhantomData<&'m [Line]>,
 }
 
 impl<'m> Ring<'m> {
@@ -232,6 +232,7 @@ impl<'m> Ring<'m> {
         self.stride.saturating_sub(self.extent(0))
     }
 
+    #[inline(always)]
     fn length_cell(&self, slot: Slot) -> &'m AtomicU32 {
         let offset = self.slot_end(slot).wrapping_sub(SLOT_HEADER);
         // SAFETY: the length is 12 bytes before a slot's end, aligned to 4, inside the ring as
@@ -292,13 +293,20 @@ impl<'m> OwnRing<'m> {
 
     /// Writes the length of the payload that has been built, and its check if slots have checks.
     /// Both are published with the counter.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&self, slot: Slot, position: Position, length: u32) {
         self.ring.length_cell(slot).store(length, Ordering::Relaxed);
         if self.ring.checks.is_on() {
-            let check = self.ring.check_of(slot, position, length);
-            self.ring.check_cell(slot).store(check, Ordering::Relaxed);
+            self.check(slot, position, length);
         }
+    }
+
+    /// Writes a slot's check. Not inlined, so that slots without checks need less code.
+    #[cold]
+    #[inline(never)]
+    fn check(self, slot: Slot, position: Position, length: u32) {
+        let check = self.ring.check_of(slot, position, length);
+        self.ring.check_cell(slot).store(check, Ordering::Relaxed);
     }
 
     /// Returns the payload of a slot, to be built, truncated to the capacity if `length` is above
@@ -306,7 +314,7 @@ impl<'m> OwnRing<'m> {
     ///
     /// Only the holder of the slot's reservation may call this: the slice is exclusive because a
     /// reservation is.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub(crate) fn payload_mut(&self, slot: Slot, length: u32) -> &'m mut [u8] {
         let length = length.min(self.ring.capacity);

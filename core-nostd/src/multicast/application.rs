@@ -51,9 +51,6 @@ pub struct EachMessage<F>(pub F);
 
 impl<F: FnMut(Message<'_>)> Application for EachMessage<F> {
     fn deliver(&mut self, batch: &mut Batch<'_>) {
-        // bound: the messages of the batch, at most one window per sender
-        for message in batch {
-            (self.0)(message);
-        }
+        batch.for_each(&mut self.0);
     }
 }

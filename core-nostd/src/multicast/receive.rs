@@ -6,9 +6,9 @@ use super::look::{Limits, Told};
 use super::state::{SenderState, Work, peer_value};
 use super::switches::Switches;
 use super::watched::{Impossible, Misbehaved, Unreadable};
-use crate::ids::Round;
+use crate::ids::{Position, Round};
 use crate::layout::{ControlCell, Delivery};
-use crate::memory::{OutOfRow, Ring};
+use crate::memory::{HERE, OutOfRow, Ring};
 use crate::smc::{RingCursor, SlotCounter, SlotLength};
 
 /// The result of the receive stage.
@@ -60,24 +60,29 @@ impl SenderState {
     ) -> u32 {
         let rounds = limits.rounds.0.saturating_sub(self.taken.0);
         let most = most.min(u32::try_from(rounds).unwrap_or(u32::MAX));
-        let (mut take, mut round) = (self.take, self.taken);
+        let mut walk = ring.walk(self.take.slot);
+        let mut counter = SlotCounter::of_message(self.taken);
         let mut taken = 0_u32;
         // bound: a window
         while taken < most && !ring.has_checks() {
-            if ring.counter(take.slot).load() != SlotCounter::of_message(round) {
+            if walk.here().counter(HERE).load() != counter {
                 break;
             }
             // This barrier covers the read of the length here and of the payload at delivery.
             observe();
-            if ring.length(take.slot) > ring.capacity() {
+            if walk.here().length(HERE) > ring.capacity() {
                 break;
             }
-            round = round.next();
-            take = take.next(limits.window);
+            counter = SlotCounter::after_message(counter);
+            walk.advance();
             taken = taken.wrapping_add(1);
         }
         if taken > 0 {
-            (self.take, self.taken, self.obliging) = (take, round, round);
+            let count = u64::from(taken);
+            let position = Position(self.take.position.0.wrapping_add(count));
+            self.take = RingCursor { position, slot: walk.slot() };
+            self.taken = Round(self.taken.0.saturating_add(count));
+            self.obliging = self.taken;
         }
         taken
     }

@@ -6,9 +6,9 @@
 //! Requirements: BAT-1, ORD-2, SMC-3.
 
 use super::state::Work;
-use crate::ids::{Round, Time};
-use crate::memory::OutOfRow;
-use crate::smc::SlotCounter;
+use crate::ids::{Position, Round, Time};
+use crate::memory::{HERE, OutOfRow};
+use crate::smc::{RingCursor, SlotCounter};
 
 /// The result of the send stage.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,20 +40,26 @@ impl Work<'_, '_> {
         let most = most.min(u32::try_from(rounds).unwrap_or(u32::MAX));
         // Local copies are used because otherwise each acquire load would force the state to be
         // read again.
-        let (mut take, mut round) = (state.take, state.taken);
+        let mut walk = ring.walk(state.take.slot);
+        let mut position = state.take.position;
+        let mut counter = SlotCounter::of_message(state.taken);
+        let mut slots = 0_u32;
         // bound: a window
-        while sent.slots < most {
-            if handoff.outcome(take.position, take.slot).is_none() {
+        while slots < most {
+            if handoff.outcome(position, walk.slot()).is_none() {
                 break;
             }
-            ring.publish_counter(take.slot, SlotCounter::of_message(round));
-            round = round.next();
-            take = take.next(window);
-            sent.slots = sent.slots.saturating_add(1);
+            walk.here().publish_counter(HERE, counter);
+            walk.advance();
+            counter = SlotCounter::after_message(counter);
+            position = Position(position.0.wrapping_add(1));
+            slots = slots.wrapping_add(1);
         }
+        sent.slots = slots;
 
-        if sent.slots > 0 {
-            (state.take, state.taken) = (take, round);
+        if slots > 0 {
+            state.take = RingCursor { position, slot: walk.slot() };
+            state.taken = Round(state.taken.0.saturating_add(u64::from(slots)));
             own.silent_below = Round::ZERO;
         }
         let silence = handoff.take_silence(state.take.position);

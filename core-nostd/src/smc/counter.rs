@@ -40,6 +40,12 @@ impl SlotCounter {
         round.0.wrapping_mul(2) | 1
     }
 
+    /// Returns the number of the message of the round after that of the message numbered `counter`.
+    #[inline]
+    pub(crate) const fn after_message(counter: u64) -> u64 {
+        counter.wrapping_add(2)
+    }
+
     /// Returns the round in the counter: the message's round, or the first unused one.
     #[inline]
     pub(crate) const fn round(self) -> Round {
@@ -88,6 +94,8 @@ mod tests {
             prop_assert_eq!(of_message, Some(twice.wrapping_add(1)));
             let number = u128::from(SlotCounter::of_message(Round(round)));
             prop_assert_eq!(of_message, Some(number));
+            let after = SlotCounter::after_message(SlotCounter::of_message(Round(round)));
+            prop_assert_eq!(after, SlotCounter::of_message(Round(round.wrapping_add(1))));
             let named = [SlotCounter::UsedBelow(Round(round)), SlotCounter::Message(Round(round))];
             prop_assert_eq!(named.map(SlotCounter::round), [Round(round); 2]);
         }

@@ -1,12 +1,11 @@
 //! The sending side of a subgroup: an application reserves a slot, builds its message there, and
 //! commits it.
 
-use super::cursor::RingCursor;
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 use super::length::SlotLength;
 use crate::ids::{Position, Slot, index_from_u32};
 use crate::layout::RingShape;
-use crate::memory::{NodeMemory, OutOfRow, OwnRing, RingPlace, RowWriter};
+use crate::memory::{HERE, NodeMemory, OutOfRow, OwnRing, OwnWalk, RingPlace, RowWriter};
 
 /// Reason why a reservation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +91,8 @@ impl<'m> Outbox<'m> {
         let length = self.fitting(length)?;
         let (position, _) = self.handoff.reserve(1)?;
         let slot = self.handoff.slot_of(position);
-        Ok(Reservation { outbox: *self, position, slot, length })
+        let ring = self.ring.walk(slot).here();
+        Ok(Reservation { handoff: self.handoff, ring, position, slot, length })
     }
 
     /// Reserves up to `most` consecutive slots with one compare-and-swap, for a burst of messages.
@@ -106,11 +106,11 @@ impl<'m> Outbox<'m> {
     #[inline]
     pub fn reserve_run(&self, most: u32) -> Result<ReservedRun<'m>, ReserveError> {
         let (position, left) = self.handoff.reserve(most)?;
-        let slot = self.handoff.slot_of(position);
-        Ok(ReservedRun { outbox: *self, next: RingCursor { position, slot }, left })
+        let next = self.ring.walk(self.handoff.slot_of(position));
+        Ok(ReservedRun { outbox: *self, position, next, left })
     }
 
-    #[inline]
+    #[inline(always)]
     fn fitting(&self, length: usize) -> Result<u32, ReserveError> {
         let limit = self.ring.reader().capacity();
         match u32::try_from(length) {
@@ -138,7 +138,9 @@ impl<'m> Outbox<'m> {
 #[derive(Debug)]
 pub struct ReservedRun<'m> {
     outbox: Outbox<'m>,
-    next: RingCursor,
+    /// The next position and its slot.
+    position: Position,
+    next: OwnWalk<'m>,
     left: u32,
 }
 
@@ -154,7 +156,7 @@ impl<'m> ReservedRun<'m> {
     ///
     /// # Errors
     /// Fails with [`ReserveError::TooLarge`]; the slot stays in the run.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, length: usize) -> Result<Option<Reservation<'m>>, ReserveError> {
         let length = self.outbox.fitting(length)?;
         if self.left == 0 {
@@ -163,16 +165,17 @@ impl<'m> ReservedRun<'m> {
         Ok(Some(self.hand_out(length)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn hand_out(&mut self, length: u32) -> Reservation<'m> {
-        let RingCursor { position, slot } = self.next;
-        self.next = self.next.next(self.outbox.ring.reader().slots());
+        let (position, slot, ring) = (self.position, self.next.slot(), self.next.here());
+        self.position = Position(position.0.wrapping_add(1));
+        self.next.advance();
         self.left = self.left.saturating_sub(1);
         #[cfg(feature = "prefetch")]
         if self.left > 0 {
-            self.outbox.ring.ask_ahead(self.next.slot, length);
+            self.next.here().ask_ahead(HERE, length);
         }
-        Reservation { outbox: self.outbox, position, slot, length }
+        Reservation { handoff: self.outbox.handoff, ring, position, slot, length }
     }
 }
 
@@ -200,7 +203,9 @@ impl From<Refusal> for ReserveError {
 /// An open reservation holds back later messages of its own ring, but nothing else.
 #[derive(Debug)]
 pub struct Reservation<'m> {
-    outbox: Outbox<'m>,
+    handoff: HandOff<'m>,
+    /// The slot, as a ring of one slot.
+    ring: OwnRing<'m>,
     position: Position,
     slot: Slot,
     length: u32,
@@ -209,10 +214,10 @@ pub struct Reservation<'m> {
 impl Reservation<'_> {
     /// Returns the message to build. Its `length` bytes initially hold the leftovers of an earlier
     /// message.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
-        self.outbox.ring.payload_mut(self.slot, self.length)
+        self.ring.payload_mut(HERE, self.length)
     }
 
     /// Returns the number of messages of this outbox that were reserved before this one.
@@ -229,7 +234,7 @@ impl Reservation<'_> {
     pub fn truncate(&mut self, length: usize) {
         match u32::try_from(length) {
             Ok(length) if length < self.length => {
-                self.outbox.ring.shorten(self.slot, self.length, length);
+                self.ring.shorten(HERE, self.length, length);
                 self.length = length;
             }
             _ => {}
@@ -237,7 +242,7 @@ impl Reservation<'_> {
     }
 
     /// Hands the message to the next step.
-    #[inline]
+    #[inline(always)]
     pub fn commit(self) {
         let length = SlotLength::Message(self.length);
         self.hand_over(length);
@@ -252,17 +257,17 @@ impl Reservation<'_> {
         self.hand_over(length);
     }
 
-    #[inline]
+    #[inline(always)]
     fn hand_over(self, length: SlotLength) {
-        self.outbox.ring.finish(self.slot, self.position, length.encode());
-        self.outbox.handoff.finish(self.position, self.slot, Outcome::Message);
+        self.ring.finish(HERE, self.position, length.encode());
+        self.handoff.finish(self.position, self.slot, Outcome::Message);
         core::mem::forget(self);
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.outbox.ring.finish(self.slot, self.position, SlotLength::Null.encode());
-        self.outbox.handoff.finish(self.position, self.slot, Outcome::Dropped);
+        self.ring.finish(HERE, self.position, SlotLength::Null.encode());
+        self.handoff.finish(self.position, self.slot, Outcome::Dropped);
     }
 }

@@ -36,4 +36,5 @@ mod promises;
 mod rest;
 mod threads;
 mod weak_order;
+mod whole_batches;
 mod words;

@@ -122,12 +122,14 @@ impl ByteReader {
     #[inline]
     fn read(&mut self, messages: &mut Messages<'_, '_>) -> u64 {
         let mut count = 0;
-        for message in messages {
-            if !self.untouched {
-                self.checksum = self.checksum.wrapping_add(touch::read(message.payload));
+        let (untouched, mut checksum) = (self.untouched, self.checksum);
+        messages.for_each(|message| {
+            if !untouched {
+                checksum = checksum.wrapping_add(touch::read(message.payload));
             }
             count += 1;
-        }
+        });
+        self.checksum = checksum;
         count
     }
 }

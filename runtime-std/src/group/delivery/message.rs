@@ -46,7 +46,7 @@ pub struct Message<'a> {
 }
 
 /// Converts a message of a view to the form that the application sees.
-#[inline]
+#[inline(always)]
 pub(crate) fn message_of<'b>(
     subgroup: SubgroupId,
     view: &View,

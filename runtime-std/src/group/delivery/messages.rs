@@ -99,6 +99,26 @@ impl<'b, 'a> Messages<'b, 'a> {
         self.subgroup
     }
 
+    /// Passes all remaining messages to `with`, in order. It does the same as a loop over the
+    /// iterator, and is faster for small messages.
+    #[inline(always)]
+    pub fn for_each(&mut self, mut with: impl FnMut(Message<'b>)) {
+        if let MessageSource::Plain { batch, view } = &mut self.source {
+            let subgroup = self.subgroup;
+            batch.for_each(|message| with(message_of(subgroup, view, &message, message.payload)));
+        } else {
+            self.pass_other(&mut with);
+        }
+    }
+
+    /// Passes messages that may need something else besides.
+    #[inline(never)]
+    fn pass_other(&mut self, with: &mut impl FnMut(Message<'b>)) {
+        while let Some(message) = self.next_of_any() {
+            with(message);
+        }
+    }
+
     /// Skips the remaining messages.
     pub(crate) fn finish(mut self) {
         if self.tap.is_some() || matches!(self.source, MessageSource::Ordered { .. }) {
@@ -110,7 +130,7 @@ impl<'b, 'a> Messages<'b, 'a> {
 impl<'b> Iterator for Messages<'b, '_> {
     type Item = Message<'b>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Message<'b>> {
         if let MessageSource::Plain { batch, view } = &mut self.source {
             let message = batch.next()?;

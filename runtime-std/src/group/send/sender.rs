@@ -68,7 +68,7 @@ pub struct Slot<'s> {
 
 impl Slot<'_> {
     /// Returns the payload to fill in. It initially holds arbitrary stale bytes.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
         let trailer = self.trailer;
@@ -84,7 +84,7 @@ impl Slot<'_> {
 
     /// Commits the message, which is sent with the next step. Pass the returned number to
     /// [`Sender::receipt`] to obtain a receipt.
-    #[inline]
+    #[inline(always)]
     pub fn commit(mut self) -> Ordinal {
         if self.trailer > 0 {
             Origin::Member.write_behind(self.reservation.payload());
@@ -98,7 +98,7 @@ impl Slot<'_> {
         self.commit_built();
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit_built(self) -> Ordinal {
         let ordinal = self.ordinal();
         self.reservation.commit();
@@ -144,7 +144,7 @@ impl<'s> Run<'s> {
     ///
     /// # Errors
     /// [`ReserveError::TooLarge`].
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, length: usize) -> Result<Option<Slot<'s>>, ReserveError> {
         let (first, driver) = (self.first, self.driver);
         let trailer = self.trailer;

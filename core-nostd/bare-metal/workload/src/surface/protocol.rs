@@ -117,6 +117,7 @@ pub fn node(node: &mut Node<'_>, fabric: &mut Local) {
     let mut all = |batch: &mut Batch<'_>| {
         black_box((batch.subgroup(), batch.size_hint()));
         black_box(batch.next());
+        batch.for_each(|message| debug(message));
     };
     let _ = black_box(node.step(black_box(Time(2)), fabric, &mut all));
     debug(black_box(node.frontiers(black_box(SubgroupId(0)))));

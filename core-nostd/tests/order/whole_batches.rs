@@ -1,0 +1,97 @@
+//! A batch passes the same messages whether the application iterates over it or calls
+//! [`Batch::for_each`], which walks over the slots.
+
+use crate::common::{OneMemory, send, with_group};
+use proptest::prelude::*;
+use tramontane_core::ids::{Place, Time};
+use tramontane_core::layout::Delivery;
+use tramontane_core::multicast::Batch;
+use tramontane_core::node::Node;
+
+/// A delivered message: its place, its sender and its payload.
+type Passed = (Place, u16, Vec<u8>);
+
+/// Steps a node, whose application iterates or calls `for_each`, perhaps after it has taken some of
+/// the messages one by one.
+fn step(node: &mut Node<'_>, first_taken: Option<usize>, passed: &mut Vec<Passed>) {
+    let mut application = |batch: &mut Batch<'_>| {
+        let as_passed = |message: tramontane_core::multicast::Message<'_>| {
+            (message.place, message.sender.0, message.payload.to_vec())
+        };
+        let Some(taken) = first_taken else { return passed.extend(batch.map(as_passed)) };
+        passed.extend(batch.by_ref().take(taken).map(as_passed));
+        batch.for_each(|message| passed.push(as_passed(message)));
+        assert!(batch.next().is_none(), "a message was left");
+    };
+    node.step(Time(0), &mut OneMemory, &mut application).expect("it steps");
+}
+
+/// The first member's batch ends within a round: the second sender's turn is not stable yet.
+#[test]
+fn for_each_stops_at_the_stable_frontier() {
+    with_group(2, &[0, 1], (8, 8), Delivery::Ordered, |nodes, outboxes| {
+        let mut passed = [Vec::new(), Vec::new()];
+        for (sender, messages) in [(0, 5), (1, 4), (1, 1)] {
+            for _ in 0..messages {
+                send(outboxes[sender].as_ref().expect("a sender"), &[1]).expect("a slot is free");
+            }
+            step(&mut nodes[sender], Some(0), &mut passed[sender]);
+            step(&mut nodes[0], Some(0), &mut passed[0]);
+        }
+        step(&mut nodes[1], Some(0), &mut passed[1]);
+        let expected = (0..10).map(|place| (Place(place), (place % 2) as u16, vec![1]));
+        let expected: Vec<Passed> = expected.collect();
+        assert_eq!(passed, [expected.clone(), expected]);
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 3 } else { 200 }))]
+
+    /// The first member iterates, the others do not. Some senders send more than others, so there
+    /// are nulls, and dropped reservations among the messages.
+    #[test]
+    fn for_each_passes_what_the_iterator_returns(
+        members in 1_u16..7,
+        window in 1_u32..40,
+        is_ordered in any::<bool>(),
+        taken in 0_usize..4,
+        bursts in prop::collection::vec(prop::collection::vec(0_u32..40, 6), 1..8),
+    ) {
+        let senders: Vec<u16> = (0..members).collect();
+        let delivery = if is_ordered { Delivery::Ordered } else { Delivery::Unordered };
+        let mut passed = vec![Vec::new(); usize::from(members)];
+        let mut sent = 0_usize;
+        with_group(members, &senders, (window, 8), delivery, |nodes, outboxes| {
+            let step_all = |nodes: &mut [Node<'_>], passed: &mut [Vec<Passed>]| {
+                for (index, node) in nodes.iter_mut().enumerate() {
+                    let first_taken = (index > 0).then_some(taken * index % 5);
+                    step(node, first_taken, &mut passed[index]);
+                }
+            };
+            for (number, burst) in bursts.iter().enumerate() {
+                for (outbox, messages) in outboxes.iter().flatten().zip(burst) {
+                    for message in 0..*messages {
+                        let payload = [number, message as usize].map(|part| part as u8);
+                        if message % 11 == 10 {
+                            drop(outbox.reserve(1));
+                        } else if send(outbox, &payload[..message as usize % 3]).is_ok() {
+                            sent += 1;
+                        }
+                    }
+                }
+                step_all(nodes, &mut passed);
+            }
+            (0..4).for_each(|_| step_all(nodes, &mut passed));
+        });
+        for of_member in &mut passed {
+            prop_assert_eq!(of_member.len(), sent);
+            if !is_ordered {
+                of_member.sort();
+            }
+        }
+        for of_member in &passed[1..] {
+            prop_assert_eq!(of_member, &passed[0]);
+        }
+    }
+}
