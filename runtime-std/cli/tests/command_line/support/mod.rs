@@ -344,7 +344,11 @@ pub fn concurrently<T: Sync>(most: usize, cases: &[T], run: impl Fn(&T) + Sync) 
             run(case);
         }
     };
-    std::thread::scope(|scope| (0..most).for_each(|_| drop(scope.spawn(take))));
+    std::thread::scope(|scope| {
+        for _ in 0..most {
+            scope.spawn(take);
+        }
+    });
 }
 
 /// Waits until `look` returns a value. After each look, it sleeps for four times as long as the
