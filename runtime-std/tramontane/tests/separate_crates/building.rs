@@ -57,14 +57,12 @@ pub fn built(page: &str, name: &str, folder: &Path) -> PathBuf {
     target.join("debug").join(name)
 }
 
-/// Builds this crate's example, unless the workspace's tests have built it: the whole workspace is
-/// selected, so that all packages have the same features as in those tests. Returns the program's
-/// path.
+/// Builds this crate's example. Returns the program's path.
 pub fn built_example(name: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder").to_owned();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--offline", "--workspace", "--example", name]);
+    command.args(["build", "--offline", "-p", "tramontane", "--example", name]);
     command.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", &target);
     let said = command.output().expect("cargo");
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
