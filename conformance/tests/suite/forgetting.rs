@@ -51,7 +51,7 @@ fn forgetting_does_not_change_verdicts() {
     let histories = std::env::var("TRAMONTANE_HISTORIES")
         .ok()
         .and_then(|text| text.parse().ok())
-        .unwrap_or(4_000);
+        .unwrap_or(1_500);
     let mut differed: BTreeMap<(CheckId, OutcomeKind, OutcomeKind), u64> = BTreeMap::new();
     for seed in 0..histories {
         let history = random_histories::history(&mut Random::stream(seed, "histories"));

@@ -10,6 +10,7 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::transfer::Cause;
 use tramontane_runtime::blocks::{CloseFailure, CreateError, Ended};
+use tramontane_runtime::carrier::Carrier;
 
 use crate::block_group_support::*;
 use crate::fixed_support::Meeting;
@@ -158,47 +159,56 @@ fn role_take_part_until_killed() {
 
 #[test]
 fn killed_process_ends_only_its_own_groups() {
+    std::thread::scope(|scope| {
+        for fabric in carriers_of_processes() {
+            scope.spawn(move || kill_during_a_group(fabric));
+        }
+    });
+}
+
+/// Kills a process during a group whose channel has been used before. The others use this channel
+/// again.
+fn kill_during_a_group(fabric: Carrier) {
     const LAST: u64 = GENERATION + 10;
-    for fabric in carriers_of_processes() {
-        let mut meeting = Meeting::new(fabric, 3);
-        meeting.leave_listening_to_another(KILLED);
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "block_generations::role_take_part_until_killed"])
-            .env("TRAMONTANE_ROLE", meeting.role())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("a child");
-        let crowd = Crowd::of(meeting, 2, 3);
-        let begin = |number, members: &[u32], blocks| {
-            let parts = [0, 1].map(|id| crowd.create(id, number, members, OPTIONS, usize::MAX));
-            let bytes = content(number, blocks * BLOCK);
-            parts[0].group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
-            (parts, bytes)
-        };
-        let end = |(parts, bytes): ([Part; 2], Vec<u8>)| {
-            assert_eq!(parts[0].group.close(PATIENCE), Ok(Ended::Closed));
-            parts.iter().for_each(|part| part.expect_message(0, &bytes));
-            parts.iter().for_each(|part| assert_eq!(part.expect_end(), Ended::Closed));
-        };
-        (0..LAST).for_each(|number| end(begin(number, &ALL, 3)));
-        let (with, _) = begin(LAST, &ALL, 100);
-        let without = begin(LAST + 1, &ALL[..2], 3);
-        child.kill().expect("killed");
-        child.wait().expect("ended");
-        for part in &with {
-            let Ended::Failed { node, cause } = part.expect_end() else { panic!("{fabric:?}") };
-            assert_eq!(node, NodeId(KILLED), "{fabric:?}");
-            // A post may be refused before the fabric has reported the reason.
-            let is_dead = matches!(cause, Cause::Lost(LossCause::Exited | LossCause::Unreachable));
-            assert!(is_dead, "{fabric:?}: {cause:?}");
-        }
-        end(without);
-        (LAST + 2..3 * GENERATION).for_each(|number| end(begin(number, &ALL[..2], 3)));
-        // A group with a node that was lost long ago does not wait for that node.
-        for id in [0, 1] {
-            let part = crowd.create(id, 3 * GENERATION, &ALL, OPTIONS, usize::MAX);
-            let is_failed = matches!(part.expect_end(), Ended::Failed { node: NodeId(KILLED), .. });
-            assert!(is_failed, "{fabric:?}");
-        }
+    const END: u64 = LAST + GENERATION + 10;
+    let mut meeting = Meeting::new(fabric, 3);
+    meeting.leave_listening_to_another(KILLED);
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "block_generations::role_take_part_until_killed"])
+        .env("TRAMONTANE_ROLE", meeting.role())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a child");
+    let crowd = Crowd::of(meeting, 2, 3);
+    let begin = |number, members: &[u32], blocks| {
+        let parts = [0, 1].map(|id| crowd.create(id, number, members, OPTIONS, usize::MAX));
+        let bytes = content(number, blocks * BLOCK);
+        parts[0].group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
+        (parts, bytes)
+    };
+    let end = |(parts, bytes): ([Part; 2], Vec<u8>)| {
+        assert_eq!(parts[0].group.close(PATIENCE), Ok(Ended::Closed));
+        parts.iter().for_each(|part| part.expect_message(0, &bytes));
+        parts.iter().for_each(|part| assert_eq!(part.expect_end(), Ended::Closed));
+    };
+    (0..LAST).for_each(|number| end(begin(number, &ALL, 3)));
+    let (with, _) = begin(LAST, &ALL, 100);
+    let without = begin(LAST + 1, &ALL[..2], 3);
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    for part in &with {
+        let Ended::Failed { node, cause } = part.expect_end() else { panic!("{fabric:?}") };
+        assert_eq!(node, NodeId(KILLED), "{fabric:?}");
+        // A post may be refused before the fabric has reported the reason.
+        let is_dead = matches!(cause, Cause::Lost(LossCause::Exited | LossCause::Unreachable));
+        assert!(is_dead, "{fabric:?}: {cause:?}");
+    }
+    end(without);
+    (LAST + 2..END).for_each(|number| end(begin(number, &ALL[..2], 3)));
+    // A group with a node that was lost long ago does not wait for that node.
+    for id in [0, 1] {
+        let part = crowd.create(id, END, &ALL, OPTIONS, usize::MAX);
+        let is_failed = matches!(part.expect_end(), Ended::Failed { node: NodeId(KILLED), .. });
+        assert!(is_failed, "{fabric:?}");
     }
 }

@@ -22,7 +22,7 @@ fn left_by(
 }
 
 /// An ordinary run tries the first of each group of this many states.
-const SHARE: usize = 4;
+const SHARE: usize = 8;
 
 /// Returns the states that this run tries.
 fn tried(cases: BTreeSet<DisksCase>) -> BTreeSet<DisksCase> {

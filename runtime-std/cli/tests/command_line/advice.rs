@@ -151,7 +151,7 @@ fn error_names_changed_group_file_as_cause() {
     let (group, mut nodes) = logged_ten(Transport::SharedMemory);
     nodes.pop().expect("the last").kill();
     group.await_members(&[0, 1]);
-    let other = group.variant("heartbeat_ms = 20", "heartbeat_ms = 30");
+    let other = group.variant("heartbeat_ms = 50", "heartbeat_ms = 30");
     let data = group.place.path().join("data-2");
     let log = group.log_path(2);
     let [data, log] = [&data, &log].map(|path| path.to_str().expect("a path"));

@@ -15,6 +15,7 @@ use crate::node_durable::{durable_node, logged};
 use crate::node_lost_disks::{
     COPIES, await_note, copy_folder, killed_group, log_folder, state_folder,
 };
+use crate::support::concurrently;
 use crate::support::group::{GroupFile, Node, Transport, kill_all, lines};
 
 /// Number of lines when the backup is taken, and in the end.
@@ -221,7 +222,6 @@ fn case(seed: u64) {
 fn damaged_disks_never_lose_lines_unreported() {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let first = number("TRAMONTANE_SEED").unwrap_or(1);
-    for seed in first..first + number("TRAMONTANE_SEEDS").unwrap_or(4) {
-        case(seed);
-    }
+    let seeds: Vec<u64> = (first..first + number("TRAMONTANE_SEEDS").unwrap_or(4)).collect();
+    concurrently(2, &seeds, |seed| case(*seed));
 }

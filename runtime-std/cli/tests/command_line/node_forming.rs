@@ -231,7 +231,7 @@ fn mismatched_heartbeat_is_reported_early() {
         group.write(
             &group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"),
         );
-        let other = group.variant("heartbeat_ms = 20", "heartbeat_ms = 30");
+        let other = group.variant("heartbeat_ms = 50", "heartbeat_ms = 30");
         // While the group forms, both nodes report the difference.
         let mut first = group.node(0, &["--time-limit", "600"]);
         let run = |id: &str| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::node_durable::{await_durable, durable_node, logged, logged_group};
 use crate::support::group::{GroupFile, Node, Transport, kill_all, lines};
-use crate::support::wait_for;
+use crate::support::{concurrently, wait_for};
 
 pub const COPIES: [&str; 2] = ["membership.json", "membership-2.json"];
 
@@ -103,19 +103,25 @@ const LOSSES: [Loss; 5] = [
 
 #[test]
 fn lost_log_is_restored_from_other_members() {
-    for (at, (what, lose)) in LOSSES.iter().enumerate() {
+    each_loss(|at, (what, lose)| {
         let (group, all) = killed_group(Transport::ALL[at % 2], 60);
         lose(&group, at % 3);
         let nodes = start(&group, &[0, 1, 2]);
         assert_whole(&group, nodes, &all, what);
-    }
+    });
+}
+
+/// Calls `run` for each way of losing a log, with its index.
+fn each_loss(run: impl Fn(usize, Loss) + Sync) {
+    let losses: Vec<_> = LOSSES.into_iter().enumerate().collect();
+    concurrently(3, &losses, |(at, loss)| run(*at, *loss));
 }
 
 /// The report was about 6,000 lines: the first two logs began empty, and the third was truncated to
 /// nothing.
 #[test]
 fn group_waits_for_logs_lost_at_majority() {
-    for (at, (what, lose)) in LOSSES.iter().enumerate() {
+    each_loss(|at, (what, lose)| {
         let (group, all) = killed_group(Transport::ALL[at % 2], 60);
         lose(&group, 0);
         lose(&group, 1);
@@ -133,7 +139,7 @@ fn group_waits_for_logs_lost_at_majority() {
         third.kill();
         nodes.push(durable_node(&group, 2, &["--restart-with-less"]));
         assert_whole(&group, nodes, &all, what);
-    }
+    });
 }
 
 /// Flips a bit in a file.
@@ -226,7 +232,8 @@ fn damage_last_batch(group: &GroupFile, id: usize, all: &str, is_random: bool) {
 
 #[test]
 fn damaged_last_batch_is_not_treated_as_torn() {
-    for is_random in [false, true] {
+    concurrently(2, &[false, true], |is_random| {
+        let is_random = *is_random;
         let (group, all) = killed_group(Transport::SharedMemory, 60);
         damage_last_batch(&group, 1, &all, is_random);
         let folder = log_folder(&group, 1);
@@ -250,7 +257,7 @@ fn damaged_last_batch_is_not_treated_as_torn() {
         // The damaged batch may have contained all lines.
         assert!(all.starts_with(rest), "what is left is in order: {rest}");
         kill_all(nodes);
-    }
+    });
 }
 
 /// Copies a folder with all its contents.

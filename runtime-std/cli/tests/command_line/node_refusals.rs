@@ -135,7 +135,7 @@ fn error_names_group_started_from_another_folder() {
     let mut first = group.place.command(&["node", "--config", "group.toml", "--id", "0"]);
     first.args(["--log", "log-0"]).current_dir(here);
     let _first = Node::start(first);
-    other.write(&group.text().replace("heartbeat_ms = 20", "heartbeat_ms = 30"));
+    other.write(&group.text().replace("heartbeat_ms = 50", "heartbeat_ms = 30"));
     let second = |id: &str| {
         let mut command = group.place.command(&["node", "--config", "group.toml", "--id", id]);
         command.args(["--log", "log"]).current_dir(there);

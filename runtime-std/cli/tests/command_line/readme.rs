@@ -19,9 +19,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::group::Node;
-use crate::support::{TestFolder, free_addresses, wait_for};
+use crate::support::{TestFolder, concurrently, free_addresses, wait_for};
 use rustix::process::Signal;
 
 /// A block of commands.
@@ -285,32 +286,41 @@ fn pages() -> BTreeMap<PathBuf, String> {
     found.into_iter().map(read).collect()
 }
 
-#[test]
-fn commands_in_readme_and_guide_succeed() {
+/// Runs the commands of a page, and returns their number.
+fn run_page(page: &Path, text: &str) -> usize {
+    println!("{}", page.display());
     let mut commands = 0;
-    for (page, text) in pages() {
-        println!("{}", page.display());
-        let mut world = ReaderFolder::new();
-        for block in blocks(&text).expect("all say how they run") {
-            match steps(&block).expect("it can be understood") {
-                Some(steps) => {
-                    commands += block.commands.len();
-                    world.run(&block, &steps);
-                }
-                None => println!("line {}: {}", block.line, block.how),
+    let mut world = ReaderFolder::new();
+    for block in blocks(text).expect("all say how they run") {
+        match steps(&block).expect("it can be understood") {
+            Some(steps) => {
+                commands += block.commands.len();
+                world.run(&block, &steps);
             }
-        }
-        world.end();
-        // Checks what the pages say about these files.
-        let read = |name: &str| std::fs::read(world.folder.join(name)).expect("a file");
-        if text.contains("--log log-2") {
-            assert!(read("log-0") == read("log-1") && read("log-1") == read("log-2"));
-        }
-        if text.contains("/srv/two") {
-            assert_eq!(read("srv/two/data.bin"), read("data.bin"));
-            assert_eq!(read("mnt/c/model/weights"), read("model/weights"));
+            None => println!("line {}: {}", block.line, block.how),
         }
     }
+    world.end();
+    // Checks what the pages say about these files.
+    let read = |name: &str| std::fs::read(world.folder.join(name)).expect("a file");
+    if text.contains("--log log-2") {
+        assert!(read("log-0") == read("log-1") && read("log-1") == read("log-2"));
+    }
+    if text.contains("/srv/two") {
+        assert_eq!(read("srv/two/data.bin"), read("data.bin"));
+        assert_eq!(read("mnt/c/model/weights"), read("model/weights"));
+    }
+    commands
+}
+
+#[test]
+fn commands_in_readme_and_guide_succeed() {
+    let pages: Vec<_> = pages().into_iter().filter(|(_, text)| text.contains("```sh")).collect();
+    let commands = AtomicUsize::new(0);
+    concurrently(4, &pages, |(page, text)| {
+        commands.fetch_add(run_page(page, text), Ordering::Relaxed);
+    });
+    let commands = commands.into_inner();
     assert!(commands > 20, "{commands} commands: are the pages there?");
 }
 

@@ -63,11 +63,14 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Runs a test with `count` nodes over each fabric.
-    pub fn each(count: u32, test: impl Fn(Crowd)) {
-        for carrier in carriers() {
-            test(Self::meet(carrier, count));
-        }
+    /// Runs a test with `count` nodes over each fabric, over all fabrics at the same time.
+    pub fn each(count: u32, test: impl Fn(Crowd) + Sync) {
+        let test = &test;
+        std::thread::scope(|scope| {
+            for carrier in carriers() {
+                scope.spawn(move || test(Self::meet(carrier, count)));
+            }
+        });
     }
 
     fn meet(carrier: Carrier, count: u32) -> Self {

@@ -128,7 +128,7 @@ fn bench_measures_large_messages_beside_small_ones() {
     let place = TestFolder::new();
     for fabric in ["shm", "tcp"] {
         let run =
-            ["views", "--large", "33554432", "--nodes", "2", "--rounds", "1", "--fabric", fabric];
+            ["views", "--large", "8388608", "--nodes", "2", "--rounds", "1", "--fabric", fabric];
         let report = bench(&place, &run);
         for (row, senders) in report["rows"].as_array().expect("rows").iter().zip([1, 2]) {
             assert_eq!(row["senders"], senders);

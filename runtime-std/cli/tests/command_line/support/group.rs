@@ -2,14 +2,21 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tramontane_runtime::group::{Description, OperatorClient};
+use tramontane_runtime::shared_memory::Root;
 
 use super::{ProgramEnd, TestFolder, free_addresses, send, wait_for};
+
+/// Time limit for a node's answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// A group file, with its nodes' logs next to it.
 pub struct GroupFile {
@@ -32,7 +39,9 @@ impl GroupFile {
     /// Creates a group of nodes 0 to `nodes - 1`.
     pub fn of(carrier: Transport, nodes: usize) -> Self {
         let group = Self::without_file();
-        let mut text = "name = \"log\"\nheartbeat_ms = 20\nfailure_timeout_ms = 3000\n".to_owned();
+        // About thirty idle nodes run at the same time, and each heartbeat wakes all others of a
+        // group.
+        let mut text = "name = \"log\"\nheartbeat_ms = 50\nfailure_timeout_ms = 3000\n".to_owned();
         if carrier == Transport::TcpWithKey {
             group.key("key", "7f");
             text.push_str("fabric = \"tcp\"\nkey_file = \"key\"\n");
@@ -107,21 +116,24 @@ impl GroupFile {
         serde_json::from_slice(&ended.output).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
     }
 
-    /// Waits until these nodes report each other as the members, in any order.
+    /// Waits until these nodes report each other as the members, in any order. Asks the nodes from
+    /// this process, because starting `tramontane status` for each look would take at least 4 ms of
+    /// processor time, many times as much as the question.
     #[track_caller]
     pub fn await_members(&self, nodes: &[u64]) {
-        let are = |status: &Value, id: u64| {
-            let members =
-                &status["nodes"][usize::try_from(id).expect("small")]["status"]["members"];
-            let mut members: Vec<u64> =
-                members.as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
-            members.sort_unstable();
-            members == nodes
+        let description = Description::read(Path::new(&self.config)).expect("a group file");
+        let operator = OperatorClient::new(&description, &Root::under(self.place.path()));
+        let operator = operator.expect("addresses");
+        let are_members_of = |id: u64| {
+            let id = u32::try_from(id).expect("small");
+            let status = operator.status(id, ANSWER, &AtomicBool::new(false));
+            status.is_ok_and(|status| {
+                let mut members: Vec<u64> = status.members.iter().copied().map(u64::from).collect();
+                members.sort_unstable();
+                members == nodes
+            })
         };
-        wait_for("the view", || {
-            let status = self.status();
-            nodes.iter().all(|id| are(&status, *id)).then_some(())
-        });
+        wait_for("the view", || nodes.iter().all(|id| are_members_of(*id)).then_some(()));
     }
 
     /// Waits until all these logs have `lines` lines and are identical.

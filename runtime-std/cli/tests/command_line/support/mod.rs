@@ -11,7 +11,7 @@ pub mod terminal;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,6 +21,10 @@ use tempfile::TempDir;
 
 /// Longer than any step takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(60);
+
+/// Bounds of the pause between two looks at what a test waits for.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 /// A folder in shared memory for one test, removed on drop.
 pub struct TestFolder(TempDir);
@@ -331,7 +335,24 @@ pub fn free_addresses(count: usize) -> Vec<String> {
     addresses.iter().map(ToString::to_string).collect()
 }
 
-/// Waits until `look` returns a value.
+/// Calls `run` for each case, `most` of them at the same time, because most cases only wait for
+/// processes. Panics if a case does.
+pub fn concurrently<T: Sync>(most: usize, cases: &[T], run: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run(case);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..most {
+            scope.spawn(take);
+        }
+    });
+}
+
+/// Waits until `look` returns a value. After each look, it sleeps for four times as long as the
+/// look took: many looks start a process, and would otherwise slow down the awaited processes.
 #[track_caller]
 pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     wait_within(LONG, what, look)
@@ -341,11 +362,12 @@ pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
 fn wait_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
+        let looked = Instant::now();
         if let Some(value) = look() {
             return value;
         }
         assert!(start.elapsed() < limit, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep((4 * looked.elapsed()).clamp(PAUSE_MIN, PAUSE_MAX));
     }
 }
 
