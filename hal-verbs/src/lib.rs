@@ -110,4 +110,4 @@ pub use settings::{Limits, WriteOrder};
 pub use site::{
     DeviceNews, JoinError, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewCost, ViewOptions,
 };
-pub use views::{Figures, NoView, RdmaViews};
+pub use views::{Figures, NoView, RdmaViews, VIEWS_MAX};

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{shared_memory, tcp};
+
 /// The fabric that carries the writes of a group of real processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Carrier {
@@ -32,6 +34,24 @@ impl Carrier {
     /// Returns whether this is RDMA, which has device options and is never encrypted.
     pub(crate) const fn is_rdma(self) -> bool {
         matches!(self, Self::Verbs)
+    }
+
+    /// Returns the maximum number of views that a process may have open at a time.
+    pub(crate) const fn views_max(self) -> usize {
+        match self {
+            Self::SharedMemory => shared_memory::VIEWS_MAX,
+            Self::Tcp => tcp::VIEWS_MAX,
+            Self::Verbs => tramontane_verbs::VIEWS_MAX,
+        }
+    }
+
+    /// Returns the maximum number of descriptors that a process uses for each view of two members.
+    pub(crate) const fn descriptors_per_view(self) -> u64 {
+        match self {
+            Self::SharedMemory => 5,
+            Self::Tcp => 1,
+            Self::Verbs => 3,
+        }
     }
 
     /// Returns the name used in options and reports.

@@ -38,3 +38,4 @@ mod regions;
 
 pub use fabric::{NoView, RdmaViews};
 pub use figures::Figures;
+pub use regions::VIEWS_MAX;

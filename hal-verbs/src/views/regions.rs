@@ -12,7 +12,7 @@ use crate::site::{REGIONS_MAX, RegionMemory};
 
 /// Maximum number of open views. Each pair of members has one connection for rows, one per region,
 /// and one for blocks if the view carries them.
-pub(super) const VIEWS_MAX: usize = 256;
+pub const VIEWS_MAX: usize = 256;
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
     fn region_list_bytes_max(&self) -> usize {

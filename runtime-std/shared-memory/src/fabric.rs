@@ -126,6 +126,13 @@ impl SharedMemory {
         self.met.push(MetProcess { node, connection });
     }
 
+    /// Returns whether a peer has ended a view that is open here. Nothing that is written to the
+    /// view will be read.
+    #[must_use]
+    pub fn has_ended(&self, view: ViewId, peer: Rank) -> bool {
+        self.view(view).is_some_and(|open| open.membership.is_given_up(peer))
+    }
+
     /// Creates the fabric of a process, without any open view.
     #[must_use]
     pub fn for_residence(residence: &Arc<Residence>) -> Self {

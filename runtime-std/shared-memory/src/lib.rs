@@ -163,6 +163,7 @@ pub use error::Error;
 pub use fabric::SharedMemory;
 pub use futex::{Bell, Fences, register_barrier};
 pub use mappings::Mappings;
+pub use open_views::VIEWS_MAX;
 pub use own_region::OwnRegion;
 pub use region_memory::SharedRegionMemory;
 pub use residence::Residence;

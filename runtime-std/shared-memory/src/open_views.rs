@@ -1,12 +1,12 @@
-//! The open views, found by their ids. A process may have several hundred.
+//! The open views, found by their ids. A process may have a thousand.
 
 use tramontane_core::ids::ViewId;
 
 use super::open_view::OpenView;
 
-/// The maximum number of open views. Each view has one row of this process and one row of each
-/// peer.
-pub(super) const VIEWS_MAX: usize = 512;
+/// The maximum number of open views: enough for a replica of shards with 1,024 clients. Each view
+/// has one row of this process and one row of each peer.
+pub const VIEWS_MAX: usize = 2_048;
 
 /// Open views, sorted by id.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::io;
 use tramontane_control::Session;
 use tramontane_core::fabric::HostFabric as _;
 use tramontane_core::fabric::{ErrorKind, HostRegions};
-use tramontane_core::ids::NodeId;
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_verbs::RdmaViews;
 
 use super::AnyBell;
@@ -30,6 +30,9 @@ pub(crate) trait PeerFabric: HostRegions<Error = ErrorKind> + Send + 'static {
 
     /// Returns whether a node can be reached without establishing a connection first.
     fn is_connected(&self, node: NodeId) -> bool;
+
+    /// Returns whether a peer has ended a view that is open here, although its process continues.
+    fn has_ended(&self, view: ViewId, peer: Rank) -> bool;
 
     /// Returns a notice about this process's files in shared memory, if there is one.
     fn notice(&self) -> Option<String> {
@@ -58,6 +61,10 @@ impl PeerFabric for SharedMemory {
         true
     }
 
+    fn has_ended(&self, view: ViewId, peer: Rank) -> bool {
+        Self::has_ended(self, view, peer)
+    }
+
     fn notice(&self) -> Option<String> {
         self.residence().notice()
     }
@@ -81,6 +88,10 @@ impl PeerFabric for Tcp {
         self.has_peer(node)
     }
 
+    fn has_ended(&self, view: ViewId, peer: Rank) -> bool {
+        Self::has_ended(self, view, peer)
+    }
+
     fn any_bell(&self) -> AnyBell {
         AnyBell::Tcp(self.local_bell())
     }
@@ -99,6 +110,10 @@ impl PeerFabric for RdmaViews<Tcp> {
         self.side_channel().has_peer(node)
     }
 
+    fn has_ended(&self, view: ViewId, peer: Rank) -> bool {
+        self.side_channel().has_ended(view, peer)
+    }
+
     fn any_bell(&self) -> AnyBell {
         AnyBell::Tcp(self.local_bell())
     }
@@ -112,7 +127,6 @@ mod tests {
 
     use tramontane_control::{Address, Mesh, MeshOptions};
     use tramontane_core::fabric::{Event, Fabric as _, LossCause, ViewPlan, ViewRows as _};
-    use tramontane_core::ids::{Rank, ViewId};
 
     use super::*;
     use crate::shared_memory::{GroupName, Residence, Root};

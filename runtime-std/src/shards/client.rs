@@ -27,8 +27,13 @@ use crate::fabric::{AnyBell, choice};
 use crate::poll::Idle;
 use crate::shared_memory;
 
-/// The maximum sleep during a wait, after which the client checks that its peers are still running.
+/// The maximum sleep during a wait for an answer, after which the client checks that its peers are
+/// still running.
 const SLEEP_MAX: Duration = Duration::from_millis(5);
+
+/// The maximum sleep of a client that has nothing in flight. Of a thousand idle clients on one
+/// machine, few are awake at a time.
+const IDLE_SLEEP_MAX: Duration = Duration::from_millis(100);
 
 /// The sleep between two steps of a client that connects or leaves.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
@@ -110,6 +115,13 @@ impl Client {
         each_engine!(&self.engine, engine => engine.under_way())
     }
 
+    /// Returns the groups of which this client has too few replicas connected for a majority.
+    /// Messages that are for such a group, or pass through it, are not answered until it has one.
+    #[must_use]
+    pub fn without_majority(&self) -> Destinations {
+        each_engine!(&self.engine, engine => engine.without_majority())
+    }
+
     /// Accepts a message for a set of groups. The next [`Client::step`] or wait sends it.
     ///
     /// # Errors
@@ -178,7 +190,8 @@ impl Client {
                 return Ok(false);
             }
             if is_time {
-                let timeout = left.min(SLEEP_MAX);
+                let most = if self.under_way() == 0 { IDLE_SLEEP_MAX } else { SLEEP_MAX };
+                let timeout = left.min(most);
                 each_engine!(&mut self.engine, engine => engine.sleep(timeout, &has_work))?;
             }
         }

@@ -153,7 +153,13 @@ impl<F: PeerFabric> ClientEngine<F> {
             self.next_check = self.now.after(nanoseconds(CHECK_INTERVAL));
             self.fabric.check_peers();
             self.links.retire(&mut self.fabric);
-            self.part_from(|stage, links, link| stage == Stage::Waiting && links.is_overdue(link));
+            self.part_from(|stage, engine, link| match stage {
+                Stage::Waiting => engine.links.is_overdue(link),
+                // A replica that waited in vain for this client, which may not have been stepped
+                // for a while, has given up the view, but keeps the connection.
+                Stage::Ready => engine.has_ended(link),
+                Stage::Absent | Stage::Lost => false,
+            });
         }
         Ok(())
     }
@@ -211,12 +217,17 @@ impl<F: PeerFabric> ClientEngine<F> {
         self.links.close(&mut self.fabric, link).map(|(_, node, _)| node)
     }
 
+    /// Returns whether the replica at the other end of a link has given up the link's view.
+    fn has_ended(&self, link: LinkId) -> bool {
+        self.links.place(link).is_some_and(|(view, peer)| self.fabric.has_ended(view, peer))
+    }
+
     /// Gives up the views of replicas, and calls them again.
-    fn part_from(&mut self, is_lost: impl Fn(Stage, &Links<F>, LinkId) -> bool) {
+    fn part_from(&mut self, is_lost: impl Fn(Stage, &Self, LinkId) -> bool) {
         let count = ClientLinks::of(self.places.overlay()).len();
         for link in (0..count).filter_map(|link| u16::try_from(link).ok()).map(LinkId) {
             let stage = self.cell.with_dependent(|_, client| client.stage(link));
-            if is_lost(stage, &self.links, link)
+            if is_lost(stage, self, link)
                 && let Some(node) = self.give_up(link)
             {
                 self.calls.call(node);
@@ -254,7 +265,12 @@ impl<F: PeerFabric> ClientEngine<F> {
         if is_closed {
             return Err(ClientError::Closed);
         }
-        Ok(!progress.is_idle())
+        let is_idle = progress.is_idle();
+        if is_idle {
+            // A client that waits may be stepped rarely, and must still notice lost replicas.
+            self.steps_left = 0;
+        }
+        Ok(!is_idle)
     }
 
     pub(super) fn has_answers(&self) -> bool {
@@ -312,6 +328,12 @@ impl<F: PeerFabric> ClientEngine<F> {
             }
         }
         missing
+    }
+
+    /// Returns the groups in which fewer than a quorum of the replicas are connected.
+    pub(super) fn without_majority(&self) -> Destinations {
+        let missing = self.missing(self.places.overlay().all());
+        missing.iter().fold(Destinations::default(), |groups, of| groups.with(of.group))
     }
 
     pub(super) fn idle_time(&self) -> Duration {

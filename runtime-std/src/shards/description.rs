@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tramontane_control::HostAddress;
 use tramontane_core::ids::GroupId;
-use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError};
+use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError, ReplicaLinks};
 
 use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
@@ -20,7 +20,7 @@ use crate::group::description::digest::{Fields, hash};
 use crate::rdma::DeviceOptions;
 
 /// The maximum number of concurrent clients. Each replica has memory for every one of them.
-pub const CLIENTS_MAX: u16 = 128;
+pub const CLIENTS_MAX: u16 = 1_024;
 
 /// The maximum of `answer_max`, in bytes. Each replica keeps a window of answers for each client.
 pub const ANSWER_MAX: u32 = 64 << 10;
@@ -298,6 +298,7 @@ impl Description {
             payload_max: self.message_max,
         };
         let overlay = Overlay::new(&groups, limits).map_err(|error| self.explain(error))?;
+        self.check_views(&overlay)?;
         let overlay = overlay.with_references(self.references_from.unwrap_or(0));
         Ok(overlay.with_answers(self.answer_max))
     }
@@ -406,6 +407,23 @@ impl Description {
         Ok(())
     }
 
+    /// Checks that each replica can have a view with every process that it is linked to.
+    fn check_views(&self, overlay: &Overlay) -> Result<(), DescriptionError> {
+        let (views, clients) = (self.fabric.views_max(), usize::from(self.clients_max));
+        for group in overlay.all().iter() {
+            let links = ReplicaLinks::of(overlay, group).len();
+            if links > views {
+                return Err(DescriptionError::Views {
+                    group: self.group_name(group).to_owned(),
+                    fabric: self.fabric,
+                    clients: self.clients_max,
+                    most: (views + clients).saturating_sub(links),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Converts the core's error to one with names.
     fn explain(&self, error: OverlayError) -> DescriptionError {
         let name = |group: GroupId| self.group_name(group).to_owned();
@@ -506,7 +524,7 @@ mod tests {
         let with =
             |line: &str| groups(&format!("{line}\n[[groups]]\nname = \"a\"\nreplicas = 3\n"));
         assert!(matches!(with("clients_max = 0"), Err(DescriptionError::Clients(0))));
-        assert!(matches!(with("clients_max = 129"), Err(DescriptionError::Clients(129))));
+        assert!(matches!(with("clients_max = 1025"), Err(DescriptionError::Clients(1025))));
         assert!(matches!(with("client_window = 0"), Err(DescriptionError::Sizes)));
         assert!(matches!(with("heartbeat_ms = 0"), Err(DescriptionError::Times)));
         let soon = "heartbeat_ms = 10\nfailure_timeout_ms = 29";
@@ -525,6 +543,21 @@ mod tests {
         assert!(word.contains("line 2") && !word.contains('\n'), "{word}");
         let error = with("windows = 3").expect_err("no such field").to_string();
         assert!(error.contains("overlay.toml, line 2") && error.contains("windows"), "{error}");
+    }
+
+    #[test]
+    fn excess_clients_of_fabric_are_refused() {
+        let over = |fabric: &str, clients: u16| {
+            let listed = "replicas = [\"10.0.0.1:1\", \"10.0.0.2:1\", \"10.0.0.3:1\"]";
+            groups(&format!(
+                "fabric = \"{fabric}\"\nclients_max = {clients}\n[[groups]]\nname = \"a\"\n{listed}"
+            ))
+        };
+        assert!(over("tcp", CLIENTS_MAX).is_ok());
+        let error = over("verbs", CLIENTS_MAX).expect_err("too many views").to_string();
+        let words = "over verbs a replica of group \"a\" can have at most 253 clients; lower";
+        assert!(error.contains(words), "{error}");
+        assert!(over("verbs", 254).is_err() && over("verbs", 253).is_ok());
     }
 
     #[test]

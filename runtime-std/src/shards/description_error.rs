@@ -6,6 +6,7 @@ use tramontane_control::HostAddress;
 use tramontane_core::tram::{CHILDREN_MAX, GROUPS_MAX, REPLICAS_MAX};
 
 use super::description::{ANSWER_MAX, CLIENTS_MAX};
+use crate::carrier::Carrier;
 
 /// An error in an overlay file.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +109,21 @@ pub enum DescriptionError {
     /// A maximum number of clients that is zero or too large.
     #[error("clients_max is {0}; set it to a value from 1 to {CLIENTS_MAX}")]
     Clients(u16),
+    /// More clients than a replica can have views with.
+    #[error(
+        "clients_max is {clients}, but over {fabric} a replica of group \"{group}\" can have at \
+         most {most} clients; lower clients_max to {most}, or use a different fabric"
+    )]
+    Views {
+        /// The group.
+        group: String,
+        /// The fabric.
+        fabric: Carrier,
+        /// The maximum number of clients in the file.
+        clients: u16,
+        /// The maximum number of clients that is possible.
+        most: usize,
+    },
     /// A minimum size for references that no message can have.
     #[error(
         "references_from is {from}; set it to a value from 1 to message_max ({message_max}), or \

@@ -127,6 +127,11 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         self.open.get(link.index())?.as_ref().map(|open| open.life)
     }
 
+    /// Returns the view of a link and the peer's rank in it.
+    pub(super) fn place(&self, link: LinkId) -> Option<(ViewId, Rank)> {
+        self.open.get(link.index())?.as_ref().map(|open| (open.view, open.peer))
+    }
+
     /// Returns whether the peer of a view should have been ready by now.
     pub(super) fn is_overdue(&self, link: LinkId) -> bool {
         let open = self.open.get(link.index()).and_then(Option::as_ref);

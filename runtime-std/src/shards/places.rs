@@ -101,6 +101,26 @@ impl Places {
         groups.find(|group| self.overlay.parent(*group).is_none()).unwrap_or_default()
     }
 
+    /// Returns the groups that order a message: its destinations, the lowest group above them, and
+    /// the groups between. If any of these lacks a majority, the message is not answered.
+    #[must_use]
+    pub fn path(&self, destinations: Destinations) -> Destinations {
+        let Some(first) = self.overlay.lowest_common_ancestor(destinations) else {
+            return destinations;
+        };
+        let mut path = destinations.with(first);
+        for group in destinations.iter() {
+            let mut below = group;
+            while below != first
+                && let Some(parent) = self.overlay.parent(below)
+            {
+                path = path.with(parent);
+                below = parent;
+            }
+        }
+        path
+    }
+
     /// Returns the name of a group.
     #[must_use]
     pub fn group_name(&self, group: GroupId) -> &str {
@@ -180,6 +200,22 @@ mod tests {
         assert_eq!(places.nodes().count(), 8 + 16);
         assert_eq!(places.name(places.replica(NodeId(4)).expect("there")), "g2.1");
         assert_eq!(places.root(), GroupId(0));
+    }
+
+    #[test]
+    fn path_contains_groups_between_first_and_destinations() {
+        // g1 is above g2 and g3; g4 is below g2.
+        let parents = [None, Some(0), Some(0), Some(1)];
+        let description = Description::local("bank", &parents, 3);
+        let places = Places::new(&description, description.overlay().expect("a tree"));
+        let path = |groups: &[u16]| {
+            let all = groups.iter().map(|group| GroupId(*group));
+            places.path(all.fold(Destinations::default(), Destinations::with)).0
+        };
+        assert_eq!(path(&[3]), 0b1000, "one group");
+        assert_eq!(path(&[1, 3]), 0b1010, "the lowest group is a destination");
+        assert_eq!(path(&[2, 3]), 0b1111, "g4 is reached from g1 through g2");
+        assert_eq!(path(&[]), 0);
     }
 
     #[test]

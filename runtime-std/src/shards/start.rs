@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, getrlimit};
 use tramontane_control::{Address, ControlServer, Identity, Listener, incarnation};
 use tramontane_core::ids::NodeId;
 use tramontane_core::tram::{ReplicaId, ReplicaLinks, ReplicaOptions, Shape};
@@ -37,6 +38,10 @@ use crate::shared_memory::{Residence, Root};
 
 /// The interval between requests for a snapshot.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
+
+/// The number of descriptors that a replica needs in addition to those of its views: for calls to
+/// its control server, its files, and its standard streams.
+const OTHER_DESCRIPTORS: u64 = 200;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -203,6 +208,19 @@ struct Starting<'d> {
     application: Box<dyn ShardApplication>,
 }
 
+/// Checks that this process may open the files that a replica needs for its views.
+fn check_descriptors(description: &Description, links: usize) -> Result<(), StartError> {
+    let views = u64::try_from(links).unwrap_or(u64::MAX);
+    let of_views = views.saturating_mul(description.fabric.descriptors_per_view());
+    let needed = of_views.saturating_add(OTHER_DESCRIPTORS);
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let clients = description.clients_max;
+    if needed > limit {
+        return Err(StartError::Descriptors { clients, needed, limit });
+    }
+    Ok(())
+}
+
 fn excess(needed: usize, accepted: usize) -> u32 {
     u32::try_from(needed - accepted).unwrap_or(u32::MAX)
 }
@@ -226,6 +244,7 @@ impl Starting<'_> {
             return Err(StartError::MessagesTooLong { most });
         }
         let links = ReplicaLinks::of(&overlay, own.group).len();
+        check_descriptors(description, links)?;
         let mut links = Links::new(&mut fabric, identity.node, links, shape.log_bytes())
             .map_err(|error| StartError::NoMemory(error.to_string()))?;
         let listener = match options.listener {

@@ -71,6 +71,19 @@ pub enum StartError {
          expired (client_lease_ms), or raise clients_max"
     )]
     NoSeat(u16),
+    /// This process may not open enough files for all clients.
+    #[error(
+        "{clients} clients need up to {needed} descriptors in each replica, but this process may \
+         open {limit}; raise the limit (ulimit -n), or lower clients_max"
+    )]
+    Descriptors {
+        /// The maximum number of clients.
+        clients: u16,
+        /// The number of descriptors that a replica needs.
+        needed: u64,
+        /// The limit of this process.
+        limit: u64,
+    },
     /// The application refuses the state.
     #[error("the application refused the state of its group: {0}")]
     StateRefused(std::io::Error),

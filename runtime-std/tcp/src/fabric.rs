@@ -27,8 +27,8 @@ use super::send_queue::GUARD_MAX;
 use super::views::{Route, View};
 use super::watch::{Change, Watch};
 
-/// The maximum number of open views.
-pub(super) const VIEWS_MAX: usize = 256;
+/// The maximum number of open views: enough for a replica of shards with 1,024 clients.
+pub const VIEWS_MAX: usize = 2_048;
 
 /// The TCP fabric of one member.
 #[derive(Debug)]

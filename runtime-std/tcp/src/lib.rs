@@ -124,7 +124,7 @@ mod zeroed;
 
 pub use blocks::{BlockBytes, BlockMemory, BlockStore, NoBlockMemory};
 pub use connection::Settings;
-pub use fabric::Tcp;
+pub use fabric::{Tcp, VIEWS_MAX};
 pub use memory::{NoRows, Rows};
 pub use regions::RegionMemory;
 pub use watch::Bell;

@@ -1,7 +1,7 @@
 //! Operations on individual peers: adding peers while the fabric runs, and limiting the send rate.
 
 use tramontane_core::fabric::{Event, LossCause};
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 use super::connection::Connection;
 use super::fabric::Tcp;
@@ -74,6 +74,15 @@ impl Tcp {
             .any(|connection| connection.peer == node && connection.is_used())
     }
 
+    /// Returns whether a peer has ended a view that is open here. Posts to it are then dropped.
+    #[must_use]
+    pub fn has_ended(&self, view: ViewId, peer: Rank) -> bool {
+        let route = self.view(view).and_then(|open| open.route(peer));
+        let connections = self.connections.borrow();
+        let connection = route.and_then(|index| connections.get(index));
+        connection.is_some_and(|connection| connection.is_over_there(view))
+    }
+
     /// Notes that a node has left all open views. Its connection stays until a connection of the
     /// node's next process replaces it, so that frames sent on it are read to the end.
     pub fn part_from(&mut self, node: NodeId) {
@@ -112,7 +121,6 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
-    use tramontane_core::ids::ViewId;
 
     use super::*;
     use crate::connection::Settings;
@@ -187,6 +195,34 @@ mod tests {
         std::io::Read::read_exact(&mut ends[2], &mut bytes).expect("the frame of the open");
         assert_eq!(bytes[0], 1);
         await_that(|| busy(&mut fabric) == 0);
+    }
+
+    #[test]
+    fn end_of_view_at_peer_is_noticed() {
+        let (view, peer) = (ViewId(7), NodeId(2));
+        let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
+        let mut other = Tcp::new(peer, Settings::default()).expect("descriptors");
+        let (comes, stream) = connection();
+        fabric.add_peer(peer, comes).expect("a fresh one");
+        let connection = tramontane_control::Connection { stream, cipher: None };
+        other.add_peer(OWN, connection).expect("a fresh one");
+        open(&mut fabric, view, peer);
+        let members = [OWN, peer];
+        let plan = ViewPlan::with_sizes(view, Rank(1), &members, &[64; 2], 1);
+        let rows = other.rows(&plan).expect("memory");
+        other.open(view, &rows.memory()).expect("there is room");
+        await_that(|| {
+            other.poll();
+            fabric.poll();
+            fabric.ready(view, Rank(1))
+        });
+        assert!(!fabric.has_ended(view, Rank(1)));
+        assert!(other.retire(view));
+        await_that(|| {
+            other.poll();
+            fabric.poll();
+            fabric.has_ended(view, Rank(1))
+        });
     }
 
     #[test]

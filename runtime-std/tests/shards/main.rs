@@ -4,6 +4,7 @@ mod calm;
 mod clients;
 #[path = "../../local/src/free_addresses.rs"]
 mod free_addresses;
+mod many_clients;
 mod rdma;
 mod restarts;
 mod support;

@@ -71,6 +71,34 @@ fn replicas_with_references_return_over_tcp() {
     comes_back(Carrier::Tcp, overlay_by_reference);
 }
 
+/// A replica returns and meets the client, which is not stepped, so the replica gives up their
+/// view. The client then finds that out.
+#[test]
+fn paused_client_reconnects_to_returned_replica() {
+    for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut description = overlay(carrier, &[None], folder.path());
+        description.client_lease_ms = 60_000;
+        let places = Places::new(&description, description.overlay().expect("a tree"));
+        let mut started = start_these(&description, places.replicas());
+        let options = StartOptions::default();
+        let mut client =
+            Client::connect(&description, Destinations::default(), options).expect("it connects");
+        let all = places.overlay().all();
+        send(&mut client, all, 0, 1);
+        let gone = started.pop().expect("three");
+        gone.running.close();
+        send(&mut client, all, 1, 1);
+        let again = start_one(&description, gone.id).expect("it comes back");
+        // A replica waits for a client for five seconds.
+        std::thread::sleep(Duration::from_secs(6));
+        wait_until("the client is there again", || {
+            client.step().expect("it continues");
+            again.running.status().clients == 1
+        });
+    }
+}
+
 fn one_group(folder: &Path) -> (Description, Vec<ReplicaId>) {
     let description = overlay(Carrier::SharedMemory, &[None], folder);
     let places = Places::new(&description, description.overlay().expect("a tree"));

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use clap::Args;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tramontane_runtime::shards::{Places, StartOptions, start};
 
 use super::log::LoggingApplication;
@@ -45,6 +46,7 @@ pub(super) fn run(config: &Path, id: &str, arguments: &ReplicaOptions) -> Result
     let description = read_with_device(config, &arguments.device)?;
     let places = Places::new(&description, description.overlay()?);
     let replica = places.replica_named(id)?;
+    raise_descriptor_limit();
     let interrupts = Interrupts::watch()?;
     let (failed, failures) = channel();
     let output = if arguments.log.is_none() && !arguments.quiet {
@@ -76,6 +78,14 @@ pub(super) fn run(config: &Path, id: &str, arguments: &ReplicaOptions) -> Result
         output.drain(DRAIN);
     }
     ended
+}
+
+/// Lets this process open as many files as the system permits. The usual limit is lower, for
+/// programs that call `select`, which this one does not.
+fn raise_descriptor_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // If this fails, the lower limit still suffices for a few clients.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 fn output(failed: Sender<io::Error>) -> Result<Output, Failure> {

@@ -26,6 +26,10 @@ const LINES_MAX: usize = 1024;
 /// Interval between checks for signals.
 const TICK: Duration = Duration::from_millis(20);
 
+/// Interval between two steps of a client that waits for input. Many such clients may share a
+/// processor.
+const IDLE_TICK: Duration = Duration::from_millis(200);
+
 /// Time allowed for the groups to remove the client.
 const LEAVE: Duration = Duration::from_secs(5);
 
@@ -190,7 +194,7 @@ impl SendingClient<'_> {
     /// Takes the next line. Waits for one if there is nothing else to do.
     fn next_line(&mut self, lines: &Receiver<Input>) -> Result<NextLine, Failure> {
         let received = if self.sent.is_empty() {
-            match lines.recv_timeout(TICK) {
+            match lines.recv_timeout(IDLE_TICK) {
                 Err(RecvTimeoutError::Timeout) => {
                     self.client.step()?;
                     return Ok(NextLine::NotYet);

@@ -37,6 +37,7 @@ mod node_total_restart;
 mod node_trust;
 mod readme;
 mod shards;
+mod shards_crowd;
 mod support;
 mod tcp;
 mod terminal;

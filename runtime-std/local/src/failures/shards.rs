@@ -45,7 +45,7 @@ impl From<StartError> for Failure {
             E::Listen { .. } | E::Refused { .. } | E::NotMet { .. } | E::NoSeat(_) => Status::Group,
             E::GroupLost { .. } => Status::Out,
             E::MessagesTooLong { .. } => Status::Usage,
-            E::NoMemory(_) => Status::Resources,
+            E::NoMemory(_) | E::Descriptors { .. } => Status::Resources,
             E::StateRefused(_) => {
                 let advice = "check the file system of --log, and start this replica again";
                 return Self::new(Status::Resources, error, advice);

@@ -7,6 +7,7 @@ mod durable;
 mod ends;
 mod large;
 mod refusals;
+mod shard_majorities;
 mod shard_sessions;
 mod shards;
 mod support;

@@ -42,7 +42,7 @@ pub struct TallyShards {
 }
 
 pub const FIRST: GroupId = GroupId(0);
-const SECOND: GroupId = GroupId(1);
+pub const SECOND: GroupId = GroupId(1);
 
 pub fn both() -> Destinations {
     Destinations::of(FIRST).with(SECOND)
@@ -204,7 +204,7 @@ fn answers_survive_killed_leaders() {
 
 #[test]
 fn call_without_majority_ends_with_a_reason() {
-    let mut shards = TallyShards::start();
+    let mut shards = TallyShards::start_with(|description| description.client_lease_ms = 60_000);
     let client = shards.connect();
     for rank in [1, 2] {
         shards.replicas.remove(&(1, rank)).expect("it runs").close();

@@ -85,6 +85,16 @@ impl Overlay {
         replicas.iter().map(|of| (text(&of["replica"]), text(&of["status"]["state"]))).collect()
     }
 
+    /// Waits until each replica has this number of connected clients.
+    pub fn await_clients(&self, count: usize) {
+        wait_for("clients", || {
+            let status = self.status();
+            let replicas = status["replicas"].as_array().cloned().unwrap_or_default();
+            let has_all = |of: &Value| of["status"]["clients"].as_u64() == Some(count as u64);
+            (replicas.len() == NAMES.len() && replicas.iter().all(has_all)).then_some(())
+        });
+    }
+
     /// Waits until all replicas count, and returns the leader of a group.
     pub fn await_leader(&self, group: &str) -> String {
         wait_for("replicas that count", || {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tramontane_runtime::shards::{ClientError, Description, Destinations, Places};
 
@@ -17,7 +17,11 @@ use crate::typed::limits::ReplicatedOptions;
 
 /// The limits on calls, and the names of groups.
 pub(super) struct CallLimits {
+    pub(super) description: Description,
     pub(super) places: Places,
+    /// The time without a majority after which calls to a group end. After the same time, a group
+    /// forgets a client that is not connected.
+    pub(super) lease: Duration,
     pub(super) message_max: usize,
     pub(super) answer_max: u32,
     pub(super) window: u64,
@@ -31,7 +35,9 @@ impl CallLimits {
         waiting: ReplicatedOptions,
     ) -> Self {
         Self {
+            description: description.clone(),
             places,
+            lease: Duration::from_millis(description.client_lease_ms),
             message_max: usize::try_from(description.message_max).unwrap_or(usize::MAX),
             answer_max: description.answer_max,
             window: u64::from(description.client_window),
@@ -47,19 +53,32 @@ pub(super) struct WaitingCall {
     pub(super) call: Arc<CallEntry>,
 }
 
+/// A call in flight, with the groups that order its command.
+pub(super) struct SentCall {
+    pub(super) path: Destinations,
+    pub(super) call: Arc<CallEntry>,
+}
+
+impl SentCall {
+    /// Returns the call.
+    pub(super) fn call(&self) -> Arc<CallEntry> {
+        Arc::clone(&self.call)
+    }
+}
+
 /// The calls of one client.
 pub(super) struct CallQueue {
     state: Mutex<QueueState>,
     pub(super) limits: Arc<CallLimits>,
-    /// Wakes the thread that sends.
-    waker: Waker,
+    /// Wakes the thread that sends. Another waker replaces it when the client connects anew.
+    waker: Mutex<Waker>,
 }
 
 pub(super) struct QueueState {
     pub(super) waiting: VecDeque<WaitingCall>,
     waiting_bytes: usize,
     /// The calls in flight, by the numbers of their messages.
-    pub(super) in_flight: BTreeMap<u64, Arc<CallEntry>>,
+    pub(super) in_flight: BTreeMap<u64, SentCall>,
     /// The time until which calls in flight are awaited, once the client is leaving.
     pub(super) leaves_until: Option<Instant>,
     pub(super) ended: Option<ClientError>,
@@ -74,7 +93,17 @@ impl CallQueue {
             leaves_until: None,
             ended: None,
         };
-        Self { state: Mutex::new(state), limits, waker }
+        Self { state: Mutex::new(state), limits, waker: Mutex::new(waker) }
+    }
+
+    /// Sets the waker of the thread that sends.
+    pub(super) fn set_waker(&self, waker: Waker) {
+        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = waker;
+    }
+
+    fn wake(&self) {
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        waker.wake();
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, QueueState> {
@@ -109,7 +138,7 @@ impl CallQueue {
             call: Arc::clone(&call),
         });
         drop(state);
-        self.waker.wake_by_ref();
+        self.wake();
         call
     }
 
@@ -120,7 +149,37 @@ impl CallQueue {
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting.iter().for_each(|of| of.call.give(Err(NoAnswers::NotSent(ClientError::Left))));
-        self.waker.wake_by_ref();
+        self.wake();
+    }
+
+    /// Ends the calls whose commands are for groups without a majority, or pass through one.
+    pub(super) fn end_calls_to(&self, down: Destinations) {
+        let CallLimits { places, lease, .. } = &*self.limits;
+        let first = |path: Destinations| {
+            let group = path.iter().find(|group| down.contains(*group)).unwrap_or_default();
+            (places.group_name(group).to_owned(), *lease)
+        };
+        let mut ended = Vec::new();
+        let mut state = self.lock();
+        let QueueState { waiting, waiting_bytes, in_flight, .. } = &mut *state;
+        in_flight.retain(|_, SentCall { path, call }| {
+            if path.meets(down) {
+                let (group, lease) = first(*path);
+                ended.push((Arc::clone(call), NoAnswers::NoMajority { group, lease }));
+            }
+            !path.meets(down)
+        });
+        waiting.retain(|WaitingCall { groups, command, call }| {
+            let path = places.path(*groups);
+            if path.meets(down) {
+                *waiting_bytes -= command.len();
+                let (group, lease) = first(path);
+                ended.push((Arc::clone(call), NoAnswers::NotSentWithoutMajority { group, lease }));
+            }
+            !path.meets(down)
+        });
+        drop(state);
+        ended.into_iter().for_each(|(call, why)| call.give(Err(why)));
     }
 
     /// Ends all calls.
@@ -131,7 +190,7 @@ impl CallQueue {
         let in_flight = std::mem::take(&mut state.in_flight);
         drop(state);
         waiting.iter().for_each(|of| of.call.give(Err(NoAnswers::NotSent(why.clone()))));
-        in_flight.values().for_each(|call| call.give(Err(NoAnswers::Unknown(why.clone()))));
+        in_flight.values().for_each(|sent| sent.call.give(Err(NoAnswers::Unknown(why.clone()))));
     }
 }
 

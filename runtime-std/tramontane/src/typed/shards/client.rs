@@ -22,7 +22,8 @@ use crate::typed::state_machine::StateMachine;
 /// A client of the state machines of an overlay. See [`typed`](crate::typed).
 ///
 /// Clones are handles of the same client, for any number of threads and tasks. The client has one
-/// place in the overlay, and one thread. It leaves without notice when the last handle is dropped.
+/// place in the overlay, and one thread. It takes another place if calls to a group without a
+/// majority fill its window. It leaves without notice when the last handle is dropped.
 pub struct ShardClient<M> {
     client: Arc<ClientThread>,
     machine: PhantomData<fn() -> M>,
@@ -82,8 +83,9 @@ where
     /// Commands of one client for the same groups are applied in the order of their calls. For
     /// other commands there is no such order, unless the caller waits for the answers to the first.
     ///
-    /// The answers always come, or the reason why they never will: see [`NoAnswers`]. A group
-    /// without a majority answers once it has one again.
+    /// The answers always come, or the reason why they never will: see [`NoAnswers`]. If this
+    /// client has been connected to no majority of a group for the lease of clients, its calls to
+    /// that group end with an error, and its calls to other groups continue.
     pub fn propose(&self, groups: Destinations, command: M::Command) -> ShardProposal<M::Answer> {
         let queue = &self.client.queue;
         let call = with_encoded(&command, |bytes| queue.add(groups, bytes));

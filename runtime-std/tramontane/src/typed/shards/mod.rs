@@ -26,6 +26,7 @@
 //! | `call` | what a caller waits for |
 //! | `call_queue` | the calls between those who make them and the thread that sends them |
 //! | `driver` | the thread that sends calls and takes their answers |
+//! | `majorities` | the groups that have had no majority for a while |
 //! | `no_answers` | the reasons why there are no answers |
 
 mod call;
@@ -33,6 +34,7 @@ mod call_queue;
 mod client;
 mod driver;
 mod machine;
+mod majorities;
 mod no_answers;
 mod replica;
 

@@ -24,6 +24,30 @@ pub enum NoAnswers {
          you propose it again"
     )]
     Unknown(ClientError),
+    /// A group on the command's path has had no majority for longer than the lease of clients. The
+    /// command was sent before that, and may still be applied, by all of its groups or by none.
+    #[error(
+        "group \"{group}\" has had no majority for {lease:?}, and the command may still be applied; \
+         start the group's replicas, and read the state before you propose the command again"
+    )]
+    NoMajority {
+        /// The name of the group.
+        group: String,
+        /// The lease.
+        lease: Duration,
+    },
+    /// A group on the command's path has had no majority for longer than the lease of clients. The
+    /// command was not sent.
+    #[error(
+        "the command was not sent, because group \"{group}\" has had no majority for {lease:?}; \
+         start the group's replicas"
+    )]
+    NotSentWithoutMajority {
+        /// The name of the group.
+        group: String,
+        /// The lease.
+        lease: Duration,
+    },
     /// The set of groups is empty, or one is not in the overlay. The command was not sent.
     #[error("the command is for no group of the overlay; name at least one of its groups")]
     NoSuchGroup,
