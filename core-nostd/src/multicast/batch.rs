@@ -368,10 +368,10 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Passes the messages of whole rounds to `with`, in an ordered subgroup without checks, until a
-    /// turn needs a closer look, or more turns than there are senders had no message. `hand`
-    /// advances before each call, as in `next`, because a call may panic, and a message that it has
-    /// taken counts as delivered.
+    /// Passes the messages of whole rounds to `with`, in an ordered subgroup without checks, until
+    /// a turn needs a closer look, or more turns than there are senders had no message. `hand`
+    /// advances before each call, as in `next`, because a call may panic, and a message that it
+    /// has taken counts as delivered.
     #[inline(always)]
     fn pass_rounds(&mut self, with: &mut impl FnMut(Message<'a>)) {
         let count = u64_from_index(self.senders.len());
@@ -407,8 +407,8 @@ impl<'a> Batch<'a> {
         self.room = self.room.saturating_sub(messages);
     }
 
-    /// Returns a walk over each sender's slots from the next one on, or `None` if the batch is within
-    /// a round or has too many senders.
+    /// Returns a walk over each sender's slots from the next one on, or `None` if the batch is
+    /// within a round or has too many senders.
     #[inline(always)]
     fn walks(&self) -> Option<[RingWalk<'a>; WALKS]> {
         if self.senders.len() > WALKS || self.sender != SenderRank::ZERO {

@@ -51,7 +51,7 @@ proptest! {
     /// The first member iterates, the others do not. Some senders send more than others, so there
     /// are nulls, and dropped reservations among the messages.
     #[test]
-    fn for_each_passes_what_the_iterator_returns(
+    fn for_each_passes_messages_of_the_iterator(
         members in 1_u16..7,
         window in 1_u32..40,
         is_ordered in any::<bool>(),
