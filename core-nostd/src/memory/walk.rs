@@ -26,11 +26,6 @@ pub(crate) struct RingWalk<'m> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnWalk<'m>(RingWalk<'m>);
 
-// SAFETY: a walk is a part of its ring.
-unsafe impl Send for RingWalk<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for RingWalk<'_> {}
-
 impl<'m> Ring<'m> {
     /// Returns a walk that begins at a slot. A slot that is out of range counts as the first.
     #[inline(always)]
