@@ -4,11 +4,14 @@
 //! An allocator cannot know whether its caller can do without the memory (as with `try_reserve`) or
 //! will abort. If a small allocation fails, the program ends at once, because nothing works without
 //! such memory. The failure of a large one is left to the caller; if that aborts, the abort signal
-//! ends the program in the same way.
+//! ends the program in the same way. The C library does not use this allocator, and aborts if it
+//! lacks memory for a thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::exit::{Status, program};
 
@@ -17,6 +20,9 @@ const LARGE: usize = 1 << 16;
 
 const LINE: &[u8] = b": out of memory; free some, or raise the limit of memory \
     (ulimit -v; memory.max of the cgroup)\n";
+
+/// Size, in bytes, of the memory by which the C library grows, at least.
+const GROWTH: usize = 1 << 20;
 
 /// Whether a large allocation has failed. If so, that failure is the cause of an abort.
 static IS_MISSING: AtomicBool = AtomicBool::new(false);
@@ -77,10 +83,24 @@ fn end() {
 /// Makes an abort for lack of memory end the program with a one-line message.
 pub(crate) fn watch() -> io::Result<()> {
     let aborted = || {
-        if IS_MISSING.load(Ordering::Relaxed) {
+        if IS_MISSING.load(Ordering::Relaxed) || is_exhausted() {
             end();
         }
     };
-    // SAFETY: the handler allocates nothing, takes no lock, and only calls `write` and `_exit`.
+    // SAFETY: the handler takes no lock, and only calls `mmap`, `munmap`, `write` and `_exit`.
     unsafe { signal_hook::low_level::register(signal_hook::consts::SIGABRT, aborted) }.map(drop)
+}
+
+/// Returns whether the system provides no more memory to the C library.
+fn is_exhausted() -> bool {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the system chooses the place of the mapping, which nothing else uses.
+    match unsafe { mmap_anonymous(std::ptr::null_mut(), GROWTH, access, MapFlags::PRIVATE) } {
+        Ok(memory) => {
+            // SAFETY: this is the whole mapping, and nothing refers to it.
+            let _ = unsafe { munmap(memory, GROWTH) };
+            false
+        }
+        Err(_) => true,
+    }
 }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 use tramontane_runtime::group::{Description, OperatorClient};
 use tramontane_runtime::shared_memory::Root;
 
-use super::{ProgramEnd, TestFolder, free_addresses, send, wait_for};
+use super::{LONG, ProgramEnd, TestFolder, free_addresses, send, wait_for};
 
 /// Time limit for a node's answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -124,9 +124,14 @@ impl GroupFile {
         let description = Description::read(Path::new(&self.config)).expect("a group file");
         let operator = OperatorClient::new(&description, &Root::under(self.place.path()));
         let operator = operator.expect("addresses");
+        let begin = Instant::now();
         let are_members_of = |id: u64| {
             let id = u32::try_from(id).expect("small");
             let status = operator.status(id, ANSWER, &AtomicBool::new(false));
+            if begin.elapsed() > LONG - 2 * ANSWER {
+                // The test is about to fail.
+                eprintln!("node {id}: {status:?}");
+            }
             status.is_ok_and(|status| {
                 let mut members: Vec<u64> = status.members.iter().copied().map(u64::from).collect();
                 members.sort_unstable();
