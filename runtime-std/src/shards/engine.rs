@@ -42,6 +42,9 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 /// The time without a quorum of voters after which a group counts as lost for good.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
+/// The time within which the other founders of a group ask whether it has formed.
+const LEARNING_TIME: Duration = Duration::from_secs(2);
+
 /// The components from which a replica's engine is created.
 pub(super) struct Parts<F: PeerFabric, A> {
     pub(super) cell: ReplicaCell,
@@ -140,7 +143,10 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
     fn take_request(&mut self, request: Request) -> Result<(), Stopped> {
         match request {
             Request::Meeting(Meeting::Met(met)) => self.meet(met),
-            Request::Meeting(Meeting::Outdated(node)) => Err(Stopped::Outdated(self.name_of(node))),
+            Request::Meeting(Meeting::Outdated(node)) => {
+                self.let_founders_learn();
+                Err(Stopped::Outdated(self.name_of(node)))
+            }
             Request::Meeting(Meeting::GivenUp(node, view)) => {
                 self.part_from_lost(|_, links, link| links.view(link) == Some(view));
                 tracing::debug!(%node, %view, "a peer wants to be called again");
@@ -159,6 +165,15 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
                 self.is_fetching = false;
                 snapshot.map_or(Ok(()), |snapshot| self.restore(&snapshot))
             }
+        }
+    }
+
+    /// Lets the other replicas of a group that has just formed learn this from the control server
+    /// before the replica stops. Otherwise they would wait for it. The replica takes no step
+    /// meanwhile, because its state does not count.
+    fn let_founders_learn(&self) {
+        if self.parts.incarnation == 1 {
+            std::thread::sleep(LEARNING_TIME);
         }
     }
 

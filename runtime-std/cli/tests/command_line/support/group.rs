@@ -264,7 +264,14 @@ impl Node {
     /// standard error.
     #[track_caller]
     pub fn ended(&mut self) -> (Option<i32>, String) {
-        let status = wait_for("the end of a node", || self.child.try_wait().expect("a status"));
+        let begin = Instant::now();
+        let status = wait_for("the end of a node", || {
+            if begin.elapsed() > LONG - Duration::from_secs(1) {
+                // The test is about to fail.
+                eprintln!("it runs: {}", self.errors());
+            }
+            self.child.try_wait().expect("a status")
+        });
         for reader in self.readers.drain(..) {
             reader.join().expect("no panic");
         }
