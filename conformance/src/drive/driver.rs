@@ -20,7 +20,7 @@ use crate::report::{Case, CaseStatus};
 
 /// Maximum number of attempts for a scenario that has not reached its goal. Reaching it depends on
 /// timing, which the plan does not control.
-const ATTEMPTS_MAX: u32 = 3;
+const ATTEMPTS_MAX: u32 = 8;
 
 /// The name of this program.
 const PROGRAM: &str = env!("CARGO_PKG_NAME");

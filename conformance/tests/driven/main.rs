@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 
 /// Number of concurrent tests, unless `--test-threads` is given.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 12;
 
 /// Lists the tests of a module: functions that panic if they fail. The slowest tests come first.
 macro_rules! tests {
