@@ -117,7 +117,7 @@ impl GroupFile {
     }
 
     /// Waits until these nodes report each other as the members, in any order. Asks the nodes from
-    /// this process, because starting `tramontane status` for each look would take at least 4 ms of
+    /// this process, because starting `tramontane status` each time would take at least 4 ms of
     /// processor time, many times as much as the question.
     #[track_caller]
     pub fn await_members(&self, nodes: &[u64]) {

@@ -351,8 +351,8 @@ pub fn concurrently<T: Sync>(most: usize, cases: &[T], run: impl Fn(&T) + Sync) 
     });
 }
 
-/// Waits until `look` returns a value. After each look, it sleeps for four times as long as the
-/// look took: many looks start a process, and would otherwise slow down the awaited processes.
+/// Waits until `look` returns a value. After each call, it sleeps for four times as long as the
+/// call took: many start a process, and would otherwise slow down the awaited processes.
 #[track_caller]
 pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     wait_within(LONG, what, look)

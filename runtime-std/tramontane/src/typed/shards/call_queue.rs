@@ -59,13 +59,6 @@ pub(super) struct SentCall {
     pub(super) call: Arc<CallEntry>,
 }
 
-impl SentCall {
-    /// Returns the call.
-    pub(super) fn call(&self) -> Arc<CallEntry> {
-        Arc::clone(&self.call)
-    }
-}
-
 /// The calls of one client.
 pub(super) struct CallQueue {
     state: Mutex<QueueState>,

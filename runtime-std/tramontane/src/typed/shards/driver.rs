@@ -95,7 +95,8 @@ impl CallDriver<'_> {
             self.give(answered, call);
         }
         while let Some(answered) = self.client.poll() {
-            let call = queue.lock().in_flight.get(&answered.id.number).map(SentCall::call);
+            let call =
+                queue.lock().in_flight.get(&answered.id.number).map(|sent| Arc::clone(&sent.call));
             if let Some(call) = call {
                 self.give(answered, call);
             }
