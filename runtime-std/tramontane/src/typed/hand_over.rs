@@ -42,14 +42,7 @@ impl<M: StateMachine> HandOver<M> {
         let mut watch = WATCH_MIN;
         loop {
             let shared = Arc::clone(&self.shared);
-            let mut state = shared.outgoing.lock();
-            if state.unslotted.is_empty() && state.ended.is_none() {
-                state.hand_over = HandOverState::Idle;
-                drop(state);
-                state = shared
-                    .outgoing
-                    .wait_while(|state| state.unslotted.is_empty() && state.ended.is_none());
-            }
+            let mut state = shared.outgoing.await_unslotted();
             if let Some(why) = state.ended.clone() {
                 let mut wakers = Vec::new();
                 state.fail_unslotted(&why, &mut wakers);

@@ -11,7 +11,8 @@
 //! - An entry is in `in_flight` before its message can be delivered.
 //! - Every entry is answered: by its message, by `end`, or by the hand-over thread if its message
 //!   is large and has no ordinal when the member ends.
-//! - While messages wait, the hand-over thread is not idle.
+//! - While messages wait, the hand-over thread is not idle. While it waits for such messages, its
+//!   state is `Idle`, so that the next message wakes it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,10 +101,22 @@ impl<A> Outgoing<A> {
     /// Waits until the condition no longer holds. The end of the member is signalled.
     pub(super) fn wait_while(
         &self,
-        mut is_so: impl FnMut(&OutgoingState<A>) -> bool,
+        mut is_so: impl FnMut(&mut OutgoingState<A>) -> bool,
     ) -> MutexGuard<'_, OutgoingState<A>> {
         let waited = self.changed.wait_while(self.lock(), |state| is_so(state));
         waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits in the hand-over thread until a message waits for a slot or the member has ended.
+    pub(super) fn await_unslotted(&self) -> MutexGuard<'_, OutgoingState<A>> {
+        self.wait_while(|state| {
+            let is_idle = state.unslotted.is_empty() && state.ended.is_none();
+            if is_idle {
+                // Others may have sent the message that woke this thread. Then it is idle again.
+                state.hand_over = HandOverState::Idle;
+            }
+            is_idle
+        })
     }
 
     /// Waits in the same way, for at most `timeout`.
@@ -356,5 +369,41 @@ impl<A> OutgoingState<A> {
     /// ordinal is known.
     pub(super) fn expect(&mut self, key: Key) {
         self.in_flight.push_back(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type TestOutgoing = Outgoing<()>;
+
+    fn push(outgoing: &TestOutgoing, state: &mut OutgoingState<()>) {
+        let key = state.answers.add(false);
+        state.unslotted.push_small(key, &[7]);
+        state.hand_over = HandOverState::Watching;
+        outgoing.changed.notify_all();
+    }
+
+    /// The thread is woken for a message that another thread sends before it gets the lock. A
+    /// thread that then waited as `Watching` would never be woken again.
+    #[test]
+    fn thread_woken_for_nothing_is_idle_again() {
+        let outgoing = TestOutgoing::new(ReplicatedOptions::default());
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| outgoing.await_unslotted().unslotted.len());
+            for _ in 0..100 {
+                let mut state = outgoing.lock();
+                push(&outgoing, &mut state);
+                state.unslotted.pop();
+                drop(state);
+                while outgoing.lock().hand_over != HandOverState::Idle {
+                    assert!(!thread.is_finished());
+                    std::thread::yield_now();
+                }
+            }
+            push(&outgoing, &mut outgoing.lock());
+            assert_eq!(thread.join().expect("no panic"), 1);
+        });
     }
 }
