@@ -13,7 +13,7 @@ use tramontane_fixtures::random::Random;
 
 use crate::node_durable::{durable_lines, durable_node, logged_group};
 use crate::support::group::{GroupFile, Node, Transport, lines};
-use crate::support::wait_for;
+use crate::support::{LONG, wait_for};
 
 const NODES: usize = 3;
 
@@ -29,6 +29,8 @@ struct Lives {
     group: GroupFile,
     is_logged: bool,
     nodes: [Option<Node>; NODES],
+    /// The nodes that have been asked to leave, and may still be members.
+    is_leaving: [bool; NODES],
     /// Number of lines written so far.
     written: usize,
     /// The lines that a node has reported as durable on a majority.
@@ -50,6 +52,7 @@ impl Lives {
             group,
             is_logged,
             nodes: [const { None }; NODES],
+            is_leaving: [false; NODES],
             written: 0,
             durable: String::new(),
         }
@@ -59,6 +62,7 @@ impl Lives {
         if self.is_up(id) {
             return;
         }
+        self.is_leaving[id] = false;
         self.nodes[id] = Some(if self.is_logged {
             durable_node(&self.group, id, &[])
         } else {
@@ -75,6 +79,7 @@ impl Lives {
             && let Some(node) = &self.nodes[id]
         {
             node.signal(signal);
+            self.is_leaving[id] |= signal == Signal::TERM;
         }
     }
 
@@ -138,6 +143,11 @@ impl Lives {
 
     /// Starts all nodes that are down, until all are members.
     fn come_back(&mut self) {
+        for id in 0..NODES {
+            // Its end could otherwise follow the status that shows it as a member.
+            let has_left = |lives: &mut Self| !lives.is_leaving[id] || !lives.is_up(id);
+            wait_for("a node that leaves has ended", || has_left(self).then_some(()));
+        }
         let until = Instant::now() + RETURN_MAX;
         loop {
             (0..NODES).for_each(|id| self.start(id));
@@ -155,9 +165,15 @@ impl Lives {
     fn agree(&mut self) {
         self.write();
         let last = format!("{}-{}", NODES - 1, self.written - 1);
+        let begin = Instant::now();
         let log = wait_for("all have the same lines", || {
             let logs: Vec<String> = (0..NODES).map(|id| self.group.log(id)).collect();
             let is_same = logs.iter().all(|log| *log == logs[0]);
+            if begin.elapsed() > LONG - Duration::from_millis(500) {
+                // The test is about to fail.
+                let status = self.group.run("status", &["--json"]).output;
+                eprintln!("{last} in {logs:#?}: {}", String::from_utf8_lossy(&status));
+            }
             (is_same && logs[0].contains(&last)).then(|| logs[0].clone())
         });
         assert!(log.starts_with(&self.durable), "durable: {}\nall: {log}", self.durable);
