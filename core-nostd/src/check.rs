@@ -37,9 +37,9 @@ pub const STEPS_UNREADABLE: u32 = 16;
 
 /// Whether cells and slots carry checks.
 ///
-/// It is as wide as an address, so that a ring, which contains one, has no padding. Padding next to
-/// a small field is copied in parts that overlap, and a processor stalls when it reads such a copy:
-/// with one byte, sending takes up to four times as long.
+/// The type is as wide as an address, so that a ring, which contains one, has no padding. Padding
+/// next to a small field is copied in parts that overlap, and a processor stalls when it reads such
+/// a copy: with one byte, sending takes up to four times as long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(usize)]

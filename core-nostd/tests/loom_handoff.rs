@@ -65,7 +65,8 @@ impl HandsOff for Real {
     }
 
     fn finish(&self, position: u64, outcome: Outcome) {
-        self.handoff().finish(Position(position), self.slot(position), outcome);
+        let flag = self.handoff().flag(self.slot(position)).expect("a slot");
+        flag.set(Position(position), outcome);
     }
 
     fn outcome(&self, position: u64) -> Option<Outcome> {

@@ -156,6 +156,16 @@ macro_rules! own {
     };
 }
 
+impl ReadyFlag {
+    own! {
+        /// Ends the reservation of a position.
+        #[inline]
+        fn set(&self, position: Position, outcome: Outcome) {
+            self.0.store(stamp(position, outcome), Ordering::Release);
+        }
+    }
+}
+
 impl<'m> HandOff<'m> {
     own! {
         /// Creates a hand-off over its cells; `ready` has one flag per slot. Returns `None` if
@@ -211,12 +221,11 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// Ends a reservation.
+        /// Returns the flag of a slot, with which its reservation ends.
         #[inline]
-        fn finish(&self, position: Position, slot: Slot, outcome: Outcome) {
-            if let Some(flag) = self.ready.get(index_from_u32(slot.0)) {
-                flag.0.store(stamp(position, outcome), Ordering::Release);
-            }
+        #[must_use]
+        fn flag(&self, slot: Slot) -> Option<&'m ReadyFlag> {
+            self.ready.get(index_from_u32(slot.0))
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 use super::length::SlotLength;
-use crate::ids::{Position, Slot, index_from_u32};
+use crate::ids::{Position, index_from_u32};
 use crate::layout::RingShape;
 use crate::memory::{HERE, NodeMemory, OutOfRow, OwnRing, OwnWalk, RingPlace, RowWriter};
 
@@ -92,7 +92,7 @@ impl<'m> Outbox<'m> {
         let (position, _) = self.handoff.reserve(1)?;
         let slot = self.handoff.slot_of(position);
         let ring = self.ring.walk(slot).here();
-        Ok(Reservation { handoff: self.handoff, ring, position, slot, length })
+        Ok(Reservation { ready: self.handoff.flag(slot), ring, position, length })
     }
 
     /// Reserves up to `most` consecutive slots with one compare-and-swap, for a burst of messages.
@@ -167,7 +167,8 @@ impl<'m> ReservedRun<'m> {
 
     #[inline(always)]
     fn hand_out(&mut self, length: u32) -> Reservation<'m> {
-        let (position, slot, ring) = (self.position, self.next.slot(), self.next.here());
+        let (position, ring) = (self.position, self.next.here());
+        let ready = self.outbox.handoff.flag(self.next.slot());
         self.position = Position(position.0.wrapping_add(1));
         self.next.advance();
         self.left = self.left.saturating_sub(1);
@@ -175,7 +176,7 @@ impl<'m> ReservedRun<'m> {
         if self.left > 0 {
             self.next.here().ask_ahead(HERE, length);
         }
-        Reservation { handoff: self.outbox.handoff, ring, position, slot, length }
+        Reservation { ready, ring, position, length }
     }
 }
 
@@ -203,11 +204,11 @@ impl From<Refusal> for ReserveError {
 /// An open reservation holds back later messages of its own ring, but nothing else.
 #[derive(Debug)]
 pub struct Reservation<'m> {
-    handoff: HandOff<'m>,
+    /// Each slot has a flag.
+    ready: Option<&'m ReadyFlag>,
     /// The slot, as a ring of one slot.
     ring: OwnRing<'m>,
     position: Position,
-    slot: Slot,
     length: u32,
 }
 
@@ -258,16 +259,22 @@ impl Reservation<'_> {
     }
 
     #[inline(always)]
-    fn hand_over(self, length: SlotLength) {
+    fn end(&self, length: SlotLength, outcome: Outcome) {
         self.ring.finish(HERE, self.position, length.encode());
-        self.handoff.finish(self.position, self.slot, Outcome::Message);
+        if let Some(ready) = self.ready {
+            ready.set(self.position, outcome);
+        }
+    }
+
+    #[inline(always)]
+    fn hand_over(self, length: SlotLength) {
+        self.end(length, Outcome::Message);
         core::mem::forget(self);
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.ring.finish(HERE, self.position, SlotLength::Null.encode());
-        self.handoff.finish(self.position, self.slot, Outcome::Dropped);
+        self.end(SlotLength::Null, Outcome::Dropped);
     }
 }
