@@ -61,6 +61,20 @@ fn follower_gets_a_missing_payload_before_delivery() {
     script.end();
 }
 
+/// As before, but in half of its steps a replica lacks its rows, and can ask for nothing.
+#[test]
+fn missing_rows_only_delay_payload_requests() {
+    let mut script = Script::by_reference(&[None]);
+    let a = script.multicast(0, here());
+    script.delivers(P[1], a, &P[..2], &[0]);
+    script.world.crash_client(ClientNumber(0));
+    script.world.settings.hides = 50;
+    script.delivers(P[2], a, &P, &[]);
+    script.world.settings.hides = 0;
+    assert!(script.world.carried > 0);
+    script.end();
+}
+
 /// The client is alive but sends nothing to the third replica, which therefore requests nothing.
 /// The leader carries the payload once its patience ends, long before the client's lease does.
 #[test]
@@ -79,7 +93,7 @@ fn leader_carries_a_withheld_payload_unasked() {
 /// other payload goes with the next list.
 #[test]
 fn payload_that_does_not_fit_uses_next_list() {
-    let mut script = Script::by_reference_in_short_lists(&[None]);
+    let mut script = Script::in_short_lists(&[None], 16);
     let mut long = || script.world.multicast(ClientNumber(0), here(), 190).expect("there is room");
     let messages = [long(), long()];
     for message in messages {
@@ -111,6 +125,27 @@ fn new_leader_fetches_payloads_missing_from_its_log() {
     assert_eq!(script.world.leader(GroupId(0)), Some(P[0]));
     assert_eq!(script.world.fetched, 1);
     script.end();
+}
+
+/// As before, but the fabric refuses many calls, among them the reads of the payload. The third
+/// replica repeats them.
+#[test]
+fn new_leader_repeats_refused_payload_reads() {
+    for refuses in [40, 60, 80] {
+        let mut script = Script::by_reference(&[None]);
+        script.leads(P[1], &P[1..]);
+        let a = script.multicast(0, here());
+        for id in &P[1..] {
+            script.delivers(*id, a, &P[1..], &[0]);
+        }
+        script.world.crash_client(ClientNumber(0));
+        script.world.network.borrow_mut().refuses = refuses;
+        script.delivers(P[0], a, &[P[0], P[2]], &[]);
+        script.world.network.borrow_mut().refuses = 0;
+        script.world.crash_replica(P[1]);
+        assert_eq!(script.world.fetched, 1, "{refuses} %");
+        script.end();
+    }
 }
 
 /// The client reaches the parent and dies. The child's leader finds a reference in the parent's
