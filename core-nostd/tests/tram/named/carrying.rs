@@ -20,7 +20,7 @@ fn long(script: &mut Script, to: Destinations, count: usize) -> Vec<MessageId> {
 /// Lets the parent deliver messages that the child lacks, and crashes their client. Then replica 2
 /// returns by a snapshot past them.
 fn coming_back() -> (Script, Vec<MessageId>) {
-    let mut script = Script::in_short_lists(&[None, Some(0)], 16);
+    let mut script = Script::by_reference_in_short_lists(&[None, Some(0)]);
     let messages = long(&mut script, both(), 4);
     for id in P {
         messages.iter().for_each(|message| script.delivers(id, *message, &P, &[0]));
@@ -85,7 +85,7 @@ fn leader_waits_separately_before_carrying_each_payload() {
 /// The leader carries the second next, and neither twice.
 #[test]
 fn payload_in_flight_is_not_resent() {
-    let mut script = Script::in_short_lists(&[None], 16);
+    let mut script = Script::by_reference_in_short_lists(&[None]);
     let messages = long(&mut script, here(), 2);
     for message in &messages {
         script.delivers(P[1], *message, &P[..2], &[0]);

@@ -61,8 +61,7 @@ fn follower_gets_a_missing_payload_before_delivery() {
     script.end();
 }
 
-/// As before, but the third replica lacks its rows when it finds the header, so it can ask for
-/// nothing. It asks once it has them.
+/// As before, but the third replica lacks its rows in the steps after the header has landed.
 #[test]
 fn missing_rows_only_delay_payload_requests() {
     let mut script = Script::by_reference(&[None]);
@@ -100,7 +99,7 @@ fn leader_carries_a_withheld_payload_unasked() {
 /// other payload goes with the next list.
 #[test]
 fn payload_that_does_not_fit_uses_next_list() {
-    let mut script = Script::in_short_lists(&[None], 16);
+    let mut script = Script::by_reference_in_short_lists(&[None]);
     let mut long = || script.world.multicast(ClientNumber(0), here(), 190).expect("there is room");
     let messages = [long(), long()];
     for message in messages {

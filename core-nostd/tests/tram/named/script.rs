@@ -61,9 +61,16 @@ impl Script {
         Self::with(&[None], replicas, settings)
     }
 
-    /// Opens a world in which a list to a log has room for one payload, and for another header.
-    pub(super) fn in_short_lists(parents: &[Option<u16>], references_from: u32) -> Self {
-        let settings = Settings { references_from, write_bytes_max: 400, ..Settings::default() };
+    /// Opens a world like `by_reference`, in which a list to a log has room for one payload.
+    pub(super) fn by_reference_in_short_lists(parents: &[Option<u16>]) -> Self {
+        let settings =
+            Settings { references_from: 16, write_bytes_max: 400, ..Settings::default() };
+        Self::with(parents, 3, settings)
+    }
+
+    /// Opens a world in which a list to a log has room for several writes, but for few bytes.
+    pub(super) fn in_short_lists(parents: &[Option<u16>]) -> Self {
+        let settings = Settings { writes_max: 8, write_bytes_max: 400, ..Settings::default() };
         Self::with(parents, 3, settings)
     }
 

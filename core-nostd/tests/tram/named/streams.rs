@@ -36,7 +36,7 @@ fn step_posts_all_lists_that_a_follower_lacks() {
 /// TRM-3: an entry whose header fits in a list goes with the next list if its payload does not fit.
 #[test]
 fn entry_that_does_not_fit_uses_next_list() {
-    let mut script = Script::in_short_lists(&[None], 0);
+    let mut script = Script::in_short_lists(&[None]);
     script.does_come(&P, &[0, 1], 400, |_| false);
     let before = script.world.log_control(P[2])[TAIL];
     let mut long = || script.world.multicast(ClientNumber(0), here(), 190).expect("there is room");
