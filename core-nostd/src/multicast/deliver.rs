@@ -248,7 +248,7 @@ fn count_below(
     let mut next = first;
     let mut count = 0_u32;
     // bound: a window
-    while count < limit {
+    for _ in 0..limit {
         if round_of(next.slot) >= below {
             break;
         }

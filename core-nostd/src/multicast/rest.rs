@@ -95,7 +95,8 @@ impl Rest<'_, '_> {
     }
 
     /// Returns whether the counts of another member are those last seen, as far as the stages read
-    /// them.
+    /// them. The received frontier of a lone sender, which no stage reads, soon equals the number
+    /// of its messages, so it is not treated separately.
     #[inline(always)]
     fn is_still(&self, member: &MemberState, freed_by: Option<ControlCell>) -> bool {
         let place = (member.rank, member.control);
@@ -109,12 +110,6 @@ impl Rest<'_, '_> {
         }
         self.subgroup.delivery == Delivery::Unordered
             || is_at(ControlCell::Received, member.received.count)
-            || self.is_lone_sender(member.rank)
-    }
-
-    /// Returns whether a member is the only sender, whose received frontier no stage reads.
-    fn is_lone_sender(&self, rank: Rank) -> bool {
-        matches!(self.senders, [sender] if sender.rank == rank)
     }
 
     #[inline(always)]

@@ -360,7 +360,7 @@ impl<'m> Node<'m> {
         let mut has_received = true;
         match work.receive(|| observed.observe_barrier()) {
             Ok(received) => {
-                has_received = received.changed || received.slots > 0;
+                has_received = received.changed;
                 progress.received = progress.received.saturating_add(received.slots);
                 let nulls = work.acknowledge(received.changed, sent.slots > 0)?;
                 progress.nulls = progress.nulls.saturating_add(nulls);
@@ -389,7 +389,7 @@ impl<'m> Node<'m> {
         let changed = work.subgroup.version != version;
         let is_waiting = self.checks.is_on() && is_any_waiting(work.senders, work.members);
         let misbehaved = misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk);
-        let has_worked = changed || has_received || delivered.messages > 0 || freed.slots > 0;
+        let has_worked = changed || has_received || freed.slots > 0;
         work.subgroup.is_at_rest = !has_worked && !is_waiting && misbehaved.is_none();
         if has_worked || is_waiting {
             self.attention.note_work(index);

@@ -170,13 +170,8 @@ impl Common<'_> {
             return Ok(Some(message));
         }
         self.count_copied(length);
-        step.log.keep_body(
-            place,
-            id,
-            length,
-            step.log.memory().reader(),
-            self.shape.payload(place),
-        )?;
+        let (row, offset) = (step.log.memory().reader(), self.shape.payload(place));
+        step.log.keep_body(place, id, length, row, offset)?;
         // A later leader that has put another payload at this index has replaced the header first.
         if step.log.load(place)?.as_ref() == Some(entry) {
             return Ok(None);

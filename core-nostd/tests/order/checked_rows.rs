@@ -128,6 +128,23 @@ fn flipped_control_bit_is_reported_within_step_limit() {
     }
 }
 
+/// BAT-5: nothing has been sent since, and the subgroup is at rest.
+#[test]
+fn flipped_counter_of_empty_slot_ends_the_rest() {
+    for delivery in [Delivery::Ordered, Delivery::Unordered] {
+        with_three(delivery, |layout, nodes, _, rows| {
+            assert!(step(&mut nodes[1]).is_idle());
+            flip(&rows[0], (slot_end(layout, 1) - 8) * 8);
+            for _ in 1..STEPS_UNREADABLE {
+                let progress = step(&mut nodes[1]);
+                assert!(progress.unreadable && progress.lost.is_none());
+            }
+            let refused = step(&mut nodes[1]).refused;
+            assert_eq!(refused, Some((Rank(0), Impossible::CellCheck)));
+        });
+    }
+}
+
 #[test]
 fn reposting_in_time_repairs_a_damaged_cell() {
     for cell in [ControlCell::Received, ControlCell::Delivered, ControlCell::Silent] {

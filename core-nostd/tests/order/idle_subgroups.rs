@@ -1,15 +1,19 @@
 //! BAT-5: groups with many subgroups, of which few have messages. The choice of subgroups in a step
 //! must not show in what is delivered.
 
-use crate::common::{OneMemory, send, with_layout};
+use crate::common::{OneMemory, send, with_options};
 use proptest::prelude::*;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
-use tramontane_core::multicast::Batch;
-use tramontane_core::node::Node;
+use tramontane_core::multicast::{Batch, Switches};
+use tramontane_core::node::{Node, Options};
 
 /// Opens two members of equal subgroups, and runs `body` on the nodes.
 fn with_subgroups(count: usize, body: impl FnOnce(&mut [Node<'_>])) {
+    with_subgroups_of(count, Options::default(), body);
+}
+
+fn with_subgroups_of(count: usize, options: Options, body: impl FnOnce(&mut [Node<'_>])) {
     let ranks = [Rank(0), Rank(1)];
     let subgroup = Subgroup {
         members: &ranks,
@@ -21,7 +25,7 @@ fn with_subgroups(count: usize, body: impl FnOnce(&mut [Node<'_>])) {
     let subgroups = vec![subgroup; count];
     let group = Group { members: &[NodeId(0), NodeId(1)], subgroups: &subgroups };
     let layout = Layout::new(group).expect("a good group");
-    with_layout(&layout, |nodes, _| body(nodes));
+    with_options(&layout, options, |nodes, _, _| body(nodes));
 }
 
 /// Sends a message in a subgroup if a slot is free there, and returns whether it was.
@@ -62,6 +66,29 @@ fn message_of_idle_subgroup_arrives_beside_busy_one() {
             assert!(steps < 70, "subgroup {subgroup}: {steps} steps");
         }
     });
+}
+
+/// BAT-5: subgroups 0 and 64 share a bit of the set of subgroups that lag. A stage that posts its
+/// own changes posts those of its subgroup only.
+#[test]
+fn early_posts_concern_one_subgroup() {
+    let switches = Switches::all().difference(Switches::LATE_POSTING);
+    let options = Options { switches, ..Options::default() };
+    let writes_with = |count| {
+        let mut writes = Vec::new();
+        with_subgroups_of(count, options, |nodes| {
+            for _ in 0..3 {
+                assert!(try_send(&nodes[0], 0, b"one"));
+                let mut upcall = |_: &mut Batch<'_>| {};
+                let step = nodes[0].step(Time(0), &mut OneMemory, &mut upcall);
+                writes.push(step.expect("it steps").writes);
+            }
+        });
+        writes
+    };
+    let alone = writes_with(64);
+    assert!(alone.iter().all(|writes| *writes > 0));
+    assert_eq!(writes_with(65), alone);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! A batch passes the same messages whether the application iterates over it or calls
 //! [`Batch::for_each`], which walks over the slots.
 
-use crate::common::{OneMemory, send, with_group};
+use crate::common::{OneMemory, send, with_group, with_layout};
 use proptest::prelude::*;
-use tramontane_core::ids::{Place, Time};
-use tramontane_core::layout::Delivery;
+use tramontane_core::ids::{NodeId, Place, Rank, Time};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::Node;
 
@@ -42,6 +42,32 @@ fn for_each_stops_at_the_stable_frontier() {
         let expected = (0..10).map(|place| (Place(place), (place % 2) as u16, vec![1]));
         let expected: Vec<Passed> = expected.collect();
         assert_eq!(passed, [expected.clone(), expected]);
+    });
+}
+
+/// Slots with checks are read one by one.
+#[test]
+fn for_each_passes_messages_of_slots_with_checks() {
+    let (ids, ranks) = ([NodeId(0), NodeId(1)], [Rank(0), Rank(1)]);
+    let subgroup = Subgroup {
+        members: &ranks,
+        senders: &ranks[..1],
+        window: 16,
+        message_max: 8,
+        delivery: Delivery::Ordered,
+    };
+    let subgroups = [subgroup];
+    let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("good");
+    with_layout(&layout.with_checks().expect("it fits"), |nodes, outboxes| {
+        for message in 0..12 {
+            send(outboxes[0].as_ref().expect("a sender"), &[message; 3]).expect("a slot is free");
+        }
+        let mut passed = [Vec::new(), Vec::new()];
+        for (node, passed) in nodes.iter_mut().zip(&mut passed) {
+            step(node, Some(2), passed);
+        }
+        let expected = (0..12_u8).map(|message| (Place(message.into()), 0, vec![message; 3]));
+        assert_eq!(passed[1], expected.collect::<Vec<Passed>>());
     });
 }
 

@@ -1,7 +1,7 @@
 //! A client receives an answer as soon as the answer arrives, whatever else the client waits for.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
-use tramontane_core::tram::{Answers, Destinations, ReplicaId};
+use tramontane_core::tram::{Answers, Delivered, Destinations, ReplicaId, ShardApplication};
 
 use super::judge::missing;
 use super::world::{Settings, World};
@@ -59,4 +59,15 @@ fn stalled_groups_do_not_delay_followers_replies_elsewhere() {
     assert_eq!([first, second].map(|message| world.sent[&message].answered), [false; 2]);
     world.network.borrow_mut().heal();
     assert!(world.run_until(400_000, |world| missing(world).is_empty()));
+}
+
+#[test]
+fn closure_answers_with_one_byte() {
+    let mut world = World::new(&[None], 3, Settings::default());
+    let (client, here) = (ClientNumber(0), Destinations::of(GroupId(0)));
+    let id = world.multicast(client, here, 3).expect("there is room");
+    let payload: &[u8] = &[4, 2, 1];
+    let mut application = |message: &Delivered<'_>| message.payload.iter().sum();
+    let answer = application.deliver(&Delivered { place: 0, id, destinations: here, payload });
+    assert_eq!((answer, application.answer()), (7, &[][..]));
 }

@@ -94,6 +94,8 @@ pub struct TestNetwork {
     pub lists: BTreeMap<usize, u64>,
     /// Maximum number of bytes in a write, in a list to a log, and in a read.
     pub write_bytes_max: usize,
+    /// Maximum number of writes in a list.
+    pub writes_max: usize,
     /// Probability in percent that a piece lands when a process, during its step, asks for the rows
     /// of a link.
     pub lands_within: usize,
@@ -124,7 +126,8 @@ impl TestNetwork {
             refusals: 0,
             whims: Random::new(seed ^ 0x77),
             lists: BTreeMap::new(),
-            write_bytes_max: 32_768,
+            write_bytes_max: capabilities().write_bytes_max,
+            writes_max: capabilities().writes_max,
             lands_within: 0,
             is_slow_to_open: false,
             places_percent: 0,

@@ -29,7 +29,15 @@ fn overlay() -> Overlay {
 
 /// Opens a replica on slices of these lengths, and returns the error.
 fn replica(id: ReplicaId, lengths: [usize; 4], limits: Capabilities) -> Option<OpenError> {
-    let overlay = overlay();
+    replica_of(&overlay(), id, lengths, limits)
+}
+
+fn replica_of(
+    overlay: &Overlay,
+    id: ReplicaId,
+    lengths: [usize; 4],
+    limits: Capabilities,
+) -> Option<OpenError> {
     let state = (
         Leased::new(lengths[0]),
         Leased::new(lengths[1]),
@@ -43,7 +51,7 @@ fn replica(id: ReplicaId, lengths: [usize; 4], limits: Capabilities) -> Option<O
         payload: state.3.lend(),
     };
     let options = ReplicaOptions::default();
-    let opened = Replica::open(&overlay, id, options, limits, lent);
+    let opened = Replica::open(overlay, id, options, limits, lent);
     if let Ok(replica) = &opened {
         assert_eq!(
             (replica.id(), replica.is_voter()),
@@ -88,6 +96,21 @@ fn replica_requires_enough_state_and_capable_fabric() {
         Capabilities { guard_bytes_max: 16, ..good },
     ] {
         assert_eq!(replica(FIRST, right, limits), Some(OpenError::FabricTooSmall));
+    }
+}
+
+/// TRM-7: an answer and its length are posted in one write.
+#[test]
+fn fabric_must_carry_the_longest_answer() {
+    let settings = Settings::default();
+    let sources = usize::from(settings.clients) + 1;
+    for (answer_max, refused) in [(992, None), (993, Some(OpenError::FabricTooSmall))] {
+        let overlay = overlay().with_answers(answer_max);
+        let links = ReplicaLinks::of(&overlay, ROOT).len();
+        let cells = Replica::reply_cells(&overlay);
+        let right = [links, sources, cells, settings.payload_max as usize];
+        let limits = Capabilities { write_bytes_max: 1_000, ..capabilities() };
+        assert_eq!(replica_of(&overlay, FIRST, right, limits), refused, "{answer_max}");
     }
 }
 

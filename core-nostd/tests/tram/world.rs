@@ -92,6 +92,8 @@ pub struct Settings {
     pub places_percent: usize,
     /// Maximum number of bytes that the fabric accepts in one write, and in one list to a log.
     pub write_bytes_max: usize,
+    /// Maximum number of writes that the fabric accepts in one list.
+    pub writes_max: usize,
 }
 
 impl Default for Settings {
@@ -117,6 +119,7 @@ impl Default for Settings {
             run_bytes: ReplicaOptions::default().run_bytes,
             places_percent: 0,
             write_bytes_max: capabilities().write_bytes_max,
+            writes_max: capabilities().writes_max,
         }
     }
 }
@@ -213,6 +216,7 @@ impl World {
         };
         world.network.borrow_mut().refuses = settings.refuses;
         world.network.borrow_mut().write_bytes_max = settings.write_bytes_max;
+        world.network.borrow_mut().writes_max = settings.writes_max;
         world.network.borrow_mut().places_percent = settings.places_percent;
         world.network.borrow_mut().lands_within = settings.lands_within;
         for id in world.ids() {

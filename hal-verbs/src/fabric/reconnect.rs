@@ -67,7 +67,7 @@ impl Verbs {
         region.way = Way::Asked;
         region.due = Some(Notice::Reconnect { region: region.number, epoch });
         if is_given_up {
-            // It is unknown whether the write has landed.
+            // The write may have landed.
             let region = region.region;
             let view = self.view;
             self.permissions.push(PermissionEvent::Denied { view, peer, region });
@@ -104,7 +104,7 @@ impl Verbs {
         region.epoch = epoch;
         region.ring_at = None;
         if is_denied {
-            // It is unknown whether the write has landed.
+            // The write may have landed.
             self.give_up_region_lists(index);
             let region = &self.regions[index];
             let (peer, region) = (region.peer, region.region);

@@ -4,6 +4,10 @@
 //! their order; the node ids of replicas and clients ([`Places`](super::Places)); and the digest
 //! with which two processes check that they have the same file.
 
+mod digest;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,7 +20,6 @@ use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError, Re
 
 use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
-use crate::group::description::digest::{Fields, hash};
 use crate::rdma::DeviceOptions;
 
 /// The maximum number of concurrent clients. Each replica has memory for every one of them.
@@ -24,30 +27,6 @@ pub const CLIENTS_MAX: u16 = 1_024;
 
 /// The maximum of `answer_max`, in bytes. Each replica keeps a window of answers for each client.
 pub const ANSWER_MAX: u32 = 64 << 10;
-
-/// The fields of an overlay that are compared: those of its file, and the format of the rows that
-/// this program derives from them.
-const FIELDS: Fields<16> = Fields {
-    names: [
-        "name",
-        "fabric",
-        "heartbeat_ms",
-        "failure_timeout_ms",
-        "client_lease_ms",
-        "clients_max",
-        "client_window",
-        "parent_window",
-        "log_entries",
-        "message_max",
-        "references_from",
-        "answer_max",
-        "batching",
-        "pass_on_early",
-        "groups",
-        "the format of rows",
-    ],
-    bits: 3,
-};
 
 /// An overlay file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,11 +88,11 @@ pub struct Description {
     pub answer_max: u32,
     /// Whether everything available is ordered at once. If false, one message is ordered at a time,
     /// as in the paper.
-    #[serde(default = "batching_default")]
+    #[serde(default = "on_by_default")]
     pub batching: bool,
     /// Whether messages are passed on to children while their own group is still replicating them.
     /// If false, they are passed on once they have been decided, as in the paper.
-    #[serde(default = "pass_on_early_default")]
+    #[serde(default = "on_by_default")]
     pub pass_on_early: bool,
     /// The groups, each with its parent. Their order must be the same in all processes.
     pub groups: Vec<GroupDescription>,
@@ -177,10 +156,7 @@ const fn log_entries_default() -> u32 {
 const fn message_max_default() -> u32 {
     1_024
 }
-const fn batching_default() -> bool {
-    true
-}
-const fn pass_on_early_default() -> bool {
+const fn on_by_default() -> bool {
     true
 }
 
@@ -244,8 +220,8 @@ impl Description {
             message_max: message_max_default(),
             references_from: None,
             answer_max: 0,
-            batching: batching_default(),
-            pass_on_early: pass_on_early_default(),
+            batching: on_by_default(),
+            pass_on_early: on_by_default(),
             groups: groups.collect(),
         }
     }
@@ -314,47 +290,6 @@ impl Description {
     #[must_use]
     pub fn group_name(&self, group: GroupId) -> &str {
         self.groups.get(group.index()).map_or("", |group| &group.name)
-    }
-
-    /// Returns the digest of everything that must be the same in all processes, including the
-    /// format of their rows. Keys, folders and devices are not included, because each process
-    /// chooses its own.
-    #[must_use]
-    pub fn digest(&self) -> u64 {
-        let Self { shm_dir: _, key_file: _, allow_clear: _, rdma: _, .. } = self;
-        let Self { name, fabric, heartbeat_ms, failure_timeout_ms, client_lease_ms, .. } = self;
-        let Self { clients_max, client_window, parent_window, log_entries, message_max, .. } = self;
-        let Self { references_from, answer_max, batching, pass_on_early, groups, .. } = self;
-        // Device options that do not suit the fabric do not change the identity of the overlay.
-        let alike = Self { rdma: DeviceOptions::default(), ..self.clone() };
-        FIELDS.digest(&[
-            hash(name),
-            hash(fabric),
-            hash(heartbeat_ms),
-            hash(failure_timeout_ms),
-            hash(client_lease_ms),
-            hash(clients_max),
-            hash(client_window),
-            hash(parent_window),
-            hash(log_entries),
-            hash(message_max),
-            hash(references_from),
-            hash(answer_max),
-            hash(batching),
-            hash(pass_on_early),
-            hash(groups),
-            alike.overlay().map_or(0, |overlay| hash(&overlay.digest())),
-        ])
-    }
-
-    /// Returns the fields of an overlay file in which two digests are known to differ.
-    pub(super) fn differing(own: u64, other: u64) -> String {
-        let names = FIELDS.differing(own, other);
-        // Most fields also change the rows, and are then the actual cause.
-        match names.strip_suffix(", the format of rows") {
-            Some(causes) => causes.to_owned(),
-            None => names,
-        }
     }
 
     fn check(&self) -> Result<(), DescriptionError> {
@@ -448,159 +383,5 @@ fn check_name(name: &str) -> Result<(), DescriptionError> {
         Ok(())
     } else {
         Err(DescriptionError::Name(name.to_owned()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tramontane_core::tram::Destinations;
-
-    const BASE: [Option<usize>; 8] =
-        [None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2), Some(3)];
-
-    fn parsed(text: &str) -> Result<Description, DescriptionError> {
-        Description::parse(Path::new("/somewhere/overlay.toml"), text)
-    }
-
-    /// Describes an overlay with these lines for its groups.
-    fn groups(lines: &str) -> Result<Description, DescriptionError> {
-        parsed(&format!("name = \"bank\"\n{lines}"))
-    }
-
-    #[test]
-    fn error_names_group_with_invalid_parent() {
-        let group = |name: &str, parent: &str| {
-            let parent =
-                if parent.is_empty() { String::new() } else { format!("parent = \"{parent}\"\n") };
-            format!("[[groups]]\nname = \"{name}\"\n{parent}replicas = 3\n")
-        };
-        let error = |lines: &[(&str, &str)]| {
-            let lines: String = lines.iter().map(|(name, parent)| group(name, parent)).collect();
-            groups(&lines).expect_err("no tree").to_string()
-        };
-        let cycle = error(&[("a", ""), ("b", "c"), ("c", "b")]);
-        assert!(cycle.contains("group \"b\" is its own ancestor"), "{cycle}");
-        let twice = error(&[("a", ""), ("b", "a"), ("b", "a")]);
-        assert!(twice.contains("group \"b\" is listed twice"), "{twice}");
-        let unknown = error(&[("a", ""), ("b", "x")]);
-        assert!(unknown.contains("of group \"b\" is \"x\", which does not exist"), "{unknown}");
-        let second = error(&[("a", ""), ("b", "")]);
-        assert!(second.contains("group \"b\" has no parent"), "{second}");
-        let name = error(&[("a.1", "")]);
-        assert!(name.contains("\"a.1\" is not a valid group name"), "{name}");
-        assert!(matches!(groups("groups = []"), Err(DescriptionError::NoGroups)));
-        let none = "[[groups]]\nname = \"a\"\nreplicas = 0\n";
-        assert!(matches!(groups(none), Err(DescriptionError::Replicas(name)) if name == "a"));
-        let wide: Vec<String> = (0..17).map(|child| format!("c{child}")).collect();
-        let mut lines = vec![("a", "")];
-        lines.extend(wide.iter().map(|child| (child.as_str(), "a")));
-        assert!(error(&lines).contains("more than 16 children"));
-    }
-
-    #[test]
-    fn only_network_fabrics_have_addresses() {
-        let over = |fabric: &str, replicas: &str| {
-            let group = format!("[[groups]]\nname = \"a\"\nreplicas = {replicas}\n");
-            groups(&format!("fabric = \"{fabric}\"\n{group}"))
-        };
-        let listed = "[\"127.0.0.1:7001\", \"127.0.0.1:7002\"]";
-        assert_eq!(over("tcp", listed).expect("right").groups[0].replicas.count(), 2);
-        assert!(matches!(over("tcp", "2"), Err(DescriptionError::NoAddresses(_))));
-        assert!(matches!(over("shm", listed), Err(DescriptionError::Addresses(_))));
-        assert_eq!(over("verbs", listed).expect("right").fabric, Carrier::Verbs);
-        assert!(matches!(over("verbs", "2"), Err(DescriptionError::NoAddresses(_))));
-        let twice = "[\"127.0.0.1:7001\", \"127.0.0.1:7001\"]";
-        assert!(matches!(over("tcp", twice), Err(DescriptionError::DuplicateAddress(_))));
-        for wrong in ["0.0.0.0:7000", "[::]:7000", "alpha:0"] {
-            let listed = format!("[\"{wrong}\", \"alpha:7001\"]");
-            assert!(matches!(over("tcp", &listed), Err(DescriptionError::NoDestination(_))));
-        }
-        assert!(over("tcp", "[\"alpha:7000\", \"beta:7000\"]").is_ok());
-    }
-
-    #[test]
-    fn invalid_overlay_sizes_and_times_are_refused() {
-        let with =
-            |line: &str| groups(&format!("{line}\n[[groups]]\nname = \"a\"\nreplicas = 3\n"));
-        assert!(matches!(with("clients_max = 0"), Err(DescriptionError::Clients(0))));
-        assert!(matches!(with("clients_max = 1025"), Err(DescriptionError::Clients(1025))));
-        assert!(matches!(with("client_window = 0"), Err(DescriptionError::Sizes)));
-        assert!(matches!(with("heartbeat_ms = 0"), Err(DescriptionError::Times)));
-        let soon = "heartbeat_ms = 10\nfailure_timeout_ms = 29";
-        assert!(matches!(with(soon), Err(DescriptionError::Times)));
-        let none = with("references_from = 0").expect_err("no message has no bytes").to_string();
-        assert!(
-            none.contains("references_from is 0; set it to a value from 1 to message_max (1024)"),
-            "{none}"
-        );
-        let long = with("references_from = 65\nmessage_max = 64").expect_err("none is so long");
-        assert!(
-            long.to_string()
-                .contains("references_from is 65; set it to a value from 1 to message_max (64)")
-        );
-        let word = with("references_from = \"all\"").expect_err("no number").to_string();
-        assert!(word.contains("line 2") && !word.contains('\n'), "{word}");
-        let error = with("windows = 3").expect_err("no such field").to_string();
-        assert!(error.contains("overlay.toml, line 2") && error.contains("windows"), "{error}");
-    }
-
-    #[test]
-    fn excess_clients_of_fabric_are_refused() {
-        let over = |fabric: &str, clients: u16| {
-            let listed = "replicas = [\"10.0.0.1:1\", \"10.0.0.2:1\", \"10.0.0.3:1\"]";
-            groups(&format!(
-                "fabric = \"{fabric}\"\nclients_max = {clients}\n[[groups]]\nname = \"a\"\n{listed}"
-            ))
-        };
-        assert!(over("tcp", CLIENTS_MAX).is_ok());
-        let error = over("verbs", CLIENTS_MAX).expect_err("too many views").to_string();
-        let words = "over verbs a replica of group \"a\" can have at most 253 clients; lower";
-        assert!(error.contains(words), "{error}");
-        assert!(over("verbs", 254).is_err() && over("verbs", 253).is_ok());
-    }
-
-    #[test]
-    fn group_ids_follow_file_order() {
-        let description = Description::local("bank", &BASE, 3);
-        let overlay = description.overlay().expect("a tree");
-        let g8 = description.group("g8").expect("a group");
-        assert_eq!((g8, description.group_name(g8)), (GroupId(7), "g8"));
-        assert_eq!(overlay.parent(g8), description.group("g4"));
-        let both = Destinations::of(g8).with(GroupId(6));
-        assert_eq!(overlay.lowest_common_ancestor(both), description.group("g1"));
-        assert_eq!(description.group("g9"), None);
-    }
-
-    #[test]
-    fn reference_size_is_part_of_overlay_digest() {
-        let copied = Description::local("bank", &BASE, 3);
-        let mut referred = copied.clone();
-        referred.references_from = Some(1_024);
-        assert_ne!(copied.digest(), referred.digest());
-        let [copied, referred] = [copied, referred].map(|one| one.overlay().expect("a tree"));
-        assert_eq!((copied.references_from(), referred.references_from()), (0, 1_024));
-        assert_ne!(copied.digest(), referred.digest());
-    }
-
-    #[test]
-    fn only_shared_settings_change_overlay_digest() {
-        let own = Description::local("bank", &BASE, 3);
-        let mut other = own.clone();
-        other.key_file = Some("key".into());
-        other.shm_dir = Some("/tmp".into());
-        other.allow_clear = true;
-        other.rdma.port = Some(2);
-        assert_eq!(own.digest(), other.digest());
-        let mut renamed = own.clone();
-        renamed.groups[7].name = "h8".into();
-        for (field, differs) in [
-            ("heartbeat_ms", Description { heartbeat_ms: 70, ..own.clone() }),
-            ("batching", Description { batching: !own.batching, ..own.clone() }),
-            ("groups", renamed),
-        ] {
-            assert_ne!(own.digest(), differs.digest());
-            assert_eq!(Description::differing(own.digest(), differs.digest()), field);
-        }
     }
 }

@@ -61,6 +61,26 @@ fn follower_gets_a_missing_payload_before_delivery() {
     script.end();
 }
 
+/// As before, but the third replica lacks its rows in the steps after the header has landed.
+#[test]
+fn missing_rows_only_delay_payload_requests() {
+    let mut script = Script::by_reference(&[None]);
+    let a = script.multicast(0, here());
+    script.delivers(P[1], a, &P[..2], &[0]);
+    script.world.crash_client(ClientNumber(0));
+    script.moves(&P[..1], &P, 4);
+    let tail = script.world.log_control(P[0])[TAIL];
+    assert_eq!(script.world.log_control(P[2])[TAIL], tail, "it has the header");
+    script.world.settings.hides = 100;
+    script.moves(&P[2..], &P, 3);
+    script.world.settings.hides = 0;
+    script.does_come(&P[..1], &[], 1, |_| false);
+    assert_eq!(script.world.carried, 0, "nothing was asked for");
+    script.delivers(P[2], a, &P, &[]);
+    assert!(script.world.carried > 0);
+    script.end();
+}
+
 /// The client is alive but sends nothing to the third replica, which therefore requests nothing.
 /// The leader carries the payload once its patience ends, long before the client's lease does.
 #[test]

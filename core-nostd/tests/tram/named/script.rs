@@ -68,6 +68,12 @@ impl Script {
         Self::with(parents, 3, settings)
     }
 
+    /// Opens a world in which a list to a log has room for several writes, but for few bytes.
+    pub(super) fn in_short_lists(parents: &[Option<u16>]) -> Self {
+        let settings = Settings { writes_max: 8, write_bytes_max: 400, ..Settings::default() };
+        Self::with(parents, 3, settings)
+    }
+
     fn with(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Self {
         let settings = Settings { log_entries: 32, ..settings };
         let mut world = World::new(parents, replicas, settings);

@@ -52,6 +52,31 @@ fn unneeded_snapshot_is_refused() {
     script.end();
 }
 
+/// A snapshot with too few or too many cells, or with impossible values, changes nothing.
+#[test]
+fn malformed_snapshot_is_refused() {
+    let mut script = Script::new(&[None]);
+    script.world.gives_snapshots = false;
+    script.go_on(&P[..2], 0, 1);
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    let good = script.world.snapshot_of(P[0]);
+    let mut too_many = good.cells.clone();
+    too_many.push(0);
+    let mut impossible = good.cells.clone();
+    // The incarnation of the first client.
+    impossible[2] = u64::MAX;
+    let too_few = [0, 1, good.cells.len() - 1].map(|count| good.cells[..count].to_vec());
+    for cells in too_few.into_iter().chain([too_many, impossible]) {
+        assert!(!script.world.give_cells(P[2], &cells), "{cells:?}");
+        assert_eq!(script.world.replicas[&P[2]].replica.delivered(), 0);
+    }
+    assert!(script.world.give(P[2], &good));
+    assert_eq!(script.world.replicas[&P[2]].replica.delivered(), good.cells[0]);
+    script.world.gives_snapshots = true;
+    script.end();
+}
+
 /// Replicas 2 and 4 of five are absent for longer than a log lasts, and replica 4 has delivered
 /// less. Replica 2 returns by a snapshot, and then leads. Its log has the entry that replica 4
 /// lacks next, but a gap after that, so replica 4 needs a snapshot too.

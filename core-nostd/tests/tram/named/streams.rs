@@ -33,6 +33,26 @@ fn step_posts_all_lists_that_a_follower_lacks() {
     script.end();
 }
 
+/// TRM-3: an entry whose header fits in a list goes with the next list if its payload does not fit.
+#[test]
+fn entry_that_does_not_fit_uses_next_list() {
+    let mut script = Script::in_short_lists(&[None]);
+    script.does_come(&P, &[0, 1], 400, |_| false);
+    let before = script.world.log_control(P[2])[TAIL];
+    let mut long = || script.world.multicast(ClientNumber(0), here(), 190).expect("there is room");
+    let [.., last] = [long(), long(), long()];
+    script.world.allow_only(&P, &[ClientNumber(0)]);
+    for _ in 0..4 {
+        script.world.step_client(ClientNumber(0));
+        while script.world.network.borrow_mut().deliver_if_any_can() {}
+    }
+    script.moves(&P[..1], &P, 1);
+    let tails = P.map(|id| script.world.log_control(id)[TAIL] - before);
+    assert_eq!(tails, [3; 3]);
+    script.delivers(P[2], last, &P, &[0]);
+    script.end();
+}
+
 /// TRM-3: a log counts once the list with its stamp has landed. Later lists are constantly in
 /// flight, and the leader need not wait for them.
 #[test]

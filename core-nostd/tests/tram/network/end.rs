@@ -51,7 +51,8 @@ impl Fabric for NetworkEnd {
         let network = self.network.borrow();
         let mut promises = capabilities().promises;
         promises.set(Promises::COMPLETION_VISIBLE, network.places_percent == 0);
-        Capabilities { promises, write_bytes_max: network.write_bytes_max, ..capabilities() }
+        let (writes_max, write_bytes_max) = (network.writes_max, network.write_bytes_max);
+        Capabilities { promises, writes_max, write_bytes_max, ..capabilities() }
     }
 
     fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
@@ -94,7 +95,7 @@ impl Fabric for NetworkEnd {
         let network = &mut *self.network.borrow_mut();
         let end = Self::end(network, view, self.process)?;
         network.refuse()?;
-        assert!(writes.len() <= capabilities().writes_max);
+        assert!(writes.len() <= network.writes_max);
         let to_log = writes.iter().filter(|write| write.target.region != Region::ROW);
         let bytes: usize = to_log.map(|write| write.length).sum();
         assert!(bytes <= network.write_bytes_max, "a list of {bytes} bytes to a log");

@@ -117,7 +117,13 @@ impl World {
             Ok(did) => self.clients_lists += did.lists,
             Err(halt) => self.complaints.push(format!("client {number}: {halt}")),
         }
-        while let Some(answered) = running.client.poll() {
+        loop {
+            let has_answers = running.client.has_answers();
+            let answered = running.client.poll();
+            if answered.is_some() != has_answers {
+                self.complaints.push(format!("client {number}: has answers: {has_answers}"));
+            }
+            let Some(answered) = answered else { break };
             let replied = self.replied.entry(answered.id).or_default();
             running.client.replies(&answered, &running.memory, |replica, answer, leads| {
                 replied.push((replica, leads));

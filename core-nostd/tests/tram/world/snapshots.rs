@@ -27,6 +27,12 @@ impl World {
         is_taken
     }
 
+    /// Offers a replica the cells of a snapshot that it must refuse. Returns whether it took them.
+    pub fn give_cells(&mut self, id: ReplicaId, cells: &[u64]) -> bool {
+        let running = self.replicas.get_mut(&id).expect("it runs");
+        running.replica.restore(cells, &running.memory).expect("it fits")
+    }
+
     fn give_to(&mut self, id: ReplicaId, to: &mut RunningReplica, snapshot: &Snapshot) -> bool {
         let is_taken = to.replica.restore(&snapshot.cells, &to.memory).expect("it fits");
         if is_taken {

@@ -89,6 +89,21 @@ fn withdrawn_join_request_does_not_cancel_anothers() {
 }
 
 #[test]
+fn withdrawn_join_leaves_later_joins_in_place() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    for (rank, node) in [(1, 9), (2, 8)] {
+        arena.wish(rank, NodeId(node));
+        arena.pull_all(0);
+        step(&mut arena, 0, 0, None);
+    }
+    assert_eq!(arena.accepted(0).accepted.count, 2, "both joins are proposed");
+    arena.take_back(1);
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3, 8]));
+}
+
+#[test]
 fn evenly_split_group_halts_on_both_sides() {
     let mut arena = group(4);
     settle(&mut arena, &[0, 1, 2, 3]);

@@ -15,6 +15,15 @@ pub struct ReplicatedOptions {
     pub history: u64,
 }
 
+impl ReplicatedOptions {
+    /// Returns whether a command of `bytes` bytes must not wait after `waiting` commands with
+    /// `waiting_bytes` bytes in total.
+    pub(super) const fn is_full(&self, waiting: usize, waiting_bytes: usize, bytes: usize) -> bool {
+        waiting >= self.waiting_max
+            || waiting > 0 && waiting_bytes.saturating_add(bytes) > self.waiting_bytes_max
+    }
+}
+
 impl Default for ReplicatedOptions {
     fn default() -> Self {
         Self { waiting_max: 10_000, waiting_bytes_max: 64 << 20, history: 0 }

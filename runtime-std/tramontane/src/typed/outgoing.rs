@@ -313,9 +313,7 @@ impl<A> OutgoingState<A> {
             return Some(NotAnswered::TooLarge { bytes, limit });
         }
         let waiting = self.unslotted.len();
-        let ReplicatedOptions { waiting_max, waiting_bytes_max, .. } = self.options;
-        let is_full = waiting >= waiting_max
-            || waiting > 0 && self.unslotted.bytes().saturating_add(bytes) > waiting_bytes_max;
+        let is_full = self.options.is_full(waiting, self.unslotted.bytes(), bytes);
         is_full.then_some(NotAnswered::Overloaded { waiting })
     }
 

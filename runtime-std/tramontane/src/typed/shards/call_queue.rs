@@ -119,8 +119,7 @@ impl CallQueue {
             return refused(NoAnswers::NotSent(why));
         }
         let waiting = state.waiting.len();
-        let is_too_long = state.waiting_bytes + bytes > limits.waiting.waiting_bytes_max;
-        if waiting >= limits.waiting.waiting_max || (is_too_long && waiting > 0) {
+        if limits.waiting.is_full(waiting, state.waiting_bytes, bytes) {
             return refused(NoAnswers::Overloaded { waiting });
         }
         let call = CallEntry::new(None);
