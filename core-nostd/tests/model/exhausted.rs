@@ -25,6 +25,13 @@ fn exhaust_group(members: usize, window: usize, messages: &[u8], states: usize) 
     assert_eq!(found.states, states, "{name}");
 }
 
+/// The same, for a group whose senders may complete rounds at any time.
+fn exhaust_completing(members: usize, window: usize, messages: &[u8], states: usize) {
+    let name = format!("group that completes rounds, {members}, {window}, {messages:?}");
+    let found = exhaust(&name, &group::Scope::completing(members, window, messages));
+    assert_eq!(found.states, states, "{name}");
+}
+
 #[test]
 fn model_with_one_sender_violates_no_condition() {
     exhaust_group(2, 1, &[2], 69);
@@ -38,6 +45,14 @@ fn model_with_two_senders_violates_no_condition() {
     exhaust_group(2, 1, &[2, 1], 2_948);
     exhaust_group(2, 2, &[2, 1], 23_534);
     exhaust_group(3, 1, &[1, 0], 499);
+}
+
+#[test]
+fn model_whose_senders_complete_rounds_violates_no_condition() {
+    exhaust_completing(2, 1, &[2, 0], 1);
+    exhaust_completing(2, 1, &[1, 1], 1);
+    exhaust_completing(2, 1, &[2, 1], 1);
+    exhaust_completing(3, 1, &[1, 0], 1);
 }
 
 #[test]
