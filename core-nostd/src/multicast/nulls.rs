@@ -14,16 +14,16 @@
 //! each other's bursts with as many nulls as messages, because a burst is seen before the next
 //! local burst is built (the paper's IV-B.2 reports the loss: up to 25 %).
 //!
-//! A message of round `k` from rank `j` needs the rounds below `k` from the senders of a higher rank,
-//! and the paper's rule asks no more of them. If such a sender is silent, it then answers the message
-//! of each round with the null of the round before. The sender of the messages lacks that null when
-//! it sends its next message, so its frontier cannot travel with that message and follows two hops
-//! later. A sender that seems to be silent therefore completes the round: it uses round `k` as well.
-//! The write is the same, the next message then arrives with a frontier that covers it, and one hop
-//! delivers it. A sender seems to be silent from the [`RUNS_OF_SILENCE`]th successive run of nulls
-//! without a message of its own. Any other sender keeps round `k` for its next message, because that
-//! message would otherwise come one round later: a reply would wait for a null of the sender that it
-//! answers. Only messages oblige other senders, so a completed round asks nothing of anybody.
+//! A message of round `k` from sender `j` needs only the rounds below `k` from the senders whose
+//! turns follow `j`'s, and the paper's rule asks no more of them. A silent one therefore answers
+//! the message of each round with the null of the round before. The sender of the messages lacks
+//! that null when it sends its next message, so the frontier that covers the message follows two
+//! hops later. A sender that seems to be silent therefore completes the round: it uses round `k`
+//! too, in the same write. The next message then travels with a frontier that covers it, and is
+//! delivered after one hop. A sender seems to be silent from the [`RUNS_OF_SILENCE`]th successive
+//! run of nulls without a message of its own. Any other sender keeps round `k` for its next
+//! message, because a reply in a later round would wait for a null of the sender that it answers.
+//! Only messages oblige other senders, so a completed round asks nothing of them.
 //!
 //! Silence never covers a position before the silent sender itself has used the round. Counting
 //! declared rounds in advance would save a hop. But a received frontier could then claim the

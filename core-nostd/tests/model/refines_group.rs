@@ -120,7 +120,8 @@ impl GroupPair<'_, '_> {
                 }
             }
         }
-        let known = |member: &GroupMember| (member.rounds, member.obliging, member.taken, member.handed);
+        let known =
+            |member: &GroupMember| (member.rounds, member.obliging, member.taken, member.handed);
         if known(model) != known(node) || image.messages() != messages(model) {
             return Err(format!("{own} holds {node:?}, and the model {model:?}"));
         }

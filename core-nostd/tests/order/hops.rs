@@ -86,10 +86,13 @@ fn completing_rounds_costs_no_write() {
     }
 }
 
-/// Sends a message of member 1 and requires that member 0 delivers it in its next step.
+/// Sends a message of member 1 and requires that member 0 delivers it in its next step, once the
+/// other members have received it.
 fn reply_at_once(nodes: &mut [Node<'_>], outboxes: &[&Outbox<'_>]) {
     send(outboxes[1], b"reply").expect("a slot is free");
-    step(&mut nodes[1]);
+    for node in &mut nodes[1..] {
+        step(node);
+    }
     assert_eq!(step(&mut nodes[0]).1.last(), Some(&b"reply".to_vec()));
 }
 
