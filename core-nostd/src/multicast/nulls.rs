@@ -14,6 +14,17 @@
 //! each other's bursts with as many nulls as messages, because a burst is seen before the next
 //! local burst is built (the paper's IV-B.2 reports the loss: up to 25 %).
 //!
+//! A message of round `k` from sender `j` needs only the rounds below `k` from the senders whose
+//! turns follow `j`'s, and the paper's rule asks no more of them. A silent one therefore answers
+//! the message of each round with the null of the round before. The sender of the messages lacks
+//! that null when it sends its next message, so the frontier that covers the message follows two
+//! hops later. A sender that seems to be silent therefore completes the round: it uses round `k`
+//! too, in the same write. The next message then travels with a frontier that covers it, and is
+//! delivered after one hop. A sender seems to be silent from the [`RUNS_OF_SILENCE`]th successive
+//! run of nulls without a message of its own. Any other sender keeps round `k` for its next
+//! message, because a reply in a later round would wait for a null of the sender that it answers.
+//! Only messages oblige other senders, so a completed round asks nothing of them.
+//!
 //! Silence never covers a position before the silent sender itself has used the round. Counting
 //! declared rounds in advance would save a hop. But a received frontier could then claim the
 //! position of a message that its owner does not have, and after a crash the survivors' ragged trim
@@ -32,7 +43,12 @@ use crate::smc::SlotCounter;
 /// Number of consecutive steps in which a sender that sends may leave rounds unused.
 const STEPS_OF_GRACE: u32 = 3;
 
-/// Returns the number of rounds that a sender must have used because of the others (NUL-1).
+/// Number of successive runs of nulls, without a message in between, at which a sender seems to be
+/// silent. This run is one of them, so that it costs no write of its own.
+const RUNS_OF_SILENCE: u16 = 3;
+
+/// Returns the number of rounds that a sender must have used because of the others, and the number
+/// if it completes the last of their rounds (NUL-1).
 ///
 /// `others` yields each other sender's rank and its number of rounds that oblige. A message of
 /// round `k` from sender `j` obliges every sender whose turn in round `k` precedes `j`'s to use
@@ -40,14 +56,15 @@ const STEPS_OF_GRACE: u32 = 3;
 pub(crate) fn rounds_owed(
     own: SenderRank,
     others: impl Iterator<Item = (SenderRank, Round)>,
-) -> Round {
-    let mut owed = Round::ZERO;
+) -> (Round, Round) {
+    let (mut owed, mut complete) = (Round::ZERO, Round::ZERO);
     // bound: the senders
     for (sender, obliging) in others {
         let rounds = if own < sender { obliging } else { Round(obliging.0.saturating_sub(1)) };
         owed = owed.max(rounds);
+        complete = complete.max(obliging);
     }
-    owed
+    (owed, complete)
 }
 
 impl Work<'_, '_> {
@@ -66,9 +83,12 @@ impl Work<'_, '_> {
             next = next.next();
             if rank == own.rank { None } else { Some((rank, sender.obliging)) }
         });
-        let owed = rounds_owed(own.rank, others).min(self.order.round_limit());
+        let (owed, complete) = rounds_owed(own.rank, others);
         let state = self.senders.get_mut(own.rank.index()).ok_or(OutOfRow)?;
         let before = state.taken;
+        let runs = own.null_runs.saturating_add(u16::from(owed > before));
+        let owed = if runs < RUNS_OF_SILENCE { owed } else { complete };
+        let owed = owed.min(self.order.round_limit());
         if owed <= before {
             own.grace_used = 0;
             return Ok(0);
@@ -99,6 +119,7 @@ impl Work<'_, '_> {
 
         let nulls = state.taken.0.saturating_sub(before.0);
         if nulls > 0 {
+            own.null_runs = runs;
             self.subgroup.version = self.subgroup.version.saturating_add(1);
         }
         Ok(nulls)
@@ -137,7 +158,8 @@ mod tests {
                 SenderRank(own),
                 others.iter().map(|&(sender, rounds)| (SenderRank(sender), Round(rounds))),
             );
-            prop_assert_eq!(fast.0, naive(own, &others));
+            let newest = others.iter().map(|&(_, rounds)| rounds).max().unwrap_or(0);
+            prop_assert_eq!(fast, (Round(naive(own, &others)), Round(newest)));
         }
     }
 }

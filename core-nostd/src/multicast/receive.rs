@@ -110,7 +110,7 @@ impl SenderState {
             let round = match limits.told(self, counter) {
                 Told::Message(round) => round,
                 Told::Used(round) => {
-                    (self.taken, self.obliging) = (round, round);
+                    self.taken = round;
                     return (taken, End::Drained);
                 }
                 Told::Nothing => return (taken, End::Drained),

@@ -61,6 +61,7 @@ impl Work<'_, '_> {
             state.take = RingCursor { position, slot: walk.slot() };
             state.taken = Round(state.taken.0.saturating_add(u64::from(slots)));
             own.silent_below = Round::ZERO;
+            own.null_runs = 0;
         }
         let silence = handoff.take_silence(state.take.position);
         if silence > 0 {

@@ -95,6 +95,8 @@ pub(crate) struct OwnSender {
     pub(crate) silent_below: Round,
     /// Number of consecutive steps in which owed rounds were left to the messages about to be sent.
     pub(crate) grace_used: u32,
+    /// Number of runs of nulls since the last own message.
+    pub(crate) null_runs: u16,
     /// Time since which the next slot has been reserved but not ready.
     pub(crate) held_since: Option<Time>,
 }
@@ -110,7 +112,7 @@ pub struct SenderState {
     pub(crate) take: RingCursor,
     /// Number of the sender's rounds that have been received, as messages or as nulls.
     pub(crate) taken: Round,
-    /// Number of rounds that oblige others to use up theirs: `taken`, excluding declared silence.
+    /// Number of rounds that oblige others to use up theirs: those up to the last message received.
     pub(crate) obliging: Round,
     /// Next slot to hand over.
     pub(crate) hand: RingCursor,

@@ -300,6 +300,7 @@ impl OwnSender {
             marker: 0,
             silent_below: Round::ZERO,
             grace_used: 0,
+            null_runs: 0,
             held_since: None,
         }
     }

@@ -41,6 +41,16 @@ fn model_with_two_senders_violates_no_condition() {
 }
 
 #[test]
+fn model_with_completed_rounds_violates_no_condition() {
+    let sizes = [(2, &[2, 0]), (2, &[1, 1]), (2, &[2, 1]), (3, &[1, 0])];
+    let states = sizes.map(|(members, messages)| {
+        let name = format!("group that completes rounds, {members} members, {messages:?}");
+        exhaust(&name, &group::Scope::completing(members, 1, messages)).states
+    });
+    assert_eq!(states, [2_962, 3_490, 26_512, 77_489]);
+}
+
+#[test]
 #[ignore = "half a million states: .ci/full"]
 fn model_with_wrapping_rings_violates_no_condition() {
     exhaust_group(2, 2, &[2, 2], 414_574);

@@ -25,6 +25,9 @@ pub struct Scope {
     pub window: usize,
     /// Number of messages per sender.
     pub messages: Vec<u8>,
+    /// Whether a sender may complete the round of the newest message at any time. The core does so
+    /// once the sender seems to be silent.
+    pub completes: bool,
     pub fault: Option<GroupBug>,
 }
 
@@ -39,6 +42,8 @@ pub enum GroupBug {
     UnstableIsDelivered,
     /// A sender uses one round more than it owes.
     OwedIsOneTooMany,
+    /// A sender that completes a round uses the next round too.
+    CompletesOneTooMany,
     /// A sender whose turn precedes that of the member that sent does not owe the round.
     OwedIsOneTooFew,
     /// A reader mistakes the message of the previous lap for a new one.
@@ -83,6 +88,8 @@ pub struct GroupMember {
     /// of its slots that have been taken and delivered. For this member's ring: the number of
     /// rounds used and slots published.
     pub rounds: [u8; MEMBERS_MAX],
+    /// For each other sender: the number of its rounds up to its last message that has arrived.
+    pub obliging: [u8; MEMBERS_MAX],
     pub taken: [u8; MEMBERS_MAX],
     pub handed: [u8; MEMBERS_MAX],
     /// The delivered turns, by sequence position.
@@ -104,6 +111,8 @@ pub enum Action {
     Send(usize),
     /// A sender uses up the rounds that it owes.
     Null(usize),
+    /// A sender uses up the rounds below that of the newest message, and that round.
+    Complete(usize),
     /// A member reads another sender's next slot and takes a new message or marker.
     Take(usize, usize),
     /// A member publishes its received frontier.
@@ -116,7 +125,12 @@ pub enum Action {
 
 impl Scope {
     pub fn of(members: usize, window: usize, messages: &[u8]) -> Self {
-        Self { members, window, messages: messages.to_vec(), fault: None }
+        Self { members, window, messages: messages.to_vec(), completes: false, fault: None }
+    }
+
+    /// A group whose senders may complete rounds.
+    pub fn completing(members: usize, window: usize, messages: &[u8]) -> Self {
+        Self { completes: true, ..Self::of(members, window, messages) }
     }
 
     fn has(&self, fault: GroupBug) -> bool {
@@ -154,15 +168,22 @@ impl Scope {
         !used_before || slot.counter.is_multiple_of(2) || readers.all(is_delivered)
     }
 
-    /// NUL-1: the rounds that a sender must have used, given the other senders' rounds that it has
-    /// seen.
+    /// NUL-1: the rounds that a sender must have used, given the other senders' messages that it
+    /// has seen.
     fn owed(&self, member: &GroupMember, own: usize) -> u8 {
         let of = |other: usize| {
             let is_before = own < other && !self.has(GroupBug::OwedIsOneTooFew);
-            member.rounds[other].saturating_sub(u8::from(!is_before))
+            member.obliging[other].saturating_sub(u8::from(!is_before))
         };
         let owed = (0..self.senders()).filter(|other| *other != own).map(of).max().unwrap_or(0);
         owed + u8::from(owed > 0 && self.has(GroupBug::OwedIsOneTooMany))
+    }
+
+    /// NUL-1: the rounds that a sender may use, given the other senders' messages that it has seen.
+    fn complete(&self, member: &GroupMember, own: usize) -> u8 {
+        let others = (0..self.senders()).filter(|other| *other != own);
+        let newest = others.map(|other| member.obliging[other]).max().unwrap_or(0);
+        newest + u8::from(newest > 0 && self.has(GroupBug::CompletesOneTooMany))
     }
 
     /// ORD-3: the number of positions that every member has. A lone sender has what it sent, as its
@@ -243,9 +264,9 @@ impl GroupState {
         Some(next)
     }
 
-    fn null(&self, scope: &Scope, own: usize) -> Option<Self> {
+    fn null(&self, scope: &Scope, own: usize, owed: u8) -> Option<Self> {
         let member = &self.members[own];
-        let (owed, used) = (scope.owed(member, own), member.rounds[own]);
+        let used = member.rounds[own];
         let free = scope.is_free(member, own) || scope.has(GroupBug::NullsWithoutASlot);
         if owed <= used || !free {
             return None;
@@ -263,6 +284,9 @@ impl GroupState {
         let mut next = self.clone();
         next.members[reader].rounds[sender] = rounds;
         next.members[reader].taken[sender] += u8::from(is_message);
+        if is_message {
+            next.members[reader].obliging[sender] = rounds;
+        }
         Some(next)
     }
 
@@ -315,6 +339,7 @@ impl Model for Scope {
             rows: [GroupRow::default(); MEMBERS_MAX],
             landing: [const { Vec::new() }; MEMBERS_MAX],
             rounds: [0; MEMBERS_MAX],
+            obliging: [0; MEMBERS_MAX],
             taken: [0; MEMBERS_MAX],
             handed: [0; MEMBERS_MAX],
             delivered: Vec::new(),
@@ -327,6 +352,9 @@ impl Model for Scope {
         for own in 0..self.members {
             if own < self.senders() {
                 actions.extend([Action::Send(own), Action::Null(own)]);
+                if self.completes {
+                    actions.push(Action::Complete(own));
+                }
             }
             actions.extend([Action::Show(own), Action::Deliver(own)]);
             for other in (0..self.members).filter(|other| *other != own) {
@@ -342,7 +370,8 @@ impl Model for Scope {
     fn next(&self, state: &GroupState, action: Action) -> Option<GroupState> {
         match action {
             Action::Send(own) => state.send(self, own),
-            Action::Null(own) => state.null(self, own),
+            Action::Null(own) => state.null(self, own, self.owed(&state.members[own], own)),
+            Action::Complete(own) => state.null(self, own, self.complete(&state.members[own], own)),
             Action::Take(own, sender) => state.take(self, own, sender),
             Action::Show(own) => state.show(self, own),
             Action::Deliver(own) => state.deliver(self, own),

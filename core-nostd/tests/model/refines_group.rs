@@ -48,15 +48,7 @@ impl GroupPair<'_, '_> {
             }
         }
         if did.nulls > 0 {
-            let before = self.state.members[own].rounds[own];
-            self.take_action(Action::Null(own), &mut actions)?;
-            let nulls = self.state.members[own].rounds[own] - before;
-            if u64::from(nulls) != did.nulls {
-                return Err(format!(
-                    "{own} used {} rounds without a message, not {nulls}",
-                    did.nulls
-                ));
-            }
+            self.follow_nulls(own, did.nulls, &mut actions)?;
         }
         if after.member.rows[own].received != self.state.members[own].rows[own].received {
             self.take_action(Action::Show(own), &mut actions)?;
@@ -66,6 +58,25 @@ impl GroupPair<'_, '_> {
         }
         self.compare(own, &after)?;
         Ok(actions)
+    }
+
+    /// Follows a run of nulls: the rounds owed, or all rounds up to the newest message's.
+    fn follow_nulls(
+        &mut self,
+        own: usize,
+        nulls: u64,
+        taken: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        let before = self.state.members[own].rounds[own];
+        let used = |state: &GroupState| u64::from(state.members[own].rounds[own] - before);
+        let all = [Action::Null(own), Action::Complete(own)];
+        let fits = |action: &Action| {
+            self.scope.next(&self.state, *action).is_some_and(|next| used(&next) == nulls)
+        };
+        let Some(action) = all.into_iter().find(fits) else {
+            return Err(format!("{own} used {nulls} rounds without a message"));
+        };
+        self.take_action(action, taken)
     }
 
     /// Follows a node's write, which corresponds to several writes of the model, or to none.
@@ -109,7 +120,8 @@ impl GroupPair<'_, '_> {
                 }
             }
         }
-        let known = |member: &GroupMember| (member.rounds, member.taken, member.handed);
+        let known =
+            |member: &GroupMember| (member.rounds, member.obliging, member.taken, member.handed);
         if known(model) != known(node) || image.messages() != messages(model) {
             return Err(format!("{own} holds {node:?}, and the model {model:?}"));
         }

@@ -39,6 +39,12 @@ fn excess_null_is_refuted() {
 }
 
 #[test]
+fn completing_a_later_round_is_refuted() {
+    let scope = group::Scope::completing(2, 1, &[1, 1]);
+    group_is_refuted(scope, group::GroupBug::CompletesOneTooMany, "refuses round");
+}
+
+#[test]
 fn missing_null_is_refuted() {
     let scope = group::Scope::of(2, 1, &[0, 1]);
     group_is_refuted(scope, group::GroupBug::OwedIsOneTooFew, "at the end");

@@ -21,6 +21,7 @@ mod durable;
 mod edges;
 mod forwarding;
 mod full_lists;
+mod hops;
 mod idle_subgroups;
 mod impossible_rows;
 mod layout;

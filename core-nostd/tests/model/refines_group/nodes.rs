@@ -238,6 +238,7 @@ impl Nodes<'_> {
             rows: [group::GroupRow::default(); MEMBERS_MAX],
             landing: [const { Vec::new() }; MEMBERS_MAX],
             rounds: [0; MEMBERS_MAX],
+            obliging: [0; MEMBERS_MAX],
             taken: [0; MEMBERS_MAX],
             handed: [0; MEMBERS_MAX],
             delivered: Vec::new(),
@@ -250,6 +251,7 @@ impl Nodes<'_> {
         for (sender, state) in remembered.split("SenderState {").skip(1).enumerate() {
             member.taken[sender] = number_behind(state, "take: RingCursor { position: Position(");
             member.rounds[sender] = number_behind(state, "taken: Round(");
+            member.obliging[sender] = number_behind(state, "obliging: Round(");
             member.handed[sender] = number_behind(state, "hand: RingCursor { position: Position(");
         }
         Image { member, delivered: self.delivered[own].clone() }

@@ -26,7 +26,7 @@ fn run(seed: u64) -> Result<usize, String> {
     let (members, window) = (2 + random.below(2), 1 + random.below(3));
     let senders = 1 + random.below(members);
     let messages: Vec<u8> = (0..senders).map(|_| random.below(9) as u8).collect();
-    let scope = Scope::of(members, window, &messages);
+    let scope = Scope::completing(members, window, &messages);
     let switches = Switches::from_bits_truncate(random.below(32) as u8) | Switches::NULLS;
     let messages_max = if random.below(2) == 0 { u32::MAX } else { 1 + random.below(2) as u32 };
     let address = if random.below(2) == 0 { Promises::ADDRESS_ORDER } else { Promises::empty() };

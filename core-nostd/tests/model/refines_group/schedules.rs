@@ -24,6 +24,7 @@ struct ScheduleCounts {
     several: usize,
     ends: usize,
     nulls: usize,
+    completed: usize,
 }
 
 /// The result of a schedule: the model's state, the actions of the last step, a fingerprint, and
@@ -77,6 +78,7 @@ fn every_schedule(scope: &Scope, setup: Setup) -> Result<ScheduleCounts, String>
             met.none += usize::from(actions.is_empty());
             met.several += usize::from(actions.len() > 1);
             met.nulls += actions.iter().filter(|it| matches!(it, Action::Null(_))).count();
+            met.completed += actions.iter().filter(|it| matches!(it, Action::Complete(_))).count();
             moved |= print != own;
             if known.insert(print) {
                 let mut schedule = schedule.clone();
@@ -98,7 +100,7 @@ fn must_refine(scope: &Scope, setup: Setup) -> ScheduleCounts {
     let met = every_schedule(scope, setup).unwrap_or_else(|wrong| panic!("{wrong}"));
     println!(
         "{scope:?}: {} states of nodes, {} of the model, {} steps and landings, {} actions; {} steps \
-         were none and {} several; {} ends, {} nulls; {:.1} s",
+         were none and {} several; {} ends, {} nulls, {} rounds completed; {:.1} s",
         met.states,
         met.abstract_states.len(),
         met.transitions,
@@ -107,6 +109,7 @@ fn must_refine(scope: &Scope, setup: Setup) -> ScheduleCounts {
         met.several,
         met.ends,
         met.nulls,
+        met.completed,
         began.elapsed().as_secs_f64()
     );
     assert!(met.ends > 0 && met.several > 0, "{met:?}");
@@ -127,6 +130,12 @@ fn two_members_match_model_with_one_sender() {
 fn two_members_match_model_if_one_lags() {
     let met = must_refine(&Scope::of(2, 1, &[0, 2]), setup());
     assert!(met.nulls > 0);
+}
+
+#[test]
+fn two_members_match_model_if_one_completes_rounds() {
+    let met = must_refine(&Scope::completing(2, 2, &[4, 0]), setup());
+    assert!(met.nulls > 0 && met.completed > 0);
 }
 
 #[test]
