@@ -1,4 +1,4 @@
-//! What an overlay file may contain, and what its errors and its digest say.
+//! Overlay files: invalid ones are refused with the cause, and each change alters the digest.
 
 use tramontane_core::tram::Destinations;
 
