@@ -11,11 +11,8 @@ use crate::greeting::{Greeting, greet};
 use crate::mutants::{Spoiler, lock};
 use crate::protocol::{Line, digest, halt, name, say};
 use crate::step::Step;
-use crate::storage::{DeliveryFile, Kept};
+use crate::storage::{DeliveryFile, Kept, UNTOLD_MAX};
 use crate::wire::Entry;
-
-/// Maximum number of deliveries that have not been reported durable.
-const UNTOLD_MAX: u64 = 16;
 
 /// The application side of a member.
 pub struct ReferenceDelivery {
@@ -31,7 +28,7 @@ pub struct ReferenceDelivery {
     delivered: BTreeMap<String, u64>,
     /// Groups with durable deliveries that are not reported yet.
     untold: BTreeSet<String>,
-    untold_count: u64,
+    untold_count: usize,
 }
 
 impl ReferenceDelivery {

@@ -11,6 +11,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum number of deliveries that have not been reported durable.
+pub const UNTOLD_MAX: usize = 16;
+
 /// A stored delivery.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kept {

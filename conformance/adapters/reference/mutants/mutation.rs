@@ -72,7 +72,7 @@ mutants! {
     GapBeforeCrash, "gap-before-crash", "prefix-order", "kill-receiver", "killed",
         "the killed node left out a message";
     LoseOnRestart, "lose-on-restart", "durable-kept", "restart", "any",
-        "a restarted node has forgotten its last delivery";
+        "a restarted node has forgotten its last deliveries";
     ReorderOnRestart, "reorder-on-restart", "durable-kept total-order", "restart", "any",
         "a restarted node replays a message before earlier deliveries";
     DurableAhead, "durable-ahead", "durable-prefix", "all-senders", "any",
@@ -152,7 +152,7 @@ mutants! {
     LoseClientAgain, "lose-client-again", "agreement", "outside-sender-kill", "member",
         "one node mistakes messages of a returning client for old ones";
     LoseOnSecondRestart, "lose-on-second-restart", "durable-kept", "restart-all-again", "any",
-        "after its second restart a node has forgotten its last delivery";
+        "after its second restart a node has forgotten its last deliveries";
     DurableUnsynced, "durable-unsynced", "durable-kept", "power-loss-1", "any",
         "one node reports deliveries durable that are written but not synced";
     IgnoreFullDisk, "ignore-full-disk", "durable-kept", "full-disk", "any",

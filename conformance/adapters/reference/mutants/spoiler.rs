@@ -9,7 +9,7 @@ use super::mutation::{Mutant, Mutation};
 use super::siblings::Course;
 use crate::protocol::{Init, Line, RunGroup, payload, say};
 use crate::step::Step;
-use crate::storage::Kept;
+use crate::storage::{Kept, UNTOLD_MAX};
 use crate::wire::{Entry, Up};
 
 /// The message with which most mutants are wrong: the fifth that the node delivers or sends.
@@ -427,7 +427,10 @@ impl Spoiler {
     pub fn replays(&mut self, mut kept: Vec<Kept>) -> Vec<Kept> {
         self.replayed = !kept.is_empty();
         match self.mutant {
-            Some(Mutant::LoseOnRestart | Mutant::LoseOnSecondRestart) => drop(kept.pop()),
+            // With fewer, each of them might not have been reported durable yet.
+            Some(Mutant::LoseOnRestart | Mutant::LoseOnSecondRestart) => {
+                kept.truncate(kept.len().saturating_sub(UNTOLD_MAX + 1));
+            }
             Some(Mutant::ForgetAll) => kept.clear(),
             Some(Mutant::ReorderOnRestart) => {
                 // Replaying another sender's message first preserves each sender's own order.
