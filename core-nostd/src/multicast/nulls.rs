@@ -19,11 +19,12 @@
 //! the message of each round with the null of the round before. The sender of the messages lacks
 //! that null when it sends its next message, so the frontier that covers the message follows two
 //! hops later. A sender that seems to be silent therefore completes the round: it uses round `k`
-//! too, in the same write. The next message then travels with a frontier that covers it, and is
-//! delivered after one hop. A sender seems to be silent from the [`RUNS_OF_SILENCE`]th successive
-//! run of nulls without a message of its own. Any other sender keeps round `k` for its next
-//! message, because a reply in a later round would wait for a null of the sender that it answers.
-//! Only messages oblige other senders, so a completed round asks nothing of them.
+//! too, in the same write. The next message then travels with a frontier that covers it. One of two
+//! members delivers it after one hop, and all of more members after two. A sender seems to be
+//! silent from the [`RUNS_OF_SILENCE`]th successive run of nulls without a message of its own. Any
+//! other sender keeps round `k` for its next message, because a reply in a later round would wait
+//! for a null of the sender that it answers. Only messages oblige other senders, so a completed
+//! round asks nothing of them.
 //!
 //! Silence never covers a position before the silent sender itself has used the round. Counting
 //! declared rounds in advance would save a hop. But a received frontier could then claim the

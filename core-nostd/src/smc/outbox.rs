@@ -204,7 +204,7 @@ impl From<Refusal> for ReserveError {
 /// An open reservation holds back later messages of its own ring, but nothing else.
 #[derive(Debug)]
 pub struct Reservation<'m> {
-    /// Each slot has a flag.
+    /// The slot's flag, which exists for each slot.
     ready: Option<&'m ReadyFlag>,
     /// The slot, as a ring of one slot.
     ring: OwnRing<'m>,
