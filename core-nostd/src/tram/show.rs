@@ -41,6 +41,9 @@ impl Common<'_> {
             }
             Some(LinkRole::Client(client)) => {
                 self.show_taken_by_client(client, link, row)?;
+                // A group that does not order the client's messages never opens the client, but the
+                // client may wait for the answer of the group's leader.
+                put(row, taken_row::LEADS, u64::from(self.shown.leading))?;
                 self.show_replies(client, link, row)?;
             }
             Some(LinkRole::Child { .. }) | None => {}
@@ -137,7 +140,7 @@ impl Common<'_> {
             put(row, taken_row::OPENED, opened)?;
             self.touch(link);
         }
-        put(row, taken_row::LEADS, u64::from(self.shown.leading))
+        Ok(())
     }
 
     /// Publishes to the clients and the parent whether this replica leads, if that has changed.

@@ -61,6 +61,21 @@ fn stalled_groups_do_not_delay_followers_replies_elsewhere() {
     assert!(world.run_until(400_000, |world| missing(world).is_empty()));
 }
 
+/// The second client comes once both groups have leaders. Only the first group orders its message,
+/// so it is never opened in the second.
+#[test]
+fn late_client_learns_who_leads_groups_that_do_not_order_its_messages() {
+    let mut world = World::new(&[None, Some(0)], 3, Settings::default());
+    let (early, late) = (ClientNumber(0), ClientNumber(1));
+    let both = Destinations::of(GroupId(0)).with(GroupId(1));
+    world.crash_client(late);
+    world.multicast(early, both, 8).expect("there is room");
+    assert!(world.run_until(100_000, |world| missing(world).is_empty()));
+    world.start_client(late);
+    let message = world.multicast_for(late, both, 8, Answers::Leaders).expect("there is room");
+    assert!(world.run_until(100_000, |world| world.sent[&message].answered));
+}
+
 #[test]
 fn closure_answers_with_one_byte() {
     let mut world = World::new(&[None], 3, Settings::default());

@@ -3,7 +3,7 @@
 //! no message may be missing, even after every leader has failed once more.
 
 use tramontane_core::ids::{ClientNumber, GroupId};
-use tramontane_core::tram::ReplicaId;
+use tramontane_core::tram::{Answers, ReplicaId};
 
 use super::calm::some_groups;
 use super::judge::{missing, safety};
@@ -101,7 +101,9 @@ pub fn thirty_faults(world: &mut World) {
         for _ in 0..world.random.below(12) {
             let client = ClientNumber(world.random.below(clients) as u16);
             let (groups, length) = (some_groups(world), world.random.below(60));
-            let _ = world.multicast(client, groups, length);
+            let answers = [Answers::OneOfEach, Answers::Leaders, Answers::All];
+            let answers = answers[world.random.below(answers.len())];
+            let _ = world.multicast_for(client, groups, length, answers);
             let actions = world.random.below(200);
             world.run(actions);
         }
