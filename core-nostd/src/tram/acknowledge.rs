@@ -50,9 +50,11 @@ enum Acknowledgement {
 }
 
 impl Common<'_> {
-    /// Returns whether the local fabric promises that completed lists are visible.
+    /// Returns whether a completed list counts at this replica: the local fabric promises that it is
+    /// visible, and nothing need be saved.
     pub(super) const fn completes_visibly(&self) -> bool {
-        self.capabilities.promises.contains(Promises::COMPLETION_VISIBLE)
+        !self.options.is_durable
+            && self.capabilities.promises.contains(Promises::COMPLETION_VISIBLE)
     }
 
     /// Returns how the lists between this replica and a peer are acknowledged. Both ends must have
@@ -145,7 +147,8 @@ impl Common<'_> {
         if is_needed {
             self.look_at_log(follower, step)?;
         }
-        let seen = Some(follower.seen).filter(|seen| is_needed && seen.of == self.promised);
+        let seen = self.saved_of(follower.seen);
+        let seen = Some(seen).filter(|seen| is_needed && seen.of == self.promised);
         let held = Some(follower.held).filter(|held| held.shown > 0 && held.of == self.promised);
         if seen.is_none() && held.is_none() {
             return Ok(());

@@ -187,7 +187,7 @@ impl Common<'_> {
                 (best, from) = ((stamp, tail), Some(link));
             }
         }
-        if !self.is_quorum(voters) {
+        if !self.is_quorum(voters) || !self.is_promise_saved() {
             return Ok(Role::Candidate(Campaign::Gathering));
         }
         if self.reads_on() {

@@ -7,6 +7,7 @@
 //! Requirements: TRM-1, TRM-3.
 
 use super::counts::{Counts, UpTo};
+use super::disk::Disk;
 use super::follow::Follow;
 use super::link::{Attached, LinkId, ReplicaLinks};
 use super::log::Log;
@@ -46,6 +47,10 @@ pub struct ReplicaOptions {
     /// replicas receive them too, as in the paper: once the messages have been decided, and after
     /// all posts that others wait for.
     pub serves_leaders_alone: bool,
+    /// Whether the host keeps the replica's log on a disk (see [`LogRecord`](super::LogRecord)).
+    /// Entries then count, and are delivered, only once they have been saved. The overlay must not
+    /// use references.
+    pub is_durable: bool,
     /// Number of bytes of copied payloads after which a step takes no more: its results are sent
     /// first, and other replicas copy their payloads in the meantime. A step always takes at least
     /// one payload.
@@ -64,6 +69,7 @@ impl Default for ReplicaOptions {
             batching: true,
             passes_on_early: true,
             serves_leaders_alone: true,
+            is_durable: false,
             run_bytes: 16 << 10,
         }
     }
@@ -172,6 +178,7 @@ pub(super) struct Common<'s> {
     pub(super) delivered: u64,
     pub(super) shown: LastShown,
     pub(super) campaigns: Campaigns,
+    pub(super) disk: Disk,
     pub(super) progress: Progress,
 }
 

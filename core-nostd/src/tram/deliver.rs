@@ -25,7 +25,7 @@ impl Common<'_> {
         application: &mut A,
         step: &StepContext<'_, F, M>,
     ) -> Result<bool, Halt> {
-        let decided = step.log.decided()?;
+        let decided = self.saved_up_to(step.log.decided()?);
         let before = self.delivered;
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {

@@ -75,7 +75,13 @@ impl Common<'_> {
         }
         self.end_writes(Some(link), step);
         role.follow(None);
-        self.promise(request, step.memory)?;
+        if request != self.promised {
+            self.promise(request, step.memory)?;
+        }
+        if !self.is_promise_saved() {
+            // A promise that a crash could take back is worth nothing. A later step retries.
+            return Ok(());
+        }
         if step.fabric.grant(attached.view, attached.peer, LOG).is_err() {
             // The next step retries, because the last request is answered until its link has the
             // grant.

@@ -40,9 +40,11 @@ impl Common<'_> {
         let before = step.log.decided()?;
         let mut highest = before;
         let quorum = self.overlay.quorum(self.id.group);
-        if self.has(leader, leader.tail) >= quorum && leader.tail > highest {
-            highest = leader.tail;
-        } else {
+        let own = self.saved_up_to(leader.tail);
+        if own > highest && self.has(leader, own) >= quorum {
+            highest = own;
+        }
+        if highest < leader.tail {
             // bound: the replicas of the group
             for link in self.links.peers() {
                 let Some(reached) = self.reached(link) else { continue };
@@ -71,7 +73,7 @@ impl Common<'_> {
 
     /// Returns the number of logs that are known to extend up to a log index.
     fn has(&self, leader: &Leader, place: u64) -> u16 {
-        let mut count = u16::from(leader.tail >= place);
+        let mut count = u16::from(self.saved_up_to(leader.tail) >= place);
         // bound: the replicas of the group
         for link in self.links.peers() {
             if self.reached(link).is_some_and(|reached| reached >= place) {

@@ -26,6 +26,7 @@
 //! | `follow`, `repair`, `stream` | how a leader keeps its followers' logs |
 //! | `lead` | how a leader assigns log indices to messages |
 //! | `deliver`, `pass_on` | handing messages over, and passing them on to children |
+//! | `disk` | what a durable replica must save, and how it recovers |
 //! | `acknowledge` | how a leader knows what its followers' logs contain |
 //! | `bodies`, `carry`, `complete` | payloads to which entries refer, if that option is on |
 //! | `confirm` | confirmation of messages that the parent passed on early |
@@ -46,6 +47,7 @@ mod complete;
 mod confirm;
 mod counts;
 mod deliver;
+mod disk;
 mod entry;
 mod events;
 mod feed;
@@ -80,6 +82,7 @@ pub use client::{
 };
 pub use common::{LinkState, ReplicaOptions};
 pub use counts::SourceState;
+pub use disk::{LogRecord, Unsaved};
 pub use entry::MessageId;
 pub use link::{Attachment, LinkId, LinkRole, Memory, ReplicaLinks, Stage};
 pub use log::LOG;

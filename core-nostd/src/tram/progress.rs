@@ -107,6 +107,8 @@ pub enum OpenError {
     FabricPromises = 3,
     /// The fabric's writes, guards or lists are too short.
     FabricTooSmall = 4,
+    /// The overlay uses references, whose payloads a durable replica could not save.
+    References = 5,
 }
 
 impl core::fmt::Display for OpenError {
@@ -116,6 +118,7 @@ impl core::fmt::Display for OpenError {
             Self::StateTooSmall => "the lent state is too small for the overlay",
             Self::FabricPromises => "the fabric must keep writes in order",
             Self::FabricTooSmall => "the fabric accepts too few writes or bytes for this overlay",
+            Self::References => "a durable replica cannot save the payloads of references",
         })
     }
 }

@@ -17,6 +17,7 @@
 
 use super::common::{Campaigns, ChildState, Common, LastShown, LinkState, ReplicaOptions};
 use super::counts::{Counts, SourceState};
+use super::disk::Disk;
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
 use super::overlay::{Overlay, ReplicaId};
@@ -72,6 +73,9 @@ impl<'s> Replica<'s> {
         let shape = Shape::of(overlay, id.group);
         let links = ReplicaLinks::of(overlay, id.group);
         let clients = usize::from(overlay.limits().clients);
+        if options.is_durable && shape.has_references() {
+            return Err(OpenError::References);
+        }
         let is_enough = state.len() >= links.len()
             && sources.len() == clients.saturating_add(1)
             && replies.len() == Self::reply_cells(overlay)
@@ -113,6 +117,7 @@ impl<'s> Replica<'s> {
             delivered: 0,
             shown: LastShown::default(),
             campaigns: Campaigns::default(),
+            disk: Disk::default(),
             progress: Progress::default(),
         };
         Ok(Self { common, role: Role::Follower(Follower::default()) })

@@ -16,6 +16,7 @@ mod words_apart;
 mod answers;
 mod calm;
 mod crash_points;
+mod durable;
 mod faults;
 mod hostile;
 mod judge;

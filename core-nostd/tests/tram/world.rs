@@ -2,6 +2,7 @@
 
 mod answering;
 mod clients;
+mod disks;
 mod lending;
 mod snapshots;
 
@@ -21,6 +22,7 @@ use tramontane_core::tram::{
 use super::network::{NetworkEnd, TestNetwork, capabilities};
 use super::random::Random;
 use answering::{Answering, expected_answer};
+use disks::Disk;
 pub use lending::{Leased, Lending};
 
 /// Time for which a client may be disconnected.
@@ -90,6 +92,10 @@ pub struct Settings {
     /// If not zero, writes complete before they are visible. Probability in percent that such a
     /// write is placed next, rather than another one taken.
     pub places_percent: usize,
+    /// Whether replicas save their logs, and continue from them.
+    pub durable: bool,
+    /// Probability in percent that a step of a durable replica finds some of its writes saved.
+    pub saves_percent: usize,
     /// Maximum number of bytes that the fabric accepts in one write, and in one list to a log.
     pub write_bytes_max: usize,
     /// Maximum number of writes that the fabric accepts in one list.
@@ -118,6 +124,8 @@ impl Default for Settings {
             lands_within: 0,
             run_bytes: ReplicaOptions::default().run_bytes,
             places_percent: 0,
+            durable: false,
+            saves_percent: 30,
             write_bytes_max: capabilities().write_bytes_max,
             writes_max: capabilities().writes_max,
         }
@@ -131,6 +139,9 @@ pub struct World {
     pub now: u64,
     pub replicas: BTreeMap<ReplicaId, RunningReplica>,
     incarnations: BTreeMap<ReplicaId, u16>,
+    pub disks: BTreeMap<ReplicaId, Disk>,
+    /// Replica whose disk saves nothing now, and loses all of that in a crash.
+    pub unsaving: Option<ReplicaId>,
     pub histories: BTreeMap<ReplicaId, ReplicaHistory>,
     /// The message that any replica, including crashed ones, has ever delivered at a position of
     /// its group.
@@ -151,6 +162,8 @@ pub struct World {
     pub leaders: u32,
     pub restored: u32,
     pub admitted: u32,
+    /// Number of times that a replica has continued from its disk.
+    pub recovered: u32,
     /// Number of references that all steps of replicas took, carried, fetched and gave up.
     pub references: u32,
     pub carried: u32,
@@ -191,6 +204,8 @@ impl World {
             now: 1,
             replicas: BTreeMap::new(),
             incarnations: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            unsaving: None,
             histories: BTreeMap::new(),
             ever: BTreeMap::new(),
             clients: BTreeMap::new(),
@@ -205,6 +220,7 @@ impl World {
             leaders: 0,
             restored: 0,
             admitted: 0,
+            recovered: 0,
             references: 0,
             carried: 0,
             fetched: 0,
@@ -220,6 +236,9 @@ impl World {
         world.network.borrow_mut().places_percent = settings.places_percent;
         world.network.borrow_mut().lands_within = settings.lands_within;
         for id in world.ids() {
+            if settings.durable {
+                world.disks.insert(id, Disk::of_founder());
+            }
             world.start_replica(id, true);
         }
         for number in 0..settings.clients {
@@ -258,6 +277,7 @@ impl World {
             batching: self.settings.batching,
             passes_on_early: self.settings.early,
             serves_leaders_alone: self.settings.leaders_alone,
+            is_durable: self.settings.durable,
             run_bytes: self.settings.run_bytes,
         };
         let lent = LentState {
@@ -274,7 +294,7 @@ impl World {
             .expect("a replica of the overlay");
         let mut running = RunningReplica { replica, memory, end, incarnation, _state: state };
         self.histories.insert(id, ReplicaHistory::default());
-        if !is_founder {
+        if !is_founder && !self.recover(id, &mut running) {
             self.restore(id, &mut running);
         }
         self.replicas.insert(id, running);
@@ -330,6 +350,7 @@ impl World {
     pub fn crash_replica(&mut self, id: ReplicaId) {
         if let Some(running) = self.replicas.remove(&id) {
             self.network.borrow_mut().crash(running.end.process);
+            self.lose_unsaved(id);
         }
     }
 
@@ -365,6 +386,9 @@ impl World {
             return;
         }
         let replicas = self.replicas.len();
+        if replicas + self.clients.len() == 0 {
+            return;
+        }
         let choice = self.random.below(replicas + self.clients.len());
         if choice < replicas {
             let id = *self.replicas.keys().nth(choice).expect("one of them");
@@ -412,31 +436,9 @@ impl World {
         if running.replica.needs_snapshot() {
             self.restore(id, &mut running);
         }
-        let (history, sent) = (self.histories.get_mut(&id).expect("a history"), &self.sent);
-        let ever = &mut self.ever;
+        let history = self.histories.get_mut(&id).expect("a history");
         let mut complaints = Vec::new();
-        let deliver = |message: &Delivered<'_>| {
-            history.messages.push((message.place, message.id));
-            let before = *ever.entry((id.group, message.place)).or_insert(message.id);
-            if before != message.id {
-                let place = message.place;
-                complaints.push(format!("{id}: {} at {place}, not {before}", message.id));
-            }
-            match sent.get(&message.id) {
-                None => complaints.push(format!("{id}: {} was never sent", message.id)),
-                Some(sent) => {
-                    if sent.payload != message.payload {
-                        complaints.push(format!("{id}: {} has other bytes", message.id));
-                    }
-                    if sent.destinations != message.destinations
-                        || !sent.destinations.contains(id.group)
-                    {
-                        complaints.push(format!("{id}: {} is not for it", message.id));
-                    }
-                }
-            }
-            message.id.number as u8
-        };
+        let deliver = judging(id, history, &mut self.ever, &self.sent, &mut complaints);
         let mut application = Answering::new(deliver, id.group);
         running.memory.hide(self.settings.hides, &mut self.random);
         let process = running.end.process;
@@ -449,6 +451,7 @@ impl World {
             &mut application,
         );
         running.memory.show();
+        drop(application);
         self.complaints.append(&mut complaints);
         match stepped {
             Ok(did) => {
@@ -482,6 +485,7 @@ impl World {
                 self.broken.extend(other.map(|other| (id, other)));
             }
         }
+        self.save(id, &mut running);
         self.admitted += u32::from(!was_voter && running.replica.is_voter());
         self.leaders += u32::from(!was_leader && running.replica.is_leader());
         self.replicas.insert(id, running);
@@ -502,5 +506,37 @@ impl World {
             self.advance();
         }
         holds(self)
+    }
+}
+
+/// Returns the application of a replica, which notes what it is given and complains about it.
+fn judging<'w>(
+    id: ReplicaId,
+    history: &'w mut ReplicaHistory,
+    ever: &'w mut BTreeMap<(GroupId, u64), MessageId>,
+    sent: &'w BTreeMap<MessageId, ClientMessage>,
+    complaints: &'w mut Vec<String>,
+) -> impl FnMut(&Delivered<'_>) -> u8 + 'w {
+    move |message: &Delivered<'_>| {
+        history.messages.push((message.place, message.id));
+        let before = *ever.entry((id.group, message.place)).or_insert(message.id);
+        if before != message.id {
+            let place = message.place;
+            complaints.push(format!("{id}: {} at {place}, not {before}", message.id));
+        }
+        match sent.get(&message.id) {
+            None => complaints.push(format!("{id}: {} was never sent", message.id)),
+            Some(sent) => {
+                if sent.payload != message.payload {
+                    complaints.push(format!("{id}: {} has other bytes", message.id));
+                }
+                if sent.destinations != message.destinations
+                    || !sent.destinations.contains(id.group)
+                {
+                    complaints.push(format!("{id}: {} is not for it", message.id));
+                }
+            }
+        }
+        message.id.number as u8
     }
 }

@@ -6,9 +6,10 @@ use tramontane_core::tram::{Destinations, ReplicaId};
 use super::{ReplicaHistory, RunningReplica, World};
 
 /// A replica's state, for another replica, together with its deliveries for the judge.
+#[derive(Clone)]
 pub struct Snapshot {
     pub cells: Vec<u64>,
-    history: ReplicaHistory,
+    pub(super) history: ReplicaHistory,
 }
 
 impl World {
@@ -37,6 +38,7 @@ impl World {
         let is_taken = to.replica.restore(&snapshot.cells, &to.memory).expect("it fits");
         if is_taken {
             self.histories.insert(id, snapshot.history.clone());
+            self.save_snapshot(id, to, snapshot);
             self.restored += 1;
         }
         is_taken

@@ -302,7 +302,8 @@ fn peers_of(overlay: &Overlay, process: usize) -> [Option<usize>; LINKS] {
 }
 
 fn group(overlay: &Overlay) {
-    let options = black_box(ReplicaOptions { heartbeat_ns: 1, ..ReplicaOptions::default() });
+    let options = ReplicaOptions { heartbeat_ns: 1, is_durable: true, ..ReplicaOptions::default() };
+    let options = black_box(options);
     let capabilities = end(0, [None; REPLICAS], heapless::Vec::new()).capabilities();
     let mut links = [[LinkState::default(); LINKS]; REPLICAS];
     let mut sources = [[SourceState::default(); 2]; REPLICAS];
@@ -379,6 +380,7 @@ fn run(overlay: &Overlay, replicas: &mut [Replica<'_>], client: &mut Client<'_>)
                 });
                 black_box(stepped.map(|progress| progress.is_idle()).ok());
             }
+            save(replica, &memory);
             rights = fabric.granted;
         }
         let Some(peers) = peers.get(REPLICAS) else { continue };
@@ -401,6 +403,9 @@ fn run(overlay: &Overlay, replicas: &mut [Replica<'_>], client: &mut Client<'_>)
     black_box((client.under_way(), client.is_closed(), client.stage(black_box(LinkId(1)))));
     client.detach(black_box(LinkId(1)));
     snapshot(replicas, &peers);
+    if let Some(peers) = peers.first() {
+        recover(replicas, &Lent { process: 0, peers });
+    }
     delivered
 }
 
@@ -426,6 +431,32 @@ fn attach(
             black_box(attached.is_ok());
         }
     }
+}
+
+/// Saves what a step has left unsaved, on a disk that forgets it.
+fn save(replica: &mut Replica<'_>, memory: &Lent<'_>) {
+    if let Ok(Some(Unsaved { from, record })) = replica.take_unsaved(memory) {
+        let mut buffer = [0; 1024];
+        black_box(replica.copy_entry(black_box(from), memory, &mut buffer).is_ok());
+        let record = LogRecord::from_cells(black_box(record.cells()));
+        black_box((record.tail(), record.is_voter()));
+        replica.saved(record);
+    }
+}
+
+/// Puts the last entries of one replica into another.
+fn recover(replicas: &mut [Replica<'_>], memory: &Lent<'_>) {
+    let Some((first, rest)) = replicas.split_first_mut() else { return };
+    let Some(second) = rest.first_mut() else { return };
+    let (record, mut buffer) = (first.taken_record(), [0; 1024]);
+    let mut deliver = |message: &Delivered<'_>| black_box(message.payload.len() < 4).into();
+    for place in 0..black_box(record.tail()) {
+        let copied = first.copy_entry(place, memory, &mut buffer);
+        let bytes = copied.ok().flatten().and_then(|length| buffer.get(..length));
+        let entry = (place, black_box(bytes.unwrap_or(&[])));
+        black_box(second.recover_entry(&record, entry, memory, &mut deliver).is_ok());
+    }
+    black_box(second.recover(&record, memory).is_ok());
 }
 
 fn snapshot(replicas: &mut [Replica<'_>], peers: &[[Option<usize>; LINKS]; PROCESSES]) {
