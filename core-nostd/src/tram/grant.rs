@@ -78,11 +78,9 @@ impl Common<'_> {
         if request != self.promised {
             self.promise(request, step.memory)?;
         }
-        if !self.is_promise_saved() {
-            // A promise that a crash could take back is worth nothing. A later step retries.
-            return Ok(());
-        }
-        if step.fabric.grant(attached.view, attached.peer, LOG).is_err() {
+        // A promise that a crash could take back is worth nothing.
+        let is_saved = self.is_promise_saved();
+        if !is_saved || step.fabric.grant(attached.view, attached.peer, LOG).is_err() {
             // The next step retries, because the last request is answered until its link has the
             // grant.
             return Ok(());
