@@ -50,8 +50,8 @@ enum Acknowledgement {
 }
 
 impl Common<'_> {
-    /// Returns whether a completed list counts at this replica: the local fabric promises that it is
-    /// visible, and nothing need be saved.
+    /// Returns whether a completed list counts at this replica: the local fabric promises that it
+    /// is visible, and nothing need be saved.
     pub(super) const fn completes_visibly(&self) -> bool {
         !self.options.is_durable
             && self.capabilities.promises.contains(Promises::COMPLETION_VISIBLE)

@@ -7,7 +7,7 @@
 //! Requirements: TRM-1, TRM-3.
 
 use super::counts::{Counts, UpTo};
-use super::disk::Disk;
+use super::disk::SavedLog;
 use super::follow::Follow;
 use super::link::{Attached, LinkId, ReplicaLinks};
 use super::log::Log;
@@ -178,7 +178,7 @@ pub(super) struct Common<'s> {
     pub(super) delivered: u64,
     pub(super) shown: LastShown,
     pub(super) campaigns: Campaigns,
-    pub(super) disk: Disk,
+    pub(super) disk: SavedLog,
     pub(super) progress: Progress,
 }
 

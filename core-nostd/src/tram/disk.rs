@@ -1,9 +1,9 @@
-//! What a durable replica must save, and how it continues from its disk.
+//! Durable replicas: the log that a replica must save, and how it continues from its disk.
 //!
 //! A replica that has lost its memory counts in no quorum until the others have admitted it
 //! (TRM-5), so a group whose majority crashes is lost. A *durable* replica saves its log, and
-//! continues from there as the same replica, with a higher incarnation. The core writes no file: the
-//! host takes what is unsaved after a step, and says later that it is on the disk.
+//! continues from there as the same replica, with a higher incarnation. The core writes no file:
+//! after a step the host takes what is unsaved, and says later that it is on the disk.
 //!
 //! # Rules
 //! - A promise is saved before the log is granted, and before a candidate acts on its own promise.
@@ -12,10 +12,10 @@
 //!   it, under that leader's stamp. The follower reports what it has saved instead of what it has
 //!   seen (see `acknowledge`). The leader's own log counts in the same way.
 //! - A replica delivers an entry only once it has saved it under the current leader's stamp. So the
-//!   disk is never behind the application, and the entries that a recovering replica lacks are the
+//!   application is never ahead of the disk, and the entries that a recovering replica lacks are the
 //!   ones that any follower may lack.
 //! - Nothing is saved while a new leader repairs the log or a candidate copies entries into it,
-//!   before the new stamp. Until then the disk has the earlier log with the earlier stamp, and every
+//!   before the new stamp. Until then the disk has the earlier log with the earlier stamp, and each
 //!   leader so far has counted only what is in it. With the new stamp the whole log is saved again.
 //!
 //! So a crash has the effect of a pause during which the writes to the log did not land, and
@@ -48,7 +48,7 @@ pub struct LogRecord {
     is_gapped: bool,
 }
 
-/// What the host must save together: the entries of the log from an index up to the record's
+/// A write of the host to its disk: the entries of the log from an index up to the record's
 /// [tail](LogRecord::tail), and then the record. A saved entry replaces an earlier one with its
 /// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +61,9 @@ pub struct Unsaved {
     pub record: LogRecord,
 }
 
-/// What a replica has on its disk, and what it has handed over to be saved.
+/// The log that a replica has on its disk, and the log that it has handed over to be saved.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Disk {
+pub(super) struct SavedLog {
     saved: LogRecord,
     handed: LogRecord,
 }
@@ -153,8 +153,9 @@ impl Replica<'_> {
         Ok(Some(Unsaved { from, record }))
     }
 
-    /// Returns the record that was last taken. A snapshot is saved together with it: one of another
-    /// replica, with the record that is taken after [`Replica::restore`], says that the log has gaps.
+    /// Returns the record that was last taken. A snapshot is saved together with it. If it is
+    /// another replica's, this is the record that is taken after [`Replica::restore`], which says
+    /// that the log has gaps.
     #[must_use]
     pub const fn taken_record(&self) -> LogRecord {
         self.common.disk.handed
@@ -187,8 +188,8 @@ impl Replica<'_> {
 
     /// Puts an entry from the disk back into the log, before the first step. The host calls this in
     /// the order of the indices, beginning with the oldest entry on the disk, after
-    /// [`Replica::restore`] if the disk has a snapshot. Entries that the record says were decided are
-    /// delivered to the application again from the snapshot on.
+    /// [`Replica::restore`] if the disk has a snapshot. From the snapshot on, entries that were
+    /// decided according to the record are delivered to the application again.
     ///
     /// # Errors
     /// Fails if the entries do not fit or do not continue each other.
@@ -222,7 +223,7 @@ impl Replica<'_> {
         let tail = place.saturating_add(1);
         log.set_tail(tail)?;
         log.set_decided(record.decided.min(tail))?;
-        // What is on the disk may be delivered.
+        // Entries on the disk may be delivered.
         (common.promised, common.disk.saved) = (record.promised, LogRecord { tail, ..*record });
         common.disk.saved.stamp = record.promised;
         let step = &StepContext { now: Time(0), fabric: &mut (), memory, log };
@@ -251,7 +252,7 @@ impl Replica<'_> {
         log.set_promised(record.promised)?;
         common.promised = record.promised;
         common.is_voter = record.is_voter;
-        common.disk = Disk { saved: *record, handed: *record };
+        common.disk = SavedLog { saved: *record, handed: *record };
         let gapped = record.is_gapped.then_some(record.stamp);
         *role = Role::Follower(Follower { gapped, ..Follower::default() });
         Ok(())

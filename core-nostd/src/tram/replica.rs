@@ -17,7 +17,7 @@
 
 use super::common::{Campaigns, ChildState, Common, LastShown, LinkState, ReplicaOptions};
 use super::counts::{Counts, SourceState};
-use super::disk::Disk;
+use super::disk::SavedLog;
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
 use super::overlay::{Overlay, ReplicaId};
@@ -117,7 +117,7 @@ impl<'s> Replica<'s> {
             delivered: 0,
             shown: LastShown::default(),
             campaigns: Campaigns::default(),
-            disk: Disk::default(),
+            disk: SavedLog::default(),
             progress: Progress::default(),
         };
         Ok(Self { common, role: Role::Follower(Follower::default()) })

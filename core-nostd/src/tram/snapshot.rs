@@ -47,9 +47,9 @@ impl Replica<'_> {
         is_newer && !self.is_leader() && (self.needs_snapshot() || !self.is_voter())
     }
 
-    /// Continues from another replica's snapshot, or from its own on its disk, after the caller has restored the application's
-    /// state. A snapshot that is [not wanted](Self::wants_snapshot), or cells of another overlay,
-    /// changes nothing.
+    /// Continues from another replica's snapshot, or from its own on its disk, after the caller has
+    /// restored the application's state. A snapshot that is [not wanted](Self::wants_snapshot), or
+    /// cells of another overlay, changes nothing.
     ///
     /// # Errors
     /// Fails if the memory does not fit.

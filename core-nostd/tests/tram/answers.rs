@@ -64,7 +64,7 @@ fn stalled_groups_do_not_delay_followers_replies_elsewhere() {
 /// The second client comes once both groups have leaders. Only the first group orders its message,
 /// so it is never opened in the second.
 #[test]
-fn late_client_learns_who_leads_groups_that_do_not_order_its_messages() {
+fn late_client_learns_leaders_of_all_destinations() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     let (early, late) = (ClientNumber(0), ClientNumber(1));
     let both = Destinations::of(GroupId(0)).with(GroupId(1));

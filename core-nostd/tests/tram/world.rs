@@ -22,7 +22,7 @@ use tramontane_core::tram::{
 use super::network::{NetworkEnd, TestNetwork, capabilities};
 use super::random::Random;
 use answering::{Answering, expected_answer};
-use disks::Disk;
+use disks::ReplicaDisk;
 pub use lending::{Leased, Lending};
 
 /// Time for which a client may be disconnected.
@@ -139,7 +139,7 @@ pub struct World {
     pub now: u64,
     pub replicas: BTreeMap<ReplicaId, RunningReplica>,
     incarnations: BTreeMap<ReplicaId, u16>,
-    pub disks: BTreeMap<ReplicaId, Disk>,
+    pub disks: BTreeMap<ReplicaId, ReplicaDisk>,
     /// Replica whose disk saves nothing now, and loses all of that in a crash.
     pub unsaving: Option<ReplicaId>,
     pub histories: BTreeMap<ReplicaId, ReplicaHistory>,
@@ -237,7 +237,7 @@ impl World {
         world.network.borrow_mut().lands_within = settings.lands_within;
         for id in world.ids() {
             if settings.durable {
-                world.disks.insert(id, Disk::of_founder());
+                world.disks.insert(id, ReplicaDisk::of_founder());
             }
             world.start_replica(id, true);
         }

@@ -15,20 +15,20 @@ enum Write {
 
 /// The disk of one replica.
 #[derive(Default)]
-pub struct Disk {
+pub struct ReplicaDisk {
     writes: Vec<Write>,
     /// Number of writes that a crash does not take back.
     saved: usize,
 }
 
-/// What a recovering host finds.
+/// The content of a disk, for a host that recovers.
 struct Found<'d> {
     snapshot: Option<&'d Snapshot>,
     record: LogRecord,
     entries: BTreeMap<u64, &'d [u8]>,
 }
 
-impl Disk {
+impl ReplicaDisk {
     /// Returns the disk of a founder that has saved nothing else yet.
     pub fn of_founder() -> Self {
         let record = LogRecord::from_cells([0, 0, 0, 0, 0, 0, 1]);
@@ -122,7 +122,8 @@ impl World {
 
     /// Continues from a replica's disk. Returns false if there is nothing on it.
     pub(super) fn recover(&mut self, id: ReplicaId, running: &mut RunningReplica) -> bool {
-        let Some(Found { snapshot, record, entries }) = self.disks.get(&id).and_then(Disk::found)
+        let Some(Found { snapshot, record, entries }) =
+            self.disks.get(&id).and_then(ReplicaDisk::found)
         else {
             self.disks.remove(&id);
             return false;

@@ -112,6 +112,20 @@ fn shards_refuse_device_options_without_rdma() {
     place.run(&overlay.command(&["status"])).failed(2, &["[rdma]", "fabric = \"verbs\""]);
 }
 
+/// The lower group orders none of these messages, so it never opens the client.
+#[test]
+fn late_client_receives_answers_of_both_leaders() {
+    let overlay = Overlay::new("shm");
+    let _replicas = overlay.start_all();
+    overlay.await_leader("g1");
+    let words = ["send", "--to", "g1,g2", "--answers", "leaders", "--time-limit", "20"];
+    let mut client = overlay.place.start(&overlay.command(&words));
+    client.write(b"one\ntwo\n");
+    let reports = String::from_utf8(client.wait().succeeded()).expect("text");
+    assert_eq!(reports.lines().count(), 2, "{reports}");
+    assert_eq!(reports.matches('*').count(), 4, "each group's leader has a star: {reports}");
+}
+
 #[test]
 fn error_names_number_of_too_long_line() {
     let overlay = Overlay::new("shm");
