@@ -12,8 +12,8 @@
 //!   it, under that leader's stamp. The follower reports what it has saved instead of what it has
 //!   seen (see `acknowledge`). The leader's own log counts in the same way.
 //! - A replica delivers an entry only once it has saved it under the current leader's stamp. So the
-//!   application is never ahead of the disk, and the entries that a recovering replica lacks are the
-//!   ones that any follower may lack.
+//!   application is never ahead of the disk, and a recovering replica lacks only entries that any
+//!   follower may lack.
 //! - Nothing is saved while a new leader repairs the log or a candidate copies entries into it,
 //!   before the new stamp. Until then the disk has the earlier log with the earlier stamp, and each
 //!   leader so far has counted only what is in it. With the new stamp the whole log is saved again.

@@ -74,7 +74,7 @@ fn one_durable_fault(world: &mut World) {
     }
 }
 
-/// Everything crashes while a replica that has lost its disk is brought up to date. Its children may
+/// Crashes everything while a replica that has lost its disk is brought up to date. Its children may
 /// still need entries that it lacks.
 fn crash_while_gaps_are_filled(world: &mut World, id: ReplicaId) {
     for below in world.ids().into_iter().filter(|below| below.group > id.group) {

@@ -22,7 +22,7 @@ pub struct ReplicaDisk {
 }
 
 /// The content of a disk, for a host that recovers.
-struct Found<'d> {
+struct DiskContent<'d> {
     snapshot: Option<&'d Snapshot>,
     record: LogRecord,
     entries: BTreeMap<u64, &'d [u8]>,
@@ -35,7 +35,7 @@ impl ReplicaDisk {
         Self { writes: vec![Write::Log { record, entries: BTreeMap::new() }], saved: 1 }
     }
 
-    fn found(&self) -> Option<Found<'_>> {
+    fn found(&self) -> Option<DiskContent<'_>> {
         let (mut snapshot, mut last, mut entries) = (None, None, BTreeMap::new());
         for write in &self.writes {
             match write {
@@ -49,7 +49,7 @@ impl ReplicaDisk {
                 }
             }
         }
-        Some(Found { snapshot, record: last?, entries })
+        Some(DiskContent { snapshot, record: last?, entries })
     }
 }
 
@@ -105,7 +105,7 @@ impl World {
 
     /// Returns what is on a replica's disk, which has no snapshot.
     pub fn log_of(&self, id: ReplicaId) -> (LogRecord, Vec<(u64, Vec<u8>)>) {
-        let Found { record, entries, .. } = self.disks[&id].found().expect("a record");
+        let DiskContent { record, entries, .. } = self.disks[&id].found().expect("a record");
         (record, entries.into_iter().map(|(place, bytes)| (place, bytes.to_vec())).collect())
     }
 
@@ -122,7 +122,7 @@ impl World {
 
     /// Continues from a replica's disk. Returns false if there is nothing on it.
     pub(super) fn recover(&mut self, id: ReplicaId, running: &mut RunningReplica) -> bool {
-        let Some(Found { snapshot, record, entries }) =
+        let Some(DiskContent { snapshot, record, entries }) =
             self.disks.get(&id).and_then(ReplicaDisk::found)
         else {
             self.disks.remove(&id);
