@@ -51,9 +51,11 @@ fn one_durable_fault(world: &mut World) {
             };
             // A disk is lost only if the others can readmit its replica.
             if ids.iter().filter(group).all(counts) {
-                world.crash_replica(some);
-                world.disks.remove(&some);
-                if world.random.chance(50) {
+                if world.random.chance(60) {
+                    world.crash_replica(some);
+                    world.disks.remove(&some);
+                }
+                if world.random.chance(60) {
                     crash_while_gaps_are_filled(world, some);
                 }
             }
@@ -74,9 +76,13 @@ fn one_durable_fault(world: &mut World) {
     }
 }
 
-/// Crashes everything while a replica that has lost its disk is brought up to date. Its children may
-/// still need entries that it lacks.
+/// Crashes everything while a replica is brought up to date: one that has lost its disk, or one that
+/// has fallen behind. Its children may still need entries that it lacks.
 fn crash_while_gaps_are_filled(world: &mut World, id: ReplicaId) {
+    if world.disks.contains_key(&id) {
+        world.fall_behind(id);
+        world.pause(id, u64::MAX);
+    }
     for below in world.ids().into_iter().filter(|below| below.group > id.group) {
         world.crash_replica(below);
     }
@@ -84,7 +90,11 @@ fn crash_while_gaps_are_filled(world: &mut World, id: ReplicaId) {
         let _ = world.multicast(ClientNumber(0), world.overlay.all(), 8);
         world.run(500);
     }
-    world.start_replica(id, false);
+    if world.replicas.contains_key(&id) {
+        world.pause(id, world.now);
+    } else {
+        world.start_replica(id, false);
+    }
     let actions = world.random.below(3_000);
     world.run(actions);
     world.ids().into_iter().for_each(|id| world.crash_replica(id));
