@@ -7,7 +7,6 @@
 //! Requirements: TRM-1, TRM-3.
 
 use super::counts::{Counts, UpTo};
-use super::disk::SavedLog;
 use super::follow::Follow;
 use super::link::{Attached, LinkId, ReplicaLinks};
 use super::log::Log;
@@ -15,6 +14,7 @@ use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
 use super::places::Places;
 use super::progress::{Halt, Progress};
 use super::replies::Replies;
+use super::saved::SavedLog;
 use super::shape::Shape;
 use super::timestamp::Timestamp;
 use crate::fabric::Capabilities;

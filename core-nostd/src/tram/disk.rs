@@ -29,86 +29,10 @@ use super::log::Log;
 use super::progress::{Halt, ShardApplication};
 use super::replica::Replica;
 use super::role::{Follower, Held, Role, SeenEntries};
+use super::saved::{LogRecord, SavedLog, Unsaved};
 use super::step::StepContext;
 use super::timestamp::Timestamp;
 use crate::ids::Time;
-
-/// The state of a replica's log on its disk, apart from the entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct LogRecord {
-    promised: Timestamp,
-    stamp: Timestamp,
-    repair: u64,
-    tail: u64,
-    /// Number of entries that were known to be decided.
-    decided: u64,
-    begins: u64,
-    is_voter: bool,
-    is_gapped: bool,
-}
-
-/// A write of the host to its disk: the entries of the log from an index up to the record's
-/// [tail](LogRecord::tail), and then the record. A saved entry replaces an earlier one with its
-/// index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Unsaved {
-    /// Index of the first entry. The log need not have every entry up to the replica's delivered
-    /// count.
-    pub from: u64,
-    /// State of the log after this.
-    pub record: LogRecord,
-}
-
-/// The log that a replica has on its disk, and the log that it has handed over to be saved.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SavedLog {
-    saved: LogRecord,
-    handed: LogRecord,
-}
-
-impl LogRecord {
-    /// Number of cells of a record.
-    pub const CELLS: usize = 7;
-
-    /// Returns the record as cells, for the disk.
-    #[must_use]
-    pub fn cells(&self) -> [u64; Self::CELLS] {
-        let flags = u64::from(self.is_voter) | (u64::from(self.is_gapped) << 1);
-        let Self { promised, stamp, repair, tail, decided, begins, .. } = *self;
-        [promised.cell(), stamp.cell(), repair, tail, decided, begins, flags]
-    }
-
-    /// Returns the record with these cells.
-    #[must_use]
-    pub const fn from_cells(cells: [u64; Self::CELLS]) -> Self {
-        let [promised, stamp, repair, tail, decided, begins, flags] = cells;
-        Self {
-            promised: Timestamp::from_cell(promised),
-            stamp: Timestamp::from_cell(stamp),
-            repair,
-            tail,
-            decided,
-            begins,
-            is_voter: flags & 1 != 0,
-            is_gapped: flags & 2 != 0,
-        }
-    }
-
-    /// Returns the index after the last entry of the log. Saved entries from this index on are not
-    /// part of it.
-    #[must_use]
-    pub const fn tail(&self) -> u64 {
-        self.tail
-    }
-
-    /// Returns whether the replica counted in quorums.
-    #[must_use]
-    pub const fn is_voter(&self) -> bool {
-        self.is_voter
-    }
-}
 
 impl Replica<'_> {
     /// Returns what a durable replica must save, if there is something new since the last call. The

@@ -26,7 +26,7 @@
 //! | `follow`, `repair`, `stream` | how a leader keeps its followers' logs |
 //! | `lead` | how a leader assigns log indices to messages |
 //! | `deliver`, `pass_on` | handing messages over, and passing them on to children |
-//! | `disk` | what a durable replica must save, and how it recovers |
+//! | `saved`, `disk` | durable replicas: the record of a log, and how it is saved and recovered |
 //! | `acknowledge` | how a leader knows what its followers' logs contain |
 //! | `bodies`, `carry`, `complete` | payloads to which entries refer, if that option is on |
 //! | `confirm` | confirmation of messages that the parent passed on early |
@@ -67,6 +67,7 @@ mod replica;
 mod replies;
 mod role;
 mod rows;
+mod saved;
 mod shape;
 mod show;
 mod snapshot;
@@ -82,7 +83,6 @@ pub use client::{
 };
 pub use common::{LinkState, ReplicaOptions};
 pub use counts::SourceState;
-pub use disk::{LogRecord, Unsaved};
 pub use entry::MessageId;
 pub use link::{Attachment, LinkId, LinkRole, Memory, ReplicaLinks, Stage};
 pub use log::LOG;
@@ -93,6 +93,7 @@ pub use overlay::{
 pub use posting::Posting;
 pub use progress::{Delivered, Halt, OpenError, Progress, ShardApplication};
 pub use replica::{LentState, Replica};
+pub use saved::{LogRecord, Unsaved};
 pub use shape::{ReplicaBytes, Shape};
 pub use status::LogCounts;
 pub use timestamp::Timestamp;

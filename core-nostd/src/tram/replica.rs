@@ -17,7 +17,6 @@
 
 use super::common::{Campaigns, ChildState, Common, LastShown, LinkState, ReplicaOptions};
 use super::counts::{Counts, SourceState};
-use super::disk::SavedLog;
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
 use super::overlay::{Overlay, ReplicaId};
@@ -26,6 +25,7 @@ use super::places::Places;
 use super::progress::{Halt, OpenError, Progress, ShardApplication};
 use super::replies::Replies;
 use super::role::{Follower, Held, Leader, Role};
+use super::saved::SavedLog;
 use super::shape::Shape;
 use super::step::StepContext;
 use super::stream::Stream;
