@@ -208,6 +208,15 @@ fn log_without_its_last_entries_is_refused() {
     assert_eq!(from_disk(&renamed, record).0, Err(Halt::NoEntry), "the header of another");
     let beyond = [&all[..], &[(place + 1, bytes)]].concat();
     assert_eq!(from_disk(&beyond, record).0, Err(Halt::NotContinued), "after the end");
+    let [promised, stamp, repair, tail, decided, begins, flags] = record.cells();
+    let more = |tail, decided| {
+        LogRecord::from_cells([promised, stamp, repair, tail, decided, begins, flags])
+    };
+    let undecided = from_disk(&all, more(tail, tail + 1)).0;
+    assert_eq!(undecided, Err(Halt::NoEntry), "more was decided than there is");
+    let far = [(1_000, bytes)];
+    let overlapping = from_disk(&far, more(2_000, decided));
+    assert_eq!(overlapping, (Err(Halt::NotContinued), 0), "not in the same log");
     let cells = LogRecord::from_cells(record.cells());
     assert_eq!((cells, cells.is_voter()), (record, true));
 }

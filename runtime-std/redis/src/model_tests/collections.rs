@@ -1,6 +1,6 @@
 //! Hashes, sets and sorted sets of the model.
 
-use super::model::{ERR, KeyModel, Modelled, listed, number, or_nil, part, quoted};
+use super::model::{ERR, KeyModel, Modelled, listed, number, or_nil, part, quoted, stored_number};
 
 /// Parses a bound of scores: the score, and whether it is excluded.
 fn bound(word: &str) -> Option<(f64, bool)> {
@@ -96,9 +96,9 @@ impl KeyModel {
                     hash.push((field.to_owned(), "0".to_owned()));
                     hash.len() - 1
                 });
-                match hash[at].1.parse::<i64>() {
-                    Err(_) => return ERR.to_owned(),
-                    Ok(value) => {
+                match stored_number(&hash[at].1) {
+                    None => return ERR.to_owned(),
+                    Some(value) => {
                         hash[at].1 = (value + number(step)).to_string();
                         hash[at].1.clone()
                     }

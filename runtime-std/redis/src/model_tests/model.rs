@@ -39,6 +39,12 @@ pub(super) fn number(word: &str) -> i64 {
     word.parse().expect("a number")
 }
 
+/// Returns the integer that a stored value is, if Redis would write it in the same way: it takes
+/// neither "01" nor "+1" for a number.
+pub(super) fn stored_number(value: &str) -> Option<i64> {
+    value.parse().ok().filter(|number: &i64| number.to_string() == value)
+}
+
 /// Returns the items from `start` to `stop`, of which negative ones count from the end.
 pub(super) fn part<T: Clone>(items: &[T], start: i64, stop: i64) -> Vec<T> {
     let length = items.len() as i64;
@@ -169,9 +175,9 @@ impl KeyModel {
             },
             ["INCRBY", key, step] => match self.text(key) {
                 Err(wrong) => wrong,
-                Ok(value) => match value.unwrap_or_else(|| "0".to_owned()).parse::<i64>() {
-                    Err(_) => ERR.to_owned(),
-                    Ok(value) => {
+                Ok(value) => match stored_number(&value.unwrap_or_else(|| "0".to_owned())) {
+                    None => ERR.to_owned(),
+                    Some(value) => {
                         let sum = (value + number(step)).to_string();
                         self.store(key, Modelled::Text(sum.clone()));
                         sum
