@@ -47,9 +47,9 @@ pub struct ReplicaOptions {
     /// replicas receive them too, as in the paper: once the messages have been decided, and after
     /// all posts that others wait for.
     pub serves_leaders_alone: bool,
-    /// Whether the host keeps the replica's log on a disk (see [`LogRecord`](super::LogRecord)).
-    /// Entries then count, and are delivered, only once they have been saved. The overlay must not
-    /// use references.
+    /// Whether the host keeps the replica's log on a disk (see
+    /// [`Replica::take_unsaved`](super::Replica::take_unsaved)). Entries then count, and are
+    /// delivered, only once they have been saved. The overlay must not use references.
     pub is_durable: bool,
     /// Number of bytes of copied payloads after which a step takes no more: its results are sent
     /// first, and other replicas copy their payloads in the meantime. A step always takes at least

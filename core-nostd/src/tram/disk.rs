@@ -147,9 +147,9 @@ impl Replica<'_> {
         let tail = place.saturating_add(1);
         log.set_tail(tail)?;
         log.set_decided(record.decided.min(tail))?;
-        // Entries on the disk may be delivered.
-        (common.promised, common.disk.saved) = (record.promised, LogRecord { tail, ..*record });
-        common.disk.saved.stamp = record.promised;
+        // Entries on the disk may be delivered, whichever leader's stamp the log has.
+        common.promised = record.promised;
+        common.disk.saved = LogRecord { tail, stamp: record.promised, ..*record };
         let step = &StepContext { now: Time(0), fabric: &mut (), memory, log };
         common.deliver(&Held::default(), application, step)?;
         Ok(())

@@ -73,10 +73,4 @@ impl LogRecord {
     pub const fn tail(&self) -> u64 {
         self.tail
     }
-
-    /// Returns whether the replica counted in quorums.
-    #[must_use]
-    pub const fn is_voter(&self) -> bool {
-        self.is_voter
-    }
 }
