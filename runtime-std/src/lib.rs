@@ -54,6 +54,7 @@ pub mod metrics;
 mod poll;
 pub mod rdma;
 mod requests;
+mod retention;
 mod session_messages;
 pub mod shards;
 

@@ -67,6 +67,12 @@ impl LogRecord {
         }
     }
 
+    /// Returns whether the replica counted in quorums.
+    #[must_use]
+    pub const fn is_voter(&self) -> bool {
+        self.is_voter
+    }
+
     /// Returns the index after the last entry of the log. Saved entries from this index on are not
     /// part of it.
     #[must_use]

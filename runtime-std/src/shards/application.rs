@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 
-use tramontane_core::tram::Delivered;
+use tramontane_core::tram::{self, Delivered};
 
 /// An application whose state is the same at all replicas of its group, because all of them receive
 /// the same messages in the same order. Replicas of two groups that both receive the same two
@@ -14,7 +14,9 @@ use tramontane_core::tram::Delivered;
 /// # What is guaranteed
 /// - Calls are made one at a time, by the thread that drives the replica. A panic stops the
 ///   replica.
-/// - A message is delivered once, and only if a majority of the group has received it.
+/// - A message is delivered once, and only if a majority of the group has received it. A durable
+///   replica that starts again restores its last snapshot, if it has one, and receives the messages
+///   after it again.
 /// - [`ShardApplication::snapshot`] is called between two messages, and excludes all messages
 ///   delivered after the call.
 ///
@@ -79,5 +81,22 @@ impl ShardApplication for Box<dyn ShardApplication> {
 
     fn leads(&mut self, term: u64) {
         (**self).leads(term);
+    }
+}
+
+/// The application of a replica, in the form in which the core calls it.
+pub(super) struct Upcalls<'a, A> {
+    pub(super) application: &'a mut A,
+}
+
+impl<A: ShardApplication> tram::ShardApplication for Upcalls<'_, A> {
+    #[inline]
+    fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
+        self.application.deliver(message)
+    }
+
+    #[inline]
+    fn answer(&self) -> &[u8] {
+        self.application.answer()
     }
 }

@@ -94,6 +94,10 @@ pub struct Description {
     /// If false, they are passed on once they have been decided, as in the paper.
     #[serde(default = "on_by_default")]
     pub pass_on_early: bool,
+    /// Whether replicas save their logs to a disk, so that a group continues after all its replicas
+    /// have crashed. Each replica then needs a data folder.
+    #[serde(default)]
+    pub durable: bool,
     /// The groups, each with its parent. Their order must be the same in all processes.
     pub groups: Vec<GroupDescription>,
 }
@@ -222,6 +226,7 @@ impl Description {
             answer_max: 0,
             batching: on_by_default(),
             pass_on_early: on_by_default(),
+            durable: false,
             groups: groups.collect(),
         }
     }
@@ -308,6 +313,9 @@ impl Description {
             && (from == 0 || from > self.message_max)
         {
             return Err(DescriptionError::References { from, message_max: self.message_max });
+        }
+        if self.durable && self.references_from.is_some() {
+            return Err(DescriptionError::DurableReferences);
         }
         if self.answer_max > ANSWER_MAX {
             return Err(DescriptionError::Answers(self.answer_max));

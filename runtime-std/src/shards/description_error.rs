@@ -135,6 +135,12 @@ pub enum DescriptionError {
         /// The maximum message size.
         message_max: u32,
     },
+    /// Messages that are passed by reference in a durable overlay.
+    #[error(
+        "durable = true and references_from are both set, but replicas cannot save messages that \
+         are passed by reference; remove one of them"
+    )]
+    DurableReferences,
     /// A limit on answers that is too large.
     #[error("answer_max is {0}; set it to a value from 0 to {ANSWER_MAX}")]
     Answers(u32),

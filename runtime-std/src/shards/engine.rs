@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use tramontane_core::ids::{ClientNumber, NodeId, Time, ViewId};
 use tramontane_core::tram::{
-    self, Delivered, LinkId, LinkRole, Progress, ReplicaId, ReplicaLinks, Stage, Timestamp,
+    LinkId, LinkRole, Progress, ReplicaId, ReplicaLinks, Stage, Timestamp,
 };
 
-use super::application::ShardApplication;
+use super::application::{ShardApplication, Upcalls};
 use super::calls::{Calls, Meeting, Met, why_refused};
+use super::durable::Journal;
 use super::lent::ReplicaCell;
 use super::links::{Agreed, Links, row_bytes};
 use super::request::Request;
@@ -51,6 +52,7 @@ pub(super) struct Parts<F: PeerFabric, A> {
     pub(super) links: Links<F>,
     pub(super) fabric: F,
     pub(super) application: A,
+    pub(super) journal: Option<Journal>,
     pub(super) incarnation: u16,
     pub(super) calls: Arc<Calls<Request>>,
     pub(super) service: Arc<Service>,
@@ -82,23 +84,6 @@ struct ReplicaCounters {
     writes: u64,
     granted: u64,
     campaigns: u64,
-}
-
-/// The application of a replica, in the form in which the core calls it.
-struct Upcalls<'a, A> {
-    application: &'a mut A,
-}
-
-impl<A: ShardApplication> tram::ShardApplication for Upcalls<'_, A> {
-    #[inline]
-    fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
-        self.application.deliver(message)
-    }
-
-    #[inline]
-    fn answer(&self) -> &[u8] {
-        self.application.answer()
-    }
 }
 
 impl Done for Progress {
@@ -270,19 +255,35 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
 
     /// Restores another replica's state, if the core wants it.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Stopped> {
-        let Parts { cell, links, application, .. } = &mut self.parts;
+        let Parts { cell, links, application, journal, .. } = &mut self.parts;
         if !cell.with_dependent(|_, replica| replica.wants_snapshot(&snapshot.cells)) {
             return Ok(());
         }
         application
             .restore(&mut snapshot.state.as_slice())
             .map_err(|error| Stopped::StateRefused(error.to_string()))?;
-        let restored =
-            cell.with_dependent_mut(|_, replica| replica.restore(&snapshot.cells, links));
-        match restored.map_err(Stopped::Shard)? {
-            true => Ok(()),
-            false => Err(Stopped::StateRefused("it is not of this overlay".to_owned())),
+        cell.with_dependent_mut(|_, replica| {
+            if !replica.restore(&snapshot.cells, links).map_err(Stopped::Shard)? {
+                return Err(Stopped::StateRefused("it is not of this overlay".to_owned()));
+            }
+            match journal {
+                Some(journal) => journal.save_restored(replica, links, snapshot),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Takes a snapshot for this replica's own disk if one is due, and discards what it replaces.
+    fn keep_bounded(&mut self) -> Result<(), Stopped> {
+        let wants = self.parts.journal.as_ref().is_some_and(Journal::wants_snapshot);
+        let taken = wants.then(|| self.take_snapshot()).flatten();
+        let Parts { cell, journal, .. } = &mut self.parts;
+        let Some(journal) = journal else { return Ok(()) };
+        if let Some(taken) = taken {
+            let record = cell.with_dependent(|_, replica| replica.taken_record());
+            journal.begin_snapshot(&record, taken)?;
         }
+        journal.finish_snapshot()
     }
 
     /// Requests a snapshot in a separate thread.
@@ -370,9 +371,10 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
     }
 
     fn status(&self) -> ReplicaStatus {
-        let Parts { cell, links, service, incarnation, ending, fabric, .. } = &self.parts;
+        let Parts { cell, links, service, incarnation, ending, fabric, journal, .. } = &self.parts;
         let Service { own, places, .. } = &**service;
         let (mut clients, mut replicas) = (0, 0);
+        let notice = journal.as_ref().and_then(Journal::notice);
         cell.with_dependent(|_, replica| {
             let count = u16::try_from(replica.links().len()).unwrap_or(u16::MAX);
             for link in (0..count).map(LinkId) {
@@ -404,6 +406,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
                 tail: log.tail,
                 decided: log.decided,
                 processed: log.delivered,
+                saved: journal.as_ref().map(Journal::saved_tail),
                 delivered: self.counts.delivered,
                 delivered_per_second: self.counts.delivered_per_second,
                 clients,
@@ -412,7 +415,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
                 campaigns: self.counts.campaigns,
                 uptime_ms: self.clock.now().0 / 1_000_000,
                 stopped,
-                notice: fabric.notice(),
+                notice: fabric.notice().or_else(|| notice.map(str::to_owned)),
             }
         })
     }
@@ -436,13 +439,19 @@ impl<F: PeerFabric, A: ShardApplication> Steps for Engine<F, A> {
 
     fn work(&mut self) -> Result<Progress, Stopped> {
         let now = self.clock.now();
-        let Parts { cell, links, fabric, application, .. } = &mut self.parts;
+        let Parts { cell, links, fabric, application, journal, .. } = &mut self.parts;
         let mut upcalls = Upcalls { application };
         let (progress, needs_snapshot) = cell.with_dependent_mut(|_, replica| {
+            if let Some(journal) = journal {
+                journal.report(replica)?;
+            }
             let progress = replica.step(now, fabric, links, &mut upcalls);
-            (progress, replica.needs_snapshot())
-        });
-        let progress = progress.map_err(Stopped::Shard)?;
+            let progress = progress.map_err(Stopped::Shard)?;
+            if let Some(journal) = journal {
+                journal.save(replica, links)?;
+            }
+            Ok::<_, Stopped>((progress, replica.needs_snapshot()))
+        })?;
         self.count(&progress);
         self.tell_leading();
         if progress.delivered > 0 {
@@ -467,7 +476,7 @@ impl<F: PeerFabric, A: ShardApplication> Steps for Engine<F, A> {
     fn show_status(&mut self) {
         self.parts.links.retire(&mut self.parts.fabric);
         self.part_from_lost(|stage, links, link| stage == Stage::Waiting && links.is_overdue(link));
-        if let Err(why) = self.check_quorum() {
+        if let Err(why) = self.check_quorum().and_then(|()| self.keep_bounded()) {
             self.end(why);
         }
         let now = self.clock.now();

@@ -69,6 +69,8 @@ pub(super) struct Founding<'s> {
     pub(super) until: Instant,
     pub(super) cancel: &'s AtomicBool,
     pub(super) told: Option<fn(&[String])>,
+    /// An incarnation that no earlier process of this replica has had, if its disk has one.
+    pub(super) at_least: u16,
 }
 
 /// Another replica's answer, with the number of its process.
@@ -77,7 +79,7 @@ type FoundingAnswer = Result<(u64, Standing), OpenSessionError>;
 impl Founding<'_> {
     /// Runs until the group has formed, and returns the terms on which this replica is part of it.
     pub(super) fn run(&self) -> Result<FoundingPart, StartError> {
-        let (mut at_least, mut lost_since) = (0, None::<Instant>);
+        let (mut at_least, mut lost_since) = (self.at_least, None::<Instant>);
         let mut tells_at = Instant::now() + TELL_PAUSE;
         loop {
             if self.cancel.load(Ordering::Relaxed) {
@@ -118,6 +120,12 @@ impl Founding<'_> {
             }
             std::thread::sleep(LOOK_PAUSE);
         }
+    }
+
+    /// Returns the terms of a replica that continues from its disk. It counts in quorums at once, so
+    /// it asks no other replica.
+    pub(super) const fn continue_from_disk(&self) -> FoundingPart {
+        FoundingPart { incarnation: self.at_least, is_founder: false }
     }
 
     fn others(&self) -> impl Iterator<Item = ReplicaId> + '_ {
@@ -170,6 +178,7 @@ impl Founding<'_> {
     /// replicas are present.
     fn find_founders(&self, answers: &[(Rank, FoundingAnswer)]) -> Option<Vec<u64>> {
         let said = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.1.founders.clone());
+        let said = said.or_else(|| self.service.founders().cloned());
         if said.is_some() || self.own.rank != Rank(0) {
             return said;
         }
@@ -186,10 +195,13 @@ impl Founding<'_> {
 
     /// Records that the group has formed, with this replica.
     fn form(&self, founders: &[u64]) {
-        for (replica, life) in self.places.replicas_of(self.own.group).zip(founders) {
-            let life = Life { life: *life, incarnation: 1 };
-            self.service.lives.comes(self.places.node(replica), life);
-        }
+        let replicas = self.places.replicas_of(self.own.group).zip(founders);
+        let lives: Vec<_> = replicas
+            .map(|(replica, life)| {
+                (self.places.node(replica), Life { life: *life, incarnation: 1 })
+            })
+            .collect();
+        self.service.lives.begin(&lives);
         self.service.set_founders(founders.to_vec());
     }
 

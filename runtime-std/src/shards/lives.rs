@@ -1,8 +1,9 @@
 //! The process of each node, and the incarnation under which the process is known.
 //!
-//! Shards keep nothing on disk, so a starting process learns its incarnation from other processes
-//! that know the earlier processes of its node. It asks a quorum of them, so that if two processes
-//! ask, the later one learns of the earlier one. The same holds for clients and the root group.
+//! A process that starts without a disk learns its incarnation from other processes that know the
+//! earlier processes of its node. It asks a quorum of them, so that if two processes ask, the later
+//! one learns of the earlier one. The same holds for clients and the root group. Replicas of a
+//! durable overlay save what they know.
 //!
 //! # Invariants
 //! - The incarnation of a node only grows, and each incarnation belongs to one process.
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{ClientNumber, NodeId};
 
+use super::durable::KnownLives;
 use super::places::Places;
 
 /// The time for which a place is reserved for a client that has claimed it but not yet connected.
@@ -51,12 +53,39 @@ struct Known {
 pub(super) struct Lives {
     lease: Duration,
     known: Mutex<BTreeMap<NodeId, Known>>,
+    disk: Option<KnownLives>,
 }
 
 impl Lives {
     /// Starts with no knowledge. A place whose process has been lost stays reserved for the lease.
     pub(super) fn new(lease: Duration) -> Self {
-        Self { lease, known: Mutex::default() }
+        Self { lease, known: Mutex::default(), disk: None }
+    }
+
+    /// Starts with the processes on a disk, as if they had just disconnected.
+    pub(super) fn on_disk(lease: Duration, mut disk: KnownLives) -> Self {
+        let newest = |life| Some((life, Hold::Until(Instant::now() + lease)));
+        let found = disk.take_found().into_iter();
+        let known = found.map(|(node, life)| (node, Known { newest: newest(life), claim: None }));
+        Self { lease, known: Mutex::new(known.collect()), disk: Some(disk) }
+    }
+
+    /// Saves processes, if there is a disk. Returns false if that fails.
+    fn keep(&self, lives: &[(NodeId, Life)]) -> bool {
+        self.disk.as_ref().is_none_or(|disk| disk.keep(lives))
+    }
+
+    /// Replaces everything known by the processes that form a group.
+    pub(super) fn begin(&self, founders: &[(NodeId, Life)]) {
+        let mut known = self.known();
+        let present = |life: &Life| Some((*life, Hold::Present));
+        *known = founders
+            .iter()
+            .map(|(node, life)| (*node, Known { newest: present(life), claim: None }))
+            .collect();
+        if self.disk.as_ref().is_some_and(|disk| !disk.keep_only(founders)) {
+            tracing::error!("the processes that form the group are not saved");
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, Known>> {
@@ -69,6 +98,11 @@ impl Lives {
         let mut known = self.known();
         let is_current = is_current(known.get(&node), &life);
         if is_current {
+            if known.get(&node).and_then(Known::highest) != Some(life)
+                && !self.keep(&[(node, life)])
+            {
+                tracing::error!(%node, "the process of this node is not saved");
+            }
             known.insert(node, Known { newest: Some((life, Hold::Present)), claim: None });
         }
         is_current
@@ -94,7 +128,8 @@ impl Lives {
     }
 
     /// Assigns an incarnation of at least `at_least` to a process of a node: the one that it
-    /// already has, or one more than that of any earlier process. Returns the incarnation.
+    /// already has, or one more than that of any earlier process. Returns the incarnation, or zero
+    /// if it cannot be saved.
     pub(super) fn stand(&self, node: NodeId, life: u64, at_least: u32) -> u32 {
         let mut known = self.known();
         let next = match known.get(&node).and_then(|known| known.newest) {
@@ -102,8 +137,11 @@ impl Lives {
             Some((before, _)) if before.life == life => before.incarnation.max(at_least),
             Some((before, _)) => before.incarnation.saturating_add(1).max(at_least),
         };
-        let newest = Some((Life { life, incarnation: next }, self.away()));
-        known.insert(node, Known { newest, claim: None });
+        let life = Life { life, incarnation: next };
+        if !self.keep(&[(node, life)]) {
+            return 0;
+        }
+        known.insert(node, Known { newest: Some((life, self.away())), claim: None });
         next
     }
 
@@ -118,12 +156,18 @@ impl Lives {
     /// Adopts another replica's knowledge of clients, as if they had just disconnected.
     pub(super) fn learn(&self, places: &Places, clients: &[(u16, Life)]) {
         let mut known = self.known();
-        for (number, life) in clients {
-            let node = places.client_node(ClientNumber(*number));
-            if places.client(node).is_some() && is_current(known.get(&node), life) {
-                let newest = Some((*life, self.away()));
-                known.insert(node, Known { newest, claim: None });
-            }
+        let clients =
+            clients.iter().map(|(number, life)| (places.client_node(ClientNumber(*number)), *life));
+        let learned: Vec<(NodeId, Life)> = clients
+            .filter(|(node, life)| {
+                places.client(*node).is_some() && is_current(known.get(node), life)
+            })
+            .collect();
+        if !self.keep(&learned) {
+            tracing::error!("the processes of clients are not saved");
+        }
+        for (node, life) in learned {
+            known.insert(node, Known { newest: Some((life, self.away())), claim: None });
         }
     }
 
@@ -147,6 +191,7 @@ impl Lives {
         let is_its_own = place.claim.is_some_and(|(of, _)| of == life);
         let is_later = place.highest().is_none_or(|of| of.incarnation < life.incarnation);
         let is_to_be_had = is_its_own || (place.is_free(now) && is_later);
+        let is_to_be_had = is_to_be_had && self.keep(&[(node, life)]);
         if is_to_be_had {
             place.claim = Some((life, now + CLAIM_HOLD));
         }

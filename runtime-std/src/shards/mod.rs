@@ -7,10 +7,12 @@
 //! destinations. A process becomes a client by [`Client::connect`]; it multicasts to a set of
 //! groups, and learns who delivered.
 //!
-//! Shards exist only in memory. A replica that has failed returns with a snapshot from another
-//! replica of its group, and counts again once a quorum that excludes it has admitted it. A group
-//! that loses a majority of its replicas at once has lost its state; it reports this and stops. The
-//! overlay never changes.
+//! A replica that has lost its memory returns with a snapshot from another replica of its group,
+//! and counts again once a quorum that excludes it has admitted it. A group that loses the memory
+//! of a majority at once has lost its state; it reports this and stops. If the overlay is
+//! [durable](Description::durable), replicas save their logs to a disk before messages are answered
+//! and continue from there, so only a group that loses a majority of its disks is lost. The overlay
+//! never changes.
 //!
 //! The core contains the protocol itself ([`tramontane_core::tram`]). This module contains the
 //! host's part.
@@ -18,7 +20,8 @@
 //! | file | subject |
 //! |---|---|
 //! | `description`, `description_error`, `places` | the overlay file; its errors; names, ids and node ids |
-//! | `start`, `start_error`, `founding` | how a process becomes a replica; whether it forms its group or returns |
+//! | `start`, `start_error`, `founding`, `entering` | how a process becomes a replica; whether it forms its group or returns; how it gets its state |
+//! | `durable` | the disk of a replica |
 //! | `application`, `engine`, `snapshot` | the application's side; the engine of a replica; the state that a returning replica takes over |
 //! | `client`, `client_engine`, `seat` | a client; its engine; how it gets its number |
 //! | `lent`, `links`, `fabric` | memory that the core borrows; two-member views; the fabric |
@@ -32,7 +35,9 @@ mod client;
 mod client_engine;
 mod description;
 mod description_error;
+mod durable;
 mod engine;
+mod entering;
 mod founding;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod hostile_bytes;
@@ -55,6 +60,7 @@ pub use self::client::Client;
 pub use self::client_engine::{ClientError, Delivery};
 pub use self::description::{ANSWER_MAX, CLIENTS_MAX, Description, GroupDescription, Replicas};
 pub use self::description_error::DescriptionError;
+pub use self::durable::FolderError;
 pub use self::places::{NoSuchPlace, Places};
 pub use self::start::{Running, StartOptions, start};
 pub use self::start_error::StartError;

@@ -57,6 +57,11 @@ impl Service {
         let _ = self.founders.set(founders);
     }
 
+    /// Returns the processes that formed the group, if it is known to have formed.
+    pub(super) fn founders(&self) -> Option<&Vec<u64>> {
+        self.founders.get()
+    }
+
     /// Returns the replicas that this one waits for.
     pub(super) fn missing(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()

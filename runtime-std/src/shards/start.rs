@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,14 +17,16 @@ use tramontane_verbs::Site;
 use super::application::ShardApplication;
 use super::calls::Calls;
 use super::description::{Description, Replicas};
+use super::durable::{Journal, ReplicaFolder};
 use super::engine::{Engine, Parts};
+use super::entering::Entering;
 use super::founding::{Founding, FoundingPart};
 use super::lent::open_replica;
 use super::links::Links;
 use super::lives::Lives;
 use super::places::Places;
 use super::service::Service;
-use super::snapshot::{Snapshot, SnapshotSources};
+use super::snapshot::SnapshotSources;
 use super::start_error::StartError;
 use super::status::ReplicaStatus;
 use crate::carrier::Carrier;
@@ -35,9 +38,6 @@ use crate::poll::{Ending, Poller, nanoseconds};
 use crate::rdma::NoFabric;
 use crate::requests::Requests;
 use crate::shared_memory::{Residence, Root};
-
-/// The interval between requests for a snapshot.
-const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The number of descriptors that a replica needs in addition to those of its views: for calls to
 /// its control server, its files, and its standard streams.
@@ -57,11 +57,27 @@ pub struct StartOptions<'c> {
     pub listener: Option<Listener>,
     /// Called every few seconds with the names of the replicas that this one waits for.
     pub told: Option<fn(&[String])>,
+    /// For a durable overlay: the folder in which this replica saves its log, in a folder of its
+    /// own with the replica's name.
+    pub data: Option<PathBuf>,
+    /// The size in bytes of what a replica appends to its log on the disk between two snapshots of
+    /// its application. The log has at most about twice this size.
+    pub data_keep_bytes: u64,
 }
+
+/// The default of `data_keep_bytes`.
+const DATA_KEEP_BYTES: u64 = 64 << 20;
 
 impl Default for StartOptions<'_> {
     fn default() -> Self {
-        Self { time_limit: Duration::from_secs(30), cancel: &NEVER, listener: None, told: None }
+        Self {
+            time_limit: Duration::from_secs(30),
+            cancel: &NEVER,
+            listener: None,
+            told: None,
+            data: None,
+            data_keep_bytes: DATA_KEEP_BYTES,
+        }
     }
 }
 
@@ -236,6 +252,8 @@ impl Starting<'_> {
         let StartingProcess { places, endpoints, lease, .. } = place;
         // The resources are taken before others wait for this process, so that anything that this
         // machine lacks is reported at once.
+        let (data, keep_bytes) = (options.data.as_deref(), options.data_keep_bytes);
+        let folder = ReplicaFolder::open(description, &places, own, data, keep_bytes)?;
         let overlay = places.overlay().clone();
         let shape = Shape::of(&overlay, own.group);
         let (needed, accepted) = (shape.list_bytes(), fabric.region_list_bytes_max());
@@ -251,8 +269,19 @@ impl Starting<'_> {
             Some(listener) => listener,
             None => listen(&endpoints, &places, own)?,
         };
-        let lives = Arc::new(Lives::new(lease));
+        let mut journal = folder
+            .map(|folder| {
+                Journal::start(folder, fabric.any_bell(), &shape, description.log_entries)
+            })
+            .transpose()?;
+        let lives = Arc::new(match &journal {
+            Some(journal) => Lives::on_disk(lease, journal.known_lives(&places, own)),
+            None => Lives::new(lease),
+        });
         let service = Arc::new(Service::new(own, places.clone(), Arc::clone(&lives)));
+        if let Some(founders) = journal.as_ref().and_then(Journal::founders) {
+            service.set_founders(founders.clone());
+        }
         let served = Arc::clone(&service);
         let serve = move |client| served.receive(client);
         let nodes = places.nodes();
@@ -266,8 +295,13 @@ impl Starting<'_> {
             until,
             cancel: options.cancel,
             told: options.told,
+            at_least: journal.as_ref().map_or(0, Journal::next_incarnation),
         };
-        let FoundingPart { incarnation, is_founder } = founding.run()?;
+        let content = journal.as_mut().and_then(Journal::take_content);
+        let FoundingPart { incarnation, is_founder } = match &content {
+            Some(_) => founding.continue_from_disk(),
+            None => founding.run()?,
+        };
         let is_over = Arc::new(AtomicBool::new(false));
         let source = SnapshotSources {
             own,
@@ -278,13 +312,18 @@ impl Starting<'_> {
         };
         let replica_options = replica_options(description, incarnation, is_founder);
         let mut cell = open_replica(&overlay, own, replica_options, fabric.capabilities())?;
-        if !is_founder {
-            let snapshot = take_over(&source, until, options.cancel)?;
-            application
-                .restore(&mut snapshot.state.as_slice())
-                .map_err(StartError::StateRefused)?;
-            cell.with_dependent_mut(|_, replica| replica.restore(&snapshot.cells, &links))
-                .map_err(Stopped::Shard)?;
+        let entering = Entering {
+            cell: &mut cell,
+            memory: &links,
+            application: &mut application,
+            journal: journal.as_mut(),
+            incarnation,
+            founders: service.founders().map(Vec::as_slice).unwrap_or_default(),
+        };
+        match (content, is_founder) {
+            (Some(content), _) => entering.continue_from(content, description.log_entries)?,
+            (None, true) => entering.found()?,
+            (None, false) => entering.take_over(&source, until, options.cancel)?,
         }
         let (requests, receiver) = Requests::new(fabric.any_bell());
         let calls = Arc::new(Calls {
@@ -302,6 +341,7 @@ impl Starting<'_> {
             links,
             fabric,
             application,
+            journal,
             incarnation,
             calls: Arc::clone(&calls),
             service: Arc::clone(&service),
@@ -332,6 +372,7 @@ fn replica_options(
         is_founder,
         batching: description.batching,
         passes_on_early: description.pass_on_early,
+        is_durable: description.durable,
         ..ReplicaOptions::default()
     }
 }
@@ -348,29 +389,6 @@ fn listen(
         replica: places.name(own),
         source,
     })
-}
-
-/// Restores a voter's state as soon as there is a voter.
-fn take_over(
-    source: &SnapshotSources,
-    until: Instant,
-    cancel: &AtomicBool,
-) -> Result<Snapshot, StartError> {
-    loop {
-        if let Some(snapshot) = source.take() {
-            return Ok(snapshot);
-        }
-        if cancel.load(Ordering::Relaxed) {
-            return Err(StartError::Cancelled);
-        }
-        if Instant::now() >= until {
-            let others = source.places.replicas_of(source.own.group);
-            let others = others.filter(|other| *other != source.own);
-            let missing = others.map(|other| source.places.name(other)).collect();
-            return Err(StartError::NotMet { missing });
-        }
-        std::thread::sleep(SNAPSHOT_PAUSE);
-    }
 }
 
 impl Running {

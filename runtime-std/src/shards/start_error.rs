@@ -4,6 +4,7 @@ use tramontane_control::Address;
 use tramontane_core::tram::OpenError;
 
 use super::description_error::DescriptionError;
+use super::durable::FolderError;
 use super::places::NoSuchPlace;
 use crate::group::ControlEndpointsError;
 use crate::member::Stopped;
@@ -20,6 +21,9 @@ pub enum StartError {
     /// The overlay has no such replica.
     #[error(transparent)]
     NoSuchPlace(#[from] NoSuchPlace),
+    /// The replica's data folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// The control servers of the other replicas cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),

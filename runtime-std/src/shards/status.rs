@@ -27,6 +27,8 @@ pub struct ReplicaStatus {
     pub decided: u64,
     /// Number of entries that have been delivered, or skipped because they are for other groups.
     pub processed: u64,
+    /// Number of entries in the replica's log on its disk. `None` if the overlay is not durable.
+    pub saved: Option<u64>,
     /// Number of messages delivered to the application since the replica's start.
     pub delivered: u64,
     /// Number of messages delivered per second, averaged over about the last second.
@@ -43,7 +45,8 @@ pub struct ReplicaStatus {
     pub uptime_ms: u64,
     /// The reason why the replica has ended, if it has.
     pub stopped: Option<String>,
-    /// A notice about the replica's files in shared memory, if they have been removed.
+    /// A notice about the replica's files: those in shared memory have been removed, or its log on
+    /// the disk was damaged.
     pub notice: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 mod calm;
 mod clients;
+mod durable;
 #[path = "../../local/src/free_addresses.rs"]
 mod free_addresses;
 mod many_clients;

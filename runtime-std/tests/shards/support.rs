@@ -1,7 +1,7 @@
 //! Overlays whose processes are threads of the test.
 
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -108,6 +108,17 @@ pub fn overlay_by_reference(
     Description { references_from: Some(1), ..overlay(carrier, parents, folder) }
 }
 
+/// Returns an overlay whose replicas save their logs.
+pub fn durable_overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> Description {
+    Description { durable: true, ..overlay(carrier, parents, folder) }
+}
+
+/// Returns the data folder of a durable overlay's replicas.
+pub fn data_folder(description: &Description) -> Option<PathBuf> {
+    let folder = description.shm_dir.as_ref().filter(|_| description.durable);
+    folder.map(|folder| folder.join("data"))
+}
+
 /// Returns the machine's RDMA device, or a fake one of this process that all its threads open.
 fn device() -> DeviceOptions {
     static FAKE: OnceLock<(Network, DeviceName)> = OnceLock::new();
@@ -134,6 +145,8 @@ pub fn start_one(description: &Description, id: ReplicaId) -> Result<Started, St
     let keeper = KeepingApplication::default();
     let mut options = StartOptions::default();
     options.time_limit = LONG;
+    options.data = data_folder(description);
+    options.data_keep_bytes = 64 << 10;
     let running = start(description, id, options, keeper.clone())?;
     Ok(Started { id, keeper, running })
 }

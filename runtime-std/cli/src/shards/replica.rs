@@ -27,6 +27,13 @@ pub(super) struct ReplicaOptions {
     /// Do not print deliveries
     #[arg(long, conflicts_with = "log")]
     quiet: bool,
+    /// For a durable overlay: save this replica's log in a folder of its own in DIR
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Take a snapshot each time the log in DIR has grown by this many MB
+    #[arg(long, value_name = "MB", default_value = "64", requires = "data",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    data_keep_mb: u32,
     /// Time limit for the group to form, or to readmit this replica, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "3600", allow_negative_numbers = true,
           value_parser = seconds)]
@@ -60,6 +67,8 @@ pub(super) fn run(config: &Path, id: &str, arguments: &ReplicaOptions) -> Result
     let mut options = StartOptions::default();
     options.time_limit = arguments.join_timeout;
     options.cancel = interrupts.flag();
+    options.data = arguments.data.clone();
+    options.data_keep_bytes = u64::from(arguments.data_keep_mb) << 20;
     options.told = Some(|missing| {
         let missing = missing.join(", ");
         print_notice(&format!("starting; waiting for {missing}; start each with its own command"));

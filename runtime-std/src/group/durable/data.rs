@@ -17,13 +17,10 @@ use super::log_notice::LogNotice;
 use super::taking_over::{LogTakenOver, TakeOverError};
 use crate::group::description::terms::{Description, SubgroupDescription};
 use crate::group::state::noted_log::NotedLog;
+use crate::retention::log_options;
 
 /// The default folder for the membership of a node with a data folder.
 pub(crate) const VIEW_FOLDER: &str = "view";
-
-/// The minimum size of a segment, and the unit of segment sizes, in bytes.
-const SEGMENT_BYTES_MIN: u64 = 64 << 10;
-const BLOCK_BYTES: u64 = 4 << 10;
 
 /// The name of the log's value that identifies its owner.
 const NODE: &str = "node";
@@ -79,12 +76,8 @@ impl DataFolder {
             .map_err(|source| DataError::Folder { path: path.clone(), source })?;
         let identity = Identity { group: self.group.clone(), subgroup: name.to_owned() };
         let noted = self.noted.iter().find(|noted| noted.subgroup == name);
-        let mut options = Options { noted: noted.map(NotedLog::noted), ..Options::default() };
-        if let Some(keep_bytes) = self.keep_bytes {
-            // Only whole segments are discarded.
-            let bytes = (keep_bytes / 4).next_multiple_of(BLOCK_BYTES);
-            options.segment_bytes = bytes.clamp(SEGMENT_BYTES_MIN, options.segment_bytes);
-        }
+        let noted_log = noted.map(NotedLog::noted);
+        let options = Options { noted: noted_log, ..log_options(self.keep_bytes) };
         let (mut log, recovery) = Log::open(layer, &identity, options)?;
         let node = self.node.get().to_string();
         match log.value(NODE) {
@@ -184,7 +177,7 @@ impl DataFolder {
 }
 
 /// Durably renames a folder to `path.1`, `path.2` and so on, whichever is the first free name.
-fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
+pub(crate) fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
     let numbered = |number: u32| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{number}"));

@@ -5,7 +5,6 @@
 //! |---|---|
 //! | `data` | the data folder, and its logs |
 //! | `taking_over` | the log of a member that is not yet running |
-//! | `bounded` | snapshots, which allow older records to be discarded |
 //! | `comparison` | the common part of two logs, and the records that one lacks |
 //! | `data_error` | errors of a data folder |
 //! | `delivered` | a message in its logged form |
@@ -22,7 +21,6 @@
 //! - Once messages have been reported as durable at a majority or everywhere, they remain so, even
 //!   in later views.
 
-pub(crate) mod bounded;
 pub(crate) mod comparison;
 pub(crate) mod data;
 pub(crate) mod data_error;
@@ -44,7 +42,6 @@ use tramontane_log::{
     SystemFolder,
 };
 
-use self::bounded::Retention;
 use self::comparison::{SharedLog, SharedLogs, WeakLog};
 use self::taking_over::LogTakenOver;
 use crate::fabric::AnyBell;
@@ -54,6 +51,7 @@ use crate::group::engine::open_view::OpenView;
 use crate::group::state::noted_log::NotedLog;
 use crate::group::status::group_status::DurableStatus;
 use crate::member::Stopped;
+use crate::retention::Retention;
 
 /// The number of bytes that may wait for a disk before the member pauses.
 const WAITING_BYTES_MAX: usize = 8 << 20;
@@ -336,7 +334,7 @@ impl Logs {
                 let begun = retention.begin(commits, *records, view, state(*subgroup));
                 begun.map_err(|error| Stopped::NotDurable(error.to_string()))?;
             }
-            let finished = retention.finish(commits, seen.majority);
+            let finished = retention.finish(commits, seen.majority, Sequence(u64::MAX));
             finished.map_err(|error| Stopped::NotDurable(error.to_string()))?;
         }
         Ok(())

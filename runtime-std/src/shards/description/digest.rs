@@ -6,7 +6,7 @@ use crate::rdma::DeviceOptions;
 
 /// The fields of an overlay that are compared: those of its file, and the format of the rows that
 /// this program derives from them.
-const FIELDS: Fields<16> = Fields {
+const FIELDS: Fields<17> = Fields {
     names: [
         "name",
         "fabric",
@@ -22,6 +22,7 @@ const FIELDS: Fields<16> = Fields {
         "answer_max",
         "batching",
         "pass_on_early",
+        "durable",
         "groups",
         "the format of rows",
     ],
@@ -37,7 +38,8 @@ impl Description {
         let Self { shm_dir: _, key_file: _, allow_clear: _, rdma: _, .. } = self;
         let Self { name, fabric, heartbeat_ms, failure_timeout_ms, client_lease_ms, .. } = self;
         let Self { clients_max, client_window, parent_window, log_entries, message_max, .. } = self;
-        let Self { references_from, answer_max, batching, pass_on_early, groups, .. } = self;
+        let Self { references_from, answer_max, batching, pass_on_early, durable, groups, .. } =
+            self;
         // Device options that do not suit the fabric do not change the identity of the overlay.
         let alike = Self { rdma: DeviceOptions::default(), ..self.clone() };
         FIELDS.digest(&[
@@ -55,6 +57,7 @@ impl Description {
             hash(answer_max),
             hash(batching),
             hash(pass_on_early),
+            hash(durable),
             hash(groups),
             alike.overlay().map_or(0, |overlay| hash(&overlay.digest())),
         ])

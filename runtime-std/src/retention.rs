@@ -1,4 +1,4 @@
-//! Bounded logs: after a snapshot of the application, older records can be discarded (DUR-8).
+//! Bounded logs: after a snapshot of the application, older records can be discarded (DUR-8, TRM-5).
 //!
 //! A snapshot is taken after `keep_bytes` bytes of records have been appended since the last one,
 //! and is written in a separate thread while the log continues. The snapshot takes effect once a
@@ -13,14 +13,29 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use tramontane_core::ids::{DurableCount, ViewId};
 use tramontane_log::{
-    GroupCommit, LetGoError, Log, Sequence, SystemFolder, WriteError, WrittenSnapshot,
+    GroupCommit, LetGoError, Log, Options, Sequence, SystemFolder, WriteError, WrittenSnapshot,
 };
 
 /// The size of the parts in which a state is written.
 const PART_BYTES: usize = 256 << 10;
 
+/// The minimum size of a segment, and the unit of segment sizes, in bytes.
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+const BLOCK_BYTES: u64 = 4 << 10;
+
+/// Returns the options of a log that keeps `keep_bytes` bytes of records. Only whole segments are
+/// discarded, so they are smaller than that.
+pub(crate) fn log_options(keep_bytes: Option<u64>) -> Options {
+    let mut options = Options::default();
+    if let Some(keep_bytes) = keep_bytes {
+        let bytes = (keep_bytes / 4).next_multiple_of(BLOCK_BYTES);
+        options.segment_bytes = bytes.clamp(SEGMENT_BYTES_MIN, options.segment_bytes);
+    }
+    options
+}
+
 /// The state from which a log decides when to take a snapshot and which records to discard.
-pub(super) struct Retention {
+pub(crate) struct Retention {
     /// The number of record bytes after which a snapshot is taken; never if `None`.
     keep_bytes: Option<u64>,
     /// The number of record bytes appended since the last snapshot.
@@ -36,24 +51,24 @@ struct PendingSnapshot {
 }
 
 impl Retention {
-    pub(super) fn new(keep_bytes: Option<u64>, log: &Log<SystemFolder>) -> Self {
+    pub(crate) fn new(keep_bytes: Option<u64>, log: &Log<SystemFolder>) -> Self {
         let last = log.snapshot().map_or(log.first(), |snapshot| snapshot.sequence);
         Self { keep_bytes, bytes: log.bytes_from(last), under_way: None }
     }
 
     /// Counts an appended record of `bytes` bytes.
     #[inline]
-    pub(super) const fn appended(&mut self, bytes: usize) {
+    pub(crate) const fn appended(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
 
     /// Returns whether a snapshot is to be taken now.
-    pub(super) fn wants_snapshot(&self) -> bool {
+    pub(crate) fn wants_snapshot(&self) -> bool {
         self.under_way.is_none() && self.keep_bytes.is_some_and(|keep| self.bytes >= keep)
     }
 
     /// Begins to write the state that follows from the first `records` records.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         log: &Arc<GroupCommit<SystemFolder>>,
         records: DurableCount,
@@ -76,12 +91,21 @@ impl Retention {
         Ok(())
     }
 
+    /// Waits until no snapshot is being written, and drops one that has not taken effect.
+    pub(crate) fn drop_under_way(&mut self) {
+        if let Some(PendingSnapshot { written, ready: None, .. }) = self.under_way.take() {
+            // The thread may have failed.
+            let _ = written.recv();
+        }
+    }
+
     /// Discards records once a snapshot has been written and a majority has all records that it
-    /// covers.
-    pub(super) fn finish(
+    /// covers. Records from `needed` on are kept.
+    pub(crate) fn finish(
         &mut self,
         log: &GroupCommit<SystemFolder>,
         majority: DurableCount,
+        needed: Sequence,
     ) -> Result<(), LetGoError> {
         let Some(under_way) = &mut self.under_way else { return Ok(()) };
         if under_way.ready.is_none() {
@@ -98,7 +122,7 @@ impl Retention {
             log.with_log(|log| {
                 let before = log.snapshot();
                 log.install_snapshot(snapshot)?;
-                before.map_or(Ok(()), |before| log.let_go_below(before.sequence))
+                before.map_or(Ok(()), |before| log.let_go_below(before.sequence.min(needed)))
             })?;
         }
         Ok(())

@@ -1,0 +1,115 @@
+//! The records of a replica's log on its disk, and what they add up to.
+//!
+//! | record | content |
+//! |---|---|
+//! | an entry | a zero, and the entry as the core copies it; its index is the record's place |
+//! | a record of the core's log | a one, and the cells of the [`LogRecord`] |
+//! | a start | a two: entries before it without a record were lost with the earlier process |
+//! | a snapshot | the cells of a [`LogRecord`]; the number of the core's cells, and these cells; the application's state |
+
+use std::collections::BTreeMap;
+
+use tramontane_core::ids::{NodeId, Place, ViewId};
+use tramontane_core::tram::LogRecord;
+use tramontane_log::{Log, ReadError, Record, Sequence, SystemFolder};
+
+use crate::shards::snapshot::Snapshot;
+
+/// The first byte of each kind of record.
+pub(super) const ENTRY: u8 = 0;
+const LOG_RECORD: u8 = 1;
+pub(super) const START: u8 = 2;
+
+/// A replica's state on its disk.
+#[derive(Debug)]
+pub(in crate::shards) struct SavedContent {
+    pub(in crate::shards) snapshot: Option<Snapshot>,
+    pub(in crate::shards) record: LogRecord,
+    /// The entries of the log, by index, each with the sequence of its record.
+    pub(in crate::shards) entries: BTreeMap<u64, (Sequence, Vec<u8>)>,
+}
+
+/// The reason why a log has no content that a replica can continue from.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ContentError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("record {0} is not one of a replica")]
+    Foreign(Sequence),
+    #[error("the snapshot is not one of a replica")]
+    ForeignSnapshot,
+}
+
+/// Returns a record of the log on the disk.
+pub(super) const fn record_of(sequence: Sequence, place: u64, bytes: &[u8]) -> Record<'_> {
+    let (view, sender) = (ViewId::ZERO, NodeId(0));
+    Record { sequence, view, place: Place(place), sender, is_large: false, bytes }
+}
+
+/// Returns the bytes of a record of the core's log.
+pub(super) fn log_record_bytes(record: &LogRecord) -> Vec<u8> {
+    std::iter::once(LOG_RECORD).chain(cell_bytes(&record.cells())).collect()
+}
+
+/// Returns the bytes of a snapshot that precede the application's state.
+pub(super) fn snapshot_head(record: &LogRecord, cells: &[u64]) -> Vec<u8> {
+    let count = [cells.len() as u64];
+    cell_bytes(&record.cells()).chain(cell_bytes(&count)).chain(cell_bytes(cells)).collect()
+}
+
+fn cell_bytes(cells: &[u64]) -> impl Iterator<Item = u8> + '_ {
+    cells.iter().flat_map(|cell| cell.to_le_bytes())
+}
+
+/// Takes `count` cells from the beginning of a slice.
+fn take_cells(bytes: &mut &[u8], count: usize) -> Option<Vec<u64>> {
+    let (head, rest) = bytes.split_at_checked(count.checked_mul(8)?)?;
+    *bytes = rest;
+    Some(head.as_chunks::<8>().0.iter().map(|cell| u64::from_le_bytes(*cell)).collect())
+}
+
+fn take_log_record(bytes: &mut &[u8]) -> Option<LogRecord> {
+    let cells = take_cells(bytes, LogRecord::CELLS)?;
+    Some(LogRecord::from_cells(cells.try_into().ok()?))
+}
+
+fn read_snapshot(mut bytes: &[u8]) -> Option<(LogRecord, Snapshot)> {
+    let record = take_log_record(&mut bytes)?;
+    let count = usize::try_from(*take_cells(&mut bytes, 1)?.first()?).ok()?;
+    let cells = take_cells(&mut bytes, count)?;
+    Some((record, Snapshot { cells, state: bytes.to_vec() }))
+}
+
+impl SavedContent {
+    /// Reads everything that a replica has saved. Returns `None` if it has saved nothing yet.
+    pub(super) fn read(log: &Log<SystemFolder>) -> Result<Option<Self>, ContentError> {
+        let (mut snapshot, mut last, mut from) = (None, None, Sequence::ZERO);
+        if let Some(place) = log.snapshot() {
+            let (_, bytes) = log.read_snapshot()?;
+            let (record, found) = read_snapshot(&bytes).ok_or(ContentError::ForeignSnapshot)?;
+            (snapshot, last, from) = (Some(found), Some(record), place.sequence);
+        }
+        let (mut entries, mut pending) = (BTreeMap::new(), BTreeMap::new());
+        let mut records = log.records(log.first())?;
+        while let Some(record) = records.read_next() {
+            let Record { sequence, place, mut bytes, .. } = record?;
+            match bytes.split_off_first() {
+                Some(&ENTRY) => {
+                    pending.insert(place.get(), (sequence, bytes.to_vec()));
+                }
+                Some(&LOG_RECORD) => {
+                    let record = take_log_record(&mut bytes);
+                    let record = record.ok_or(ContentError::Foreign(sequence))?;
+                    entries.append(&mut pending);
+                    entries.retain(|place, _| *place < record.tail());
+                    last = if sequence >= from { Some(record) } else { last };
+                }
+                Some(&START) => pending.clear(),
+                _ => return Err(ContentError::Foreign(sequence)),
+            }
+        }
+        let Some(record) = last else { return Ok(None) };
+        entries.retain(|place, _| *place < record.tail());
+        Ok(Some(Self { snapshot, record, entries }))
+    }
+}

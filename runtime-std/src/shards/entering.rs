@@ -1,0 +1,119 @@
+//! How a starting replica gets its state: it begins with none as a founder, continues from its
+//! disk, or takes over the state of a voter.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_core::tram::{self, Memory};
+
+use super::application::{ShardApplication, Upcalls};
+use super::durable::{Journal, SavedContent};
+use super::lent::ReplicaCell;
+use super::snapshot::{Snapshot, SnapshotSources};
+use super::start_error::StartError;
+use crate::member::Stopped;
+
+/// The interval between requests for a snapshot.
+const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
+
+/// A replica that is about to run.
+pub(super) struct Entering<'e, M, A> {
+    pub(super) cell: &'e mut ReplicaCell,
+    pub(super) memory: &'e M,
+    pub(super) application: &'e mut A,
+    pub(super) journal: Option<&'e mut Journal>,
+    pub(super) incarnation: u16,
+    /// The processes that formed the group.
+    pub(super) founders: &'e [u64],
+}
+
+impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
+    /// Saves that this replica is a founder, before its first step.
+    pub(super) fn found(self) -> Result<(), StartError> {
+        let Self { cell, memory, journal, incarnation, founders, .. } = self;
+        let Some(journal) = journal else { return Ok(()) };
+        cell.with_dependent_mut(|_, replica| journal.save_now(replica, memory))?;
+        Ok(journal.keep_incarnation(incarnation, founders)?)
+    }
+
+    /// Continues from the disk. The application receives again what its snapshot lacks.
+    pub(super) fn continue_from(
+        self,
+        content: SavedContent,
+        log_entries: u32,
+    ) -> Result<(), StartError> {
+        self.keep_incarnation()?;
+        let Self { cell, memory, application, journal, .. } = self;
+        let SavedContent { snapshot, record, entries } = content;
+        let halted = |halt: tram::Halt| Stopped::Shard(halt);
+        let mut oldest = 0;
+        if let Some(Snapshot { cells, state }) = snapshot {
+            application.restore(&mut state.as_slice()).map_err(StartError::StateRefused)?;
+            oldest = cell
+                .with_dependent_mut(|_, replica| {
+                    replica.restore(&cells, memory)?;
+                    Ok(replica.delivered().saturating_sub(u64::from(log_entries)))
+                })
+                .map_err(halted)?;
+        }
+        let mut upcalls = Upcalls { application };
+        cell.with_dependent_mut(|_, replica| {
+            for (place, (_, bytes)) in entries.range(oldest..) {
+                replica.recover_entry(&record, (*place, bytes), memory, &mut upcalls)?;
+            }
+            replica.recover(&record, memory)
+        })
+        .map_err(halted)?;
+        if let Some(journal) = journal {
+            journal.recovered(record);
+        }
+        Ok(())
+    }
+
+    /// Saves the incarnation of a replica that is no founder, before anyone meets it.
+    fn keep_incarnation(&self) -> Result<(), StartError> {
+        let Self { journal, incarnation, founders, .. } = self;
+        let kept = journal.as_ref().map(|journal| journal.keep_incarnation(*incarnation, founders));
+        Ok(kept.transpose()?.unwrap_or_default())
+    }
+
+    /// Takes over a voter's state as soon as there is a voter.
+    pub(super) fn take_over(
+        self,
+        source: &SnapshotSources,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<(), StartError> {
+        self.keep_incarnation()?;
+        let Self { cell, memory, application, journal, .. } = self;
+        let snapshot = take_from(source, until, cancel)?;
+        application.restore(&mut snapshot.state.as_slice()).map_err(StartError::StateRefused)?;
+        cell.with_dependent_mut(|_, replica| {
+            replica.restore(&snapshot.cells, memory).map_err(Stopped::Shard)?;
+            journal.map_or(Ok(()), |journal| journal.save_restored(replica, memory, &snapshot))
+        })?;
+        Ok(())
+    }
+}
+
+fn take_from(
+    source: &SnapshotSources,
+    until: Instant,
+    cancel: &AtomicBool,
+) -> Result<Snapshot, StartError> {
+    loop {
+        if let Some(snapshot) = source.take() {
+            return Ok(snapshot);
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(StartError::Cancelled);
+        }
+        if Instant::now() >= until {
+            let others = source.places.replicas_of(source.own.group);
+            let others = others.filter(|other| *other != source.own);
+            let missing = others.map(|other| source.places.name(other)).collect();
+            return Err(StartError::NotMet { missing });
+        }
+        std::thread::sleep(SNAPSHOT_PAUSE);
+    }
+}

@@ -1,0 +1,280 @@
+//! Replicas that save their logs: everything ends and starts again, and disks are lost, damaged or
+//! rolled back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::member::Stopped;
+use tramontane_runtime::shards::{
+    Client, Description, Destinations, FolderError, Places, ReplicaId, StartError, StartOptions,
+};
+
+use crate::support::{
+    Started, data_folder, durable_overlay, send, start_one, start_these, wait_until,
+};
+
+/// A durable overlay of which everything can end.
+struct World {
+    description: Description,
+    places: Places,
+    sent: usize,
+}
+
+impl World {
+    fn new(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> Self {
+        let description = durable_overlay(carrier, parents, folder);
+        let places = Places::new(&description, description.overlay().expect("a tree"));
+        Self { description, places, sent: 0 }
+    }
+
+    fn start(&self) -> Vec<Started> {
+        start_these(&self.description, self.places.replicas())
+    }
+
+    fn client(&self) -> Client {
+        let to = Destinations::default();
+        Client::connect(&self.description, to, StartOptions::default()).expect("it connects")
+    }
+
+    fn send(&mut self, client: &mut Client, count: usize) {
+        send(client, self.places.overlay().all(), self.sent, count);
+        self.sent += count;
+    }
+
+    /// Checks that each replica has exactly what was sent, in this order.
+    fn check(&self, started: &[Started]) {
+        let expected: Vec<_> = (0..self.sent).map(|number| format!("message {number}")).collect();
+        for one in started {
+            wait_until("all is delivered", || one.keeper.len() >= self.sent);
+            assert_eq!(one.keeper.payloads(), expected, "{:?}", one.id);
+            assert_eq!(one.running.stopped(), None);
+        }
+    }
+
+    /// Returns the folder of a replica.
+    fn disk(&self, replica: ReplicaId) -> PathBuf {
+        data_folder(&self.description).expect("it is durable").join(self.places.name(replica))
+    }
+}
+
+fn end(started: Vec<Started>) {
+    std::thread::scope(|scope| {
+        for one in started {
+            scope.spawn(|| assert_eq!(one.running.close(), Stopped::Closed));
+        }
+    });
+}
+
+fn survives_the_end_of_everything(carrier: Carrier) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = World::new(carrier, &[None, Some(0)], folder.path());
+    let mut started = world.start();
+    let mut staying = world.client();
+    for round in 2..5 {
+        world.send(&mut staying, 100);
+        let mut leaving = world.client();
+        world.send(&mut leaving, 10);
+        drop(leaving);
+        end(started);
+        started = world.start();
+        for one in &started {
+            wait_until("it runs again", || one.running.status().incarnation == round);
+        }
+    }
+    world.send(&mut staying, 100);
+    world.check(&started);
+    for one in &started {
+        wait_until("all is saved", || {
+            let status = one.running.status();
+            status.saved == Some(status.tail) && status.tail > world.sent as u64
+        });
+    }
+}
+
+#[test]
+fn everything_ends_and_continues_over_shared_memory() {
+    survives_the_end_of_everything(Carrier::SharedMemory);
+}
+
+#[test]
+fn everything_ends_and_continues_over_tcp() {
+    survives_the_end_of_everything(Carrier::Tcp);
+}
+
+#[test]
+fn everything_ends_and_continues_over_rdma() {
+    survives_the_end_of_everything(Carrier::Verbs);
+}
+
+#[test]
+fn replica_without_its_disk_returns_with_those_of_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let mut started = world.start();
+    for lost in 0..3 {
+        let mut client = world.client();
+        world.send(&mut client, 100);
+        end(started);
+        let lost = world.places.replicas().nth(lost).expect("three");
+        fs::remove_dir_all(world.disk(lost)).expect("it was there");
+        started = world.start();
+        let back = started.iter().find(|one| one.id == lost).expect("it started");
+        wait_until("it counts again", || back.running.status().state.counts());
+    }
+    let mut client = world.client();
+    world.send(&mut client, 100);
+    world.check(&started);
+}
+
+#[test]
+fn group_reports_loss_of_a_majority_of_disks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let started = world.start();
+    let mut client = world.client();
+    world.send(&mut client, 10);
+    end(started);
+    let replicas: Vec<ReplicaId> = world.places.replicas().collect();
+    for lost in &replicas[1..] {
+        fs::remove_dir_all(world.disk(*lost)).expect("it was there");
+    }
+    let description = &world.description;
+    let (first, others) = std::thread::scope(|scope| {
+        let threads = [1, 2].map(|lost| scope.spawn(move || start_one(description, lost_at(lost))));
+        let first = start_one(description, replicas[0]).expect("it has its disk");
+        let others = threads.map(|thread| thread.join().expect("no panic").err());
+        (first, others)
+    });
+    for error in others {
+        let error = error.expect("it is lost");
+        assert!(matches!(&error, StartError::GroupLost { group } if group == "g1"), "{error}");
+    }
+    wait_until("the first one stops", || first.running.stopped().is_some());
+    assert_eq!(first.running.stopped(), Some(Stopped::GroupLost("g1".into())));
+}
+
+fn lost_at(rank: u16) -> ReplicaId {
+    use tramontane_core::ids::{GroupId, Rank};
+    ReplicaId { group: GroupId(0), rank: Rank(rank) }
+}
+
+fn bytes_in(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).expect("a folder");
+    files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
+}
+
+/// The log on the disk of each replica stays short, because of its snapshots.
+#[test]
+fn disk_keeps_only_what_snapshots_do_not_contain() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    world.description.log_entries = 64;
+    let mut started = world.start();
+    for _ in 0..2 {
+        let mut client = world.client();
+        world.send(&mut client, 8_000);
+        for one in &started {
+            let disk = world.disk(one.id);
+            let state = one.keeper.len() as u64 * 40;
+            wait_until("old records are discarded", || bytes_in(&disk) < 2 * state + (1 << 20));
+        }
+        end(started);
+        started = world.start();
+    }
+    world.check(&started);
+}
+
+#[test]
+fn damaged_disk_is_set_aside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let started = world.start();
+    let mut client = world.client();
+    world.send(&mut client, 100);
+    end(started);
+    let damaged = world.places.replicas().nth(1).expect("three");
+    let files = fs::read_dir(world.disk(damaged)).expect("a folder");
+    let segment = files
+        .map(|file| file.expect("a file").path())
+        .find(|path| {
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"segment"))
+        })
+        .expect("a segment");
+    let mut bytes = fs::read(&segment).expect("it reads");
+    let at = bytes.windows(10).position(|part| part == b"message 50").expect("it was saved");
+    bytes[at] ^= 1;
+    fs::write(&segment, bytes).expect("it writes");
+    let started = world.start();
+    world.send(&mut client, 100);
+    world.check(&started);
+    let status = started[1].running.status();
+    let notice = status.notice.expect("it is told");
+    assert!(notice.contains("g1.1.1; the replica returns without it"), "{notice}");
+    assert!(world.disk(damaged).with_extension("1.1").is_dir(), "it is kept");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for file in fs::read_dir(from).expect("a folder") {
+        let file = file.expect("a file");
+        fs::copy(file.path(), to.join(file.file_name())).expect("it is copied");
+    }
+}
+
+/// A disk with the state before the last start is refused, because the others know that start.
+#[test]
+fn rolled_back_disk_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let started = world.start();
+    let mut client = world.client();
+    world.send(&mut client, 10);
+    end(started);
+    let rolled_back = world.places.replicas().next().expect("three");
+    let (disk, earlier) = (world.disk(rolled_back), folder.path().join("earlier"));
+    copy(&disk, &earlier);
+    for _ in 0..2 {
+        let started = world.start();
+        world.send(&mut client, 10);
+        end(started);
+    }
+    fs::remove_dir_all(&disk).expect("it was there");
+    copy(&earlier, &disk);
+    let mut started = world.start();
+    let refused = started.remove(0);
+    wait_until("it is refused", || refused.running.stopped().is_some());
+    assert!(matches!(refused.running.stopped(), Some(Stopped::Outdated(_))));
+    world.send(&mut client, 10);
+    world.check(&started);
+    drop(refused);
+    fs::remove_dir_all(&disk).expect("it was there");
+    started.push(start_one(&world.description, rolled_back).expect("it returns"));
+    world.check(&started);
+}
+
+#[test]
+fn folder_belongs_to_one_replica_of_one_overlay() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let replica = world.places.replicas().next().expect("three");
+    end(world.start());
+    let fails = |description: &Description| {
+        let mut options = StartOptions::default();
+        options.time_limit = Duration::from_secs(1);
+        options.data = data_folder(&world.description);
+        let application = |_: &tramontane_runtime::shards::Delivered<'_>| 0;
+        let started = tramontane_runtime::shards::start(description, replica, options, application);
+        started.expect_err("it does not fit")
+    };
+    let longer = Description { log_entries: 99, ..world.description.clone() };
+    let error = fails(&longer);
+    assert!(matches!(error, StartError::Folder(FolderError::OtherOverlay { .. })), "{error}");
+    let renamed = Description { name: "shop".into(), ..world.description.clone() };
+    let error = fails(&renamed);
+    assert!(matches!(error, StartError::Folder(FolderError::Open(_))), "{error}");
+    let forgetful = Description { durable: false, ..world.description.clone() };
+    let error = fails(&forgetful);
+    assert!(matches!(error, StartError::Folder(FolderError::NotDurable(_))), "{error}");
+}
