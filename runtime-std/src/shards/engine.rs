@@ -267,7 +267,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
                 return Err(Stopped::StateRefused("it is not of this overlay".to_owned()));
             }
             match journal {
-                Some(journal) => journal.save_restored(replica, links, snapshot),
+                Some(journal) => journal.save_with_snapshot(replica, links, snapshot),
                 None => Ok(()),
             }
         })

@@ -1,6 +1,7 @@
 //! How a starting replica gets its state: it begins with none as a founder, continues from its
 //! disk, or takes over the state of a voter.
 
+use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,11 +29,19 @@ pub(super) struct Entering<'e, M, A> {
 }
 
 impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
-    /// Saves that this replica is a founder, before its first step.
+    /// Saves that this replica is a founder, before its first step. The application's first state is
+    /// saved too, because a later program may begin with another one.
     pub(super) fn found(self) -> Result<(), StartError> {
-        let Self { cell, memory, journal, incarnation, founders, .. } = self;
+        let Self { cell, memory, application, journal, incarnation, founders } = self;
         let Some(journal) = journal else { return Ok(()) };
-        cell.with_dependent_mut(|_, replica| journal.save_now(replica, memory))?;
+        let mut state = Vec::new();
+        application.snapshot().read_to_end(&mut state).map_err(StartError::StateRefused)?;
+        cell.with_dependent_mut(|_, replica| {
+            let mut snapshot = Snapshot { cells: vec![0; replica.snapshot_cells()], state };
+            // The number of cells is right.
+            let _ = replica.snapshot(&mut snapshot.cells);
+            journal.save_with_snapshot(replica, memory, &snapshot)
+        })?;
         Ok(journal.keep_incarnation(incarnation, founders)?)
     }
 
@@ -46,18 +55,13 @@ impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
         let Self { cell, memory, application, journal, .. } = self;
         let SavedContent { snapshot, record, entries } = content;
         let halted = |halt: tram::Halt| Stopped::Shard(halt);
-        let mut oldest = 0;
-        if let Some(Snapshot { cells, state }) = snapshot {
-            application.restore(&mut state.as_slice()).map_err(StartError::StateRefused)?;
-            oldest = cell
-                .with_dependent_mut(|_, replica| {
-                    replica.restore(&cells, memory)?;
-                    Ok(replica.delivered().saturating_sub(u64::from(log_entries)))
-                })
-                .map_err(halted)?;
-        }
+        let Snapshot { cells, state } = snapshot;
+        application.restore(&mut state.as_slice()).map_err(StartError::StateRefused)?;
         let mut upcalls = Upcalls { application };
         cell.with_dependent_mut(|_, replica| {
+            // The first state has no entries, so the core does not restore it.
+            replica.restore(&cells, memory)?;
+            let oldest = replica.delivered().saturating_sub(u64::from(log_entries));
             for (place, (_, bytes)) in entries.range(oldest..) {
                 replica.recover_entry(&record, (*place, bytes), memory, &mut upcalls)?;
             }
@@ -90,7 +94,7 @@ impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
         application.restore(&mut snapshot.state.as_slice()).map_err(StartError::StateRefused)?;
         cell.with_dependent_mut(|_, replica| {
             replica.restore(&snapshot.cells, memory).map_err(Stopped::Shard)?;
-            journal.map_or(Ok(()), |journal| journal.save_restored(replica, memory, &snapshot))
+            journal.map_or(Ok(()), |journal| journal.save_with_snapshot(replica, memory, &snapshot))
         })?;
         Ok(())
     }

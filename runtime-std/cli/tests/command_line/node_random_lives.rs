@@ -5,7 +5,6 @@
 //! The seed determines the plan; its outcome also depends on the machine. A failure prints the
 //! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` the number of seeds.
 
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -13,7 +12,7 @@ use tramontane_fixtures::random::Random;
 
 use crate::node_durable::{durable_lines, durable_node, logged_group};
 use crate::support::group::{GroupFile, Node, Transport, lines};
-use crate::support::{LONG, wait_for};
+use crate::support::{LONG, random_seeds, wait_for};
 
 const NODES: usize = 3;
 
@@ -185,16 +184,10 @@ fn has_all_members(status: &serde_json::Value, id: usize) -> bool {
     members.is_some_and(|members| members.len() == NODES)
 }
 
-fn seeds(count: u64) -> Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
-    let first = number("TRAMONTANE_SEED").unwrap_or(1);
-    first..first + number("TRAMONTANE_SEEDS").unwrap_or(count)
-}
-
 /// Returns the total number of bytes of durable lines, over all runs.
 fn live(is_logged: bool, count: u64) -> usize {
     let mut durable_bytes = 0;
-    for seed in seeds(count) {
+    for seed in random_seeds(count) {
         eprintln!("TRAMONTANE_SEED={seed}");
         let mut lives = Lives::new(seed, is_logged);
         (0..NODES).for_each(|id| lives.start(id));

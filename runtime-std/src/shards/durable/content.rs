@@ -23,7 +23,7 @@ pub(super) const START: u8 = 2;
 /// A replica's state on its disk.
 #[derive(Debug)]
 pub(in crate::shards) struct SavedContent {
-    pub(in crate::shards) snapshot: Option<Snapshot>,
+    pub(in crate::shards) snapshot: Snapshot,
     pub(in crate::shards) record: LogRecord,
     /// The entries of the log, by index, each with the sequence of its record.
     pub(in crate::shards) entries: BTreeMap<u64, (Sequence, Vec<u8>)>,
@@ -36,6 +36,8 @@ pub(super) enum ContentError {
     Read(#[from] ReadError),
     #[error("record {0} is not one of a replica")]
     Foreign(Sequence),
+    #[error("the snapshot is missing")]
+    NoSnapshot,
     #[error("the snapshot is not one of a replica")]
     ForeignSnapshot,
 }
@@ -83,12 +85,16 @@ fn read_snapshot(mut bytes: &[u8]) -> Option<(LogRecord, Snapshot)> {
 impl SavedContent {
     /// Reads everything that a replica has saved. Returns `None` if it has saved nothing yet.
     pub(super) fn read(log: &Log<SystemFolder>) -> Result<Option<Self>, ContentError> {
-        let (mut snapshot, mut last, mut from) = (None, None, Sequence::ZERO);
-        if let Some(place) = log.snapshot() {
-            let (_, bytes) = log.read_snapshot()?;
-            let (record, found) = read_snapshot(&bytes).ok_or(ContentError::ForeignSnapshot)?;
-            (snapshot, last, from) = (Some(found), Some(record), place.sequence);
-        }
+        let begin = match log.snapshot() {
+            Some(place) => {
+                let (_, bytes) = log.read_snapshot()?;
+                let found = read_snapshot(&bytes).ok_or(ContentError::ForeignSnapshot)?;
+                Some((place.sequence, found))
+            }
+            None => None,
+        };
+        let from = begin.as_ref().map_or(Sequence::ZERO, |(from, _)| *from);
+        let mut last = None;
         let (mut entries, mut pending) = (BTreeMap::new(), BTreeMap::new());
         let mut records = log.records(log.first())?;
         while let Some(record) = records.read_next() {
@@ -108,7 +114,10 @@ impl SavedContent {
                 _ => return Err(ContentError::Foreign(sequence)),
             }
         }
-        let Some(record) = last else { return Ok(None) };
+        let Some((_, (first, snapshot))) = begin else {
+            return last.map_or(Ok(None), |_| Err(ContentError::NoSnapshot));
+        };
+        let record = last.unwrap_or(first);
         entries.retain(|place, _| *place < record.tail());
         Ok(Some(Self { snapshot, record, entries }))
     }

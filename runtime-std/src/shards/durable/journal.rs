@@ -187,20 +187,9 @@ impl Journal {
         }
     }
 
-    /// Saves everything that the core has left unsaved, and waits for the disk.
-    pub(in crate::shards) fn save_now<M: Memory>(
-        &mut self,
-        replica: &mut Replica<'_>,
-        memory: &M,
-    ) -> Result<(), Stopped> {
-        self.save(replica, memory)?;
-        self.wait()?;
-        self.report(replica)
-    }
-
-    /// Saves another replica's snapshot, which this replica has restored, together with the record
-    /// that the core then hands over, and waits for the disk.
-    pub(in crate::shards) fn save_restored<M: Memory>(
+    /// Saves a founder's first state, or another replica's snapshot that this replica has restored,
+    /// together with the record that the core then hands over. Waits for the disk.
+    pub(in crate::shards) fn save_with_snapshot<M: Memory>(
         &mut self,
         replica: &mut Replica<'_>,
         memory: &M,

@@ -9,6 +9,7 @@ pub mod overlay;
 pub mod terminal;
 
 use std::io::{Read, Write as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -349,6 +350,13 @@ pub fn concurrently<T: Sync>(most: usize, cases: &[T], run: impl Fn(&T) + Sync) 
             scope.spawn(take);
         }
     });
+}
+
+/// Returns the seeds of random runs: `count` of them, unless the environment chooses others.
+pub fn random_seeds(count: u64) -> Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let first = number("TRAMONTANE_SEED").unwrap_or(1);
+    first..first + number("TRAMONTANE_SEEDS").unwrap_or(count)
 }
 
 /// Waits until `look` returns a value. After each call, it sleeps for four times as long as the

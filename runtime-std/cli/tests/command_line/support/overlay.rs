@@ -12,6 +12,7 @@ use super::{RunningProgram, TestFolder, free_addresses, wait_for};
 pub struct Overlay {
     pub place: TestFolder,
     pub config: PathBuf,
+    is_durable: bool,
 }
 
 impl Overlay {
@@ -32,7 +33,7 @@ impl Overlay {
         let head = format!("name = \"test\"\nfabric = \"{fabric}\"\nfailure_timeout_ms = 2000\n");
         let text = head + lines + &group("g1", "") + &group("g2", "parent = \"g1\"\n");
         let config = place.file("overlay.toml", text.as_bytes());
-        Self { place, config }
+        Self { place, config, is_durable: lines.contains(DURABLE) }
     }
 
     /// Returns the words of a command about the overlay.
@@ -47,7 +48,15 @@ impl Overlay {
         let log = self.log_path(name).display().to_string();
         let mut command = self.command(&[]);
         command.extend(["--id", name, "--log", &log].map(str::to_owned));
+        if self.is_durable {
+            command.extend(["--data".to_owned(), self.data_path().display().to_string()]);
+        }
         self.place.start(&command)
+    }
+
+    /// Returns the folder in which the replicas of a durable overlay save their logs.
+    pub fn data_path(&self) -> PathBuf {
+        self.place.path().join("data")
     }
 
     /// Starts all replicas.
@@ -59,7 +68,7 @@ impl Overlay {
         self.place.path().join(format!("log-{name}"))
     }
 
-    fn log(&self, name: &str) -> String {
+    pub fn log(&self, name: &str) -> String {
         std::fs::read_to_string(self.log_path(name)).unwrap_or_default()
     }
 
@@ -78,7 +87,7 @@ impl Overlay {
     }
 
     /// Returns the state of each replica by name.
-    fn states(&self) -> Vec<(String, String)> {
+    pub fn states(&self) -> Vec<(String, String)> {
         let status = self.status();
         let replicas = status["replicas"].as_array().cloned().unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or("down").to_owned();
@@ -128,8 +137,11 @@ impl Overlay {
     }
 }
 
+/// The line that makes an overlay durable.
+pub const DURABLE: &str = "durable = true\n";
+
 /// All replicas.
-const NAMES: [&str; 6] = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
+pub const NAMES: [&str; 6] = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
 
 /// Returns `count` lines that begin with `word`.
 fn lines(word: &str, count: usize) -> String {

@@ -1,0 +1,166 @@
+//! Replicas of a durable overlay are killed and start at random, often all at once, and lose single
+//! disks, while clients send. In the end all replicas run: each has every answered line once, and
+//! all agree on the order.
+//!
+//! The seed determines the plan; its outcome also depends on the machine. A failure prints the
+//! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` the number of seeds.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tramontane_fixtures::random::Random;
+
+use crate::support::overlay::{DURABLE, NAMES, Overlay};
+use crate::support::{RunningProgram, random_seeds, wait_for};
+
+const PAUSES_MS: [u64; 5] = [0, 20, 100, 300, 1000];
+
+/// The destinations of the clients.
+const DESTINATIONS: [&str; 3] = ["g1", "g2", "g1,g2"];
+
+struct ShardLives {
+    random: Random,
+    overlay: Overlay,
+    replicas: [Option<RunningProgram>; NAMES.len()],
+    clients: [RunningProgram; DESTINATIONS.len()],
+    written: usize,
+}
+
+impl ShardLives {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::stream(seed, "shard lives");
+        let fabric = ["shm", "tcp"][random.index(2)];
+        // Short logs and snapshots lead to more cases.
+        let lines = DURABLE.to_owned() + "log_entries = 64\n";
+        let overlay = Overlay::with(fabric, &lines);
+        let replicas = NAMES.map(|name| Some(overlay.replica(name)));
+        let clients = DESTINATIONS.map(|to| {
+            overlay.place.start(&overlay.command(&["send", "--to", to, "--time-limit", "120"]))
+        });
+        Self { random, overlay, replicas, clients, written: 0 }
+    }
+
+    fn is_up(&mut self, index: usize) -> bool {
+        self.replicas[index].as_mut().is_some_and(RunningProgram::is_running)
+    }
+
+    fn start(&mut self, index: usize) {
+        if !self.is_up(index) {
+            self.replicas[index] = Some(self.overlay.replica(NAMES[index]));
+        }
+    }
+
+    fn signal(&mut self, index: usize, signal: Signal) {
+        if self.is_up(index)
+            && let Some(replica) = &self.replicas[index]
+        {
+            replica.signal(signal);
+        }
+    }
+
+    fn write(&mut self) {
+        let count = [1, 10, 100][self.random.index(3)];
+        for (client, to) in self.clients.iter_mut().zip(DESTINATIONS) {
+            let lines: String = (self.written..self.written + count)
+                .map(|number| format!("to {to} {number}\n"))
+                .collect();
+            client.write(lines.as_bytes());
+        }
+        self.written += count;
+    }
+
+    /// Kills a replica and removes its disk. A group survives the loss of one disk at a time.
+    fn lose_disk(&mut self, index: usize) {
+        self.come_back();
+        self.signal(index, Signal::KILL);
+        if let Some(replica) = &mut self.replicas[index] {
+            replica.wait_with_input();
+        }
+        let disk = self.overlay.data_path().join(NAMES[index]);
+        fs::remove_dir_all(disk).expect("it was there");
+        if self.random.chance(50) {
+            self.kill_all();
+        }
+        self.come_back();
+    }
+
+    fn kill_all(&mut self) {
+        let signal = [Signal::KILL, Signal::KILL, Signal::TERM][self.random.index(3)];
+        (0..NAMES.len()).for_each(|index| self.signal(index, signal));
+    }
+
+    fn step(&mut self) {
+        let index = self.random.index(NAMES.len());
+        match self.random.index(14) {
+            0 | 1 => self.signal(index, Signal::KILL),
+            2 => self.signal(index, Signal::TERM),
+            3 => (0..3).for_each(|rank| self.signal(index / 3 * 3 + rank, Signal::KILL)),
+            4 => self.kill_all(),
+            5 => {
+                self.signal(index, Signal::STOP);
+                std::thread::sleep(Duration::from_millis(200));
+                self.signal(index, Signal::CONT);
+            }
+            6 => self.lose_disk(index),
+            7..=10 => self.write(),
+            _ => self.start(index),
+        }
+        let pause_ms = PAUSES_MS[self.random.index(PAUSES_MS.len())];
+        std::thread::sleep(Duration::from_millis(pause_ms));
+    }
+
+    /// Starts all replicas that are down, until all count.
+    fn come_back(&mut self) {
+        wait_for("all replicas count", || {
+            (0..NAMES.len()).for_each(|index| self.start(index));
+            let counts = |(_, state): &(String, String)| state == "leading" || state == "following";
+            let states = self.overlay.states();
+            (states.len() == NAMES.len() && states.iter().all(counts)).then_some(())
+        });
+    }
+
+    /// Checks the logs after all lines have been answered.
+    fn agree(mut self) {
+        self.write();
+        self.come_back();
+        for client in self.clients {
+            client.wait().succeeded();
+        }
+        let mut orders = Vec::new();
+        for group in ["g1", "g2"] {
+            let to_it = DESTINATIONS.iter().filter(|to| to.contains(group)).count();
+            let log = self.overlay.await_same(group, to_it * self.written);
+            let lines: Vec<String> = log
+                .lines()
+                .map(|line| line.splitn(4, ' ').nth(3).expect("a message").to_owned())
+                .collect();
+            for to in DESTINATIONS.iter().filter(|to| to.contains(group)) {
+                let prefix = format!("to {to} ");
+                let numbers = lines.iter().filter_map(|line| line.strip_prefix(&prefix));
+                let expected = (0..self.written).map(|number| number.to_string());
+                assert!(numbers.eq(expected), "{group} lacks or repeats lines to {to}");
+            }
+            orders.push(lines);
+        }
+        let common: BTreeSet<&String> =
+            orders[0].iter().filter(|line| line.starts_with("to g1,g2 ")).collect();
+        let of = |lines: &'_ [String]| -> Vec<String> {
+            lines.iter().filter(|line| common.contains(line)).cloned().collect()
+        };
+        assert!(of(&orders[0]) == of(&orders[1]), "the groups disagree");
+    }
+}
+
+#[test]
+fn random_kills_lose_no_answered_line_of_durable_shards() {
+    for seed in random_seeds(2) {
+        eprintln!("TRAMONTANE_SEED={seed}");
+        let mut lives = ShardLives::new(seed);
+        for _ in 0..lives.random.between(5, 30) {
+            lives.step();
+        }
+        lives.agree();
+    }
+}
