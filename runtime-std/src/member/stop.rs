@@ -65,14 +65,15 @@ pub enum Stopped {
     /// (TRM-5).
     #[error(
         "group {0} lost a majority of its replicas at once, and its state with them; stop all \
-         processes of the overlay, and start them again"
+         processes of the overlay, remove their data folders if they have any, and start them again"
     )]
     GroupLost(String),
     /// A replica of this or another group knows a later process of this replica, or an earlier one
     /// whose state has been lost.
     #[error(
-        "{0} remembers another process of this replica, whose state is lost; stop all processes of \
-         the overlay, and start them again"
+        "{0} remembers a later process of this replica, or one whose state is lost; if this replica \
+         has a data folder, remove it, and start the replica again; otherwise start all processes \
+         of the overlay again"
     )]
     Outdated(String),
     /// A process of the overlay uses a different key, program or configuration.

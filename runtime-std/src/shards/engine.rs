@@ -387,7 +387,10 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
             let log = replica.log_counts(links).unwrap_or_default();
             let promised = replica.promised();
             let stopped = ending.stopped().map(|why| why.to_string());
-            let state = match (&stopped, replica.is_leader(), replica.is_voter()) {
+            // After a crash, the disk decides.
+            let is_saved = journal.as_ref().is_none_or(|journal| journal.saved().is_voter());
+            let is_voter = replica.is_voter() && is_saved;
+            let state = match (&stopped, replica.is_leader(), is_voter) {
                 (Some(_), ..) => ReplicaState::Halted,
                 (None, true, _) => ReplicaState::Leading,
                 (None, false, true) => ReplicaState::Following,
@@ -406,7 +409,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
                 tail: log.tail,
                 decided: log.decided,
                 processed: log.delivered,
-                saved: journal.as_ref().map(Journal::saved_tail),
+                saved: journal.as_ref().map(|journal| journal.saved().tail()),
                 delivered: self.counts.delivered,
                 delivered_per_second: self.counts.delivered_per_second,
                 clients,

@@ -10,6 +10,7 @@ use tramontane_core::tram::{self, Memory};
 use super::application::{ShardApplication, Upcalls};
 use super::durable::{Journal, SavedContent};
 use super::lent::ReplicaCell;
+use super::service::Formation;
 use super::snapshot::{Snapshot, SnapshotSources};
 use super::start_error::StartError;
 use crate::member::Stopped;
@@ -24,15 +25,14 @@ pub(super) struct Entering<'e, M, A> {
     pub(super) application: &'e mut A,
     pub(super) journal: Option<&'e mut Journal>,
     pub(super) incarnation: u16,
-    /// The processes that formed the group.
-    pub(super) founders: &'e [u64],
+    pub(super) formation: Formation,
 }
 
 impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
     /// Saves that this replica is a founder, before its first step. The application's first state is
     /// saved too, because a later program may begin with another one.
     pub(super) fn found(self) -> Result<(), StartError> {
-        let Self { cell, memory, application, journal, incarnation, founders } = self;
+        let Self { cell, memory, application, journal, .. } = self;
         let Some(journal) = journal else { return Ok(()) };
         let mut state = Vec::new();
         application.snapshot().read_to_end(&mut state).map_err(StartError::StateRefused)?;
@@ -42,7 +42,7 @@ impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
             let _ = replica.snapshot(&mut snapshot.cells);
             journal.save_with_snapshot(replica, memory, &snapshot)
         })?;
-        Ok(journal.keep_incarnation(incarnation, founders)?)
+        Ok(())
     }
 
     /// Continues from the disk. The application receives again what its snapshot lacks.
@@ -76,9 +76,11 @@ impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
 
     /// Saves the incarnation of a replica that is no founder, before anyone meets it.
     fn keep_incarnation(&self) -> Result<(), StartError> {
-        let Self { journal, incarnation, founders, .. } = self;
-        let kept = journal.as_ref().map(|journal| journal.keep_incarnation(*incarnation, founders));
-        Ok(kept.transpose()?.unwrap_or_default())
+        let Self { journal: Some(journal), incarnation, formation, .. } = self else {
+            return Ok(());
+        };
+        let founders = formation.founders.as_deref().unwrap_or_default();
+        Ok(journal.keep_formation(*incarnation, founders, formation.stage)?)
     }
 
     /// Takes over a voter's state as soon as there is a voter.

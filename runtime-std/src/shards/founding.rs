@@ -6,7 +6,8 @@
 //! no quorum before a quorum that excludes it has admitted it (TRM-5).
 //!
 //! # Invariants
-//! - A process is a founder only if it is in the single list made by rank 0.
+//! - A process is a founder only if it is in the single list made by rank 0, or if its disk has that
+//!   list (see `forming`).
 //! - A returning replica uses an incarnation that it has received from a quorum of the others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +18,12 @@ use tramontane_core::ids::Rank;
 use tramontane_core::tram::ReplicaId;
 
 use super::calls::{is_final, why_refused};
+use super::durable::Journal;
+use super::founding_stage::FoundingStage;
 use super::lives::Life;
 use super::messages::{JoinReply, JoinRequest, REPLY_MAX, Standing};
 use super::places::Places;
-use super::service::Service;
+use super::service::{Formation, Service};
 use super::start_error::StartError;
 use crate::group::ControlEndpoints;
 use crate::session_messages::{receive_message, send_message};
@@ -73,25 +76,49 @@ pub(super) struct Founding<'s> {
     pub(super) at_least: u16,
 }
 
+/// The next move of a starting replica.
+#[derive(Debug)]
+pub(super) enum FoundingMove {
+    /// The replica is a founder.
+    Found,
+    Wait,
+    /// The group was formed by these processes, and the replica returns to it.
+    Return(Vec<u64>),
+}
+
+/// The time of the next report of the missing replicas.
+#[derive(Debug)]
+pub(super) struct FoundingWait {
+    tells_at: Instant,
+}
+
+impl Default for FoundingWait {
+    fn default() -> Self {
+        Self { tells_at: Instant::now() + TELL_PAUSE }
+    }
+}
+
 /// Another replica's answer, with the number of its process.
-type FoundingAnswer = Result<(u64, Standing), OpenSessionError>;
+pub(super) type FoundingAnswer = Result<(u64, Standing), OpenSessionError>;
 
 impl Founding<'_> {
     /// Runs until the group has formed, and returns the terms on which this replica is part of it.
-    pub(super) fn run(&self) -> Result<FoundingPart, StartError> {
+    pub(super) fn run(&self, journal: Option<&Journal>) -> Result<FoundingPart, StartError> {
         let (mut at_least, mut lost_since) = (self.at_least, None::<Instant>);
-        let mut tells_at = Instant::now() + TELL_PAUSE;
+        let mut waiting = FoundingWait::default();
         loop {
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(StartError::Cancelled);
-            }
             let answers = self.ask_all(at_least)?;
-            if let Some(founders) = self.find_founders(&answers) {
-                if self.is_among(&founders, self.own.rank, self.identity.incarnation) {
-                    self.form(&founders);
-                    return Ok(FoundingPart { incarnation: 1, is_founder: true });
+            let next = match journal {
+                Some(journal) => self.form_on_disk(journal, &answers)?,
+                None => self.form_in_memory(&answers),
+            };
+            match next {
+                FoundingMove::Found => {
+                    let incarnation = self.at_least.max(1);
+                    return Ok(FoundingPart { incarnation, is_founder: true });
                 }
-                match self.judge_return(&answers, &founders) {
+                FoundingMove::Wait => {}
+                FoundingMove::Return(founders) => match self.judge_return(&answers, &founders) {
                     Return::As(given) if given == at_least => {
                         self.return_to(&answers, founders);
                         return Ok(FoundingPart { incarnation: given, is_founder: false });
@@ -108,18 +135,58 @@ impl Founding<'_> {
                         }
                     }
                     Return::NotYet => lost_since = None,
-                }
+                },
             }
-            self.note_missing(&answers);
-            if let Some(told) = self.told.filter(|_| Instant::now() >= tells_at) {
-                tells_at = Instant::now() + TELL_PAUSE;
-                told(&self.service.missing());
-            }
-            if Instant::now() >= self.until {
-                return Err(StartError::NotMet { missing: self.service.missing() });
-            }
-            std::thread::sleep(LOOK_PAUSE);
+            self.wait(&answers, &mut waiting)?;
         }
+    }
+
+    /// Pauses before the next round of questions, and reports who is missing.
+    pub(super) fn wait(
+        &self,
+        answers: &[(Rank, FoundingAnswer)],
+        waiting: &mut FoundingWait,
+    ) -> Result<(), StartError> {
+        self.note_missing(answers);
+        if let Some(told) = self.told.filter(|_| Instant::now() >= waiting.tells_at) {
+            waiting.tells_at = Instant::now() + TELL_PAUSE;
+            told(&self.service.missing());
+        }
+        if Instant::now() >= self.until {
+            return Err(StartError::NotMet { missing: self.service.missing() });
+        }
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(StartError::Cancelled);
+        }
+        std::thread::sleep(LOOK_PAUSE);
+        Ok(())
+    }
+
+    /// Decides the next move of a replica without a disk.
+    fn form_in_memory(&self, answers: &[(Rank, FoundingAnswer)]) -> FoundingMove {
+        let said = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.1.founders.clone());
+        let listed = said.or_else(|| match self.own.rank {
+            Rank(0) => self.list_all(answers),
+            _ => None,
+        });
+        match listed {
+            None => FoundingMove::Wait,
+            Some(listed) if self.is_among(&listed, self.own.rank, self.identity.incarnation) => {
+                self.know_founders(&listed);
+                self.set_begun(listed);
+                FoundingMove::Found
+            }
+            Some(listed) => FoundingMove::Return(listed),
+        }
+    }
+
+    /// Returns the list of all processes, if all are present.
+    pub(super) fn list_all(&self, answers: &[(Rank, FoundingAnswer)]) -> Option<Vec<u64>> {
+        let others: Option<Vec<u64>> =
+            answers.iter().map(|(_, answer)| answer.as_ref().ok().map(|(life, _)| *life)).collect();
+        let mut founders = vec![self.identity.incarnation];
+        founders.extend(others?);
+        Some(founders)
     }
 
     /// Returns the terms of a replica that continues from its disk. It counts in quorums at once, so
@@ -134,7 +201,7 @@ impl Founding<'_> {
 
     /// Asks all other replicas at the same time. A different configuration at one of them ends the
     /// start.
-    fn ask_all(&self, at_least: u16) -> Result<Vec<(Rank, FoundingAnswer)>, StartError> {
+    pub(super) fn ask_all(&self, at_least: u16) -> Result<Vec<(Rank, FoundingAnswer)>, StartError> {
         let answers: Vec<(Rank, FoundingAnswer)> = std::thread::scope(|scope| {
             let asked: Vec<_> = self
                 .others()
@@ -162,10 +229,11 @@ impl Founding<'_> {
         let node = self.places.node(replica);
         let opened = open_join(&self.identity, self.endpoints, node, LOOK, self.cancel)?;
         let OpenedSession { node: found, incarnation: life, mut session } = opened;
+        let stage = self.service.formation().stage;
         if found != node {
             return Err(OpenSessionError::Malformed);
         }
-        let asked = send_message(&mut session, &JoinRequest::Stand { at_least }, LOOK)
+        let asked = send_message(&mut session, &JoinRequest::Stand { at_least, stage }, LOOK)
             .and_then(|()| receive_message(&mut session, REPLY_MAX, LOOK));
         match asked {
             Ok(JoinReply::Standing(standing)) => Ok((life, standing)),
@@ -174,27 +242,12 @@ impl Founding<'_> {
         }
     }
 
-    /// Returns the processes that formed the group, if it has formed. Rank 0 forms it once all
-    /// replicas are present.
-    fn find_founders(&self, answers: &[(Rank, FoundingAnswer)]) -> Option<Vec<u64>> {
-        let said = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.1.founders.clone());
-        let said = said.or_else(|| self.service.founders().cloned());
-        if said.is_some() || self.own.rank != Rank(0) {
-            return said;
-        }
-        let others: Option<Vec<u64>> =
-            answers.iter().map(|(_, answer)| answer.as_ref().ok().map(|(life, _)| *life)).collect();
-        let mut founders = vec![self.identity.incarnation];
-        founders.extend(others?);
-        Some(founders)
-    }
-
-    fn is_among(&self, founders: &[u64], rank: Rank, life: u64) -> bool {
+    pub(super) fn is_among(&self, founders: &[u64], rank: Rank, life: u64) -> bool {
         founders.get(rank.index()) == Some(&life)
     }
 
-    /// Records that the group has formed, with this replica.
-    fn form(&self, founders: &[u64]) {
+    /// Makes the listed processes the known ones.
+    pub(super) fn know_founders(&self, founders: &[u64]) {
         let replicas = self.places.replicas_of(self.own.group).zip(founders);
         let lives: Vec<_> = replicas
             .map(|(replica, life)| {
@@ -202,7 +255,11 @@ impl Founding<'_> {
             })
             .collect();
         self.service.lives.begin(&lives);
-        self.service.set_founders(founders.to_vec());
+    }
+
+    fn set_begun(&self, founders: Vec<u64>) {
+        let stage = FoundingStage::Begun;
+        self.service.set_formation(Formation { founders: Some(founders), stage });
     }
 
     /// Decides the incarnation of a returning replica, once a quorum of members has answered.
@@ -214,12 +271,15 @@ impl Founding<'_> {
         let mut incarnation = 0;
         for (rank, answer) in answers {
             let Ok((life, standing)) = answer else { continue };
-            let is_member = standing.founders.is_some() || self.is_among(founders, *rank, *life);
-            if is_member {
-                members += 1;
-                incarnation = incarnation.max(standing.incarnation);
-            } else {
-                strangers += 1;
+            match standing.stage {
+                FoundingStage::Begun => {
+                    members += 1;
+                    incarnation = incarnation.max(standing.incarnation);
+                }
+                // A founder that does not yet know that the group has formed.
+                FoundingStage::Apart if self.is_among(founders, *rank, *life) => members += 1,
+                FoundingStage::Apart | FoundingStage::Lost => strangers += 1,
+                FoundingStage::Listed | FoundingStage::Ready => {}
             }
             returning = returning.max(usize::from(standing.returning));
         }
@@ -237,7 +297,7 @@ impl Founding<'_> {
                 self.service.lives.learn(self.places, &standing.clients);
             }
         }
-        self.service.set_founders(founders);
+        self.set_begun(founders);
     }
 
     fn note_missing(&self, answers: &[(Rank, FoundingAnswer)]) {

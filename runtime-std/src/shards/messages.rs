@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::founding_stage::FoundingStage;
 use super::lives::{Life, Seat};
 use super::status::ReplicaStatus;
 
@@ -51,8 +52,9 @@ pub(super) enum PeerReply {
 /// A request from a starting replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum JoinRequest {
-    /// Asks for the state of the group, and for an incarnation of at least `at_least`.
-    Stand { at_least: u16 },
+    /// Asks for the state of the group, and for an incarnation of at least `at_least`. `stage` is
+    /// that of the asking replica.
+    Stand { at_least: u16, stage: FoundingStage },
     /// Asks for a voter's state.
     Snapshot,
 }
@@ -75,6 +77,7 @@ pub(super) enum JoinReply {
 pub(super) struct Standing {
     /// The processes that formed the group, by rank. `None` if this replica is in no group yet.
     pub(super) founders: Option<Vec<u64>>,
+    pub(super) stage: FoundingStage,
     /// The incarnation that the asking replica may have.
     pub(super) incarnation: u16,
     /// The number of replicas of the group that have returned but do not count yet, including the

@@ -20,7 +20,8 @@
 //! | file | subject |
 //! |---|---|
 //! | `description`, `description_error`, `places` | the overlay file; its errors; names, ids and node ids |
-//! | `start`, `start_error`, `founding`, `entering` | how a process becomes a replica; whether it forms its group or returns; how it gets its state |
+//! | `start`, `start_error`, `entering` | how a process becomes a replica, and gets its state |
+//! | `founding`, `founding_stage`, `forming` | whether a replica forms its group or returns; in which stages, if it has a disk |
 //! | `durable` | the disk of a replica |
 //! | `application`, `engine`, `snapshot` | the application's side; the engine of a replica; the state that a returning replica takes over |
 //! | `client`, `client_engine`, `seat` | a client; its engine; how it gets its number |
@@ -38,7 +39,9 @@ mod description_error;
 mod durable;
 mod engine;
 mod entering;
+mod forming;
 mod founding;
+mod founding_stage;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod hostile_bytes;
 mod lent;

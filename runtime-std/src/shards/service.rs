@@ -9,6 +9,7 @@ use tramontane_core::ids::{ClientNumber, NodeId, Rank};
 use tramontane_core::tram::ReplicaId;
 
 use super::calls::{Calls, answer_not_yet};
+use super::founding_stage::FoundingStage;
 use super::lives::{Life, Lives};
 use super::messages::{
     AskReply, AskRequest, JoinReply, JoinRequest, PATIENCE, REQUEST_MAX, Standing,
@@ -25,8 +26,7 @@ pub(super) struct Service {
     pub(super) places: Places,
     pub(super) lives: Arc<Lives>,
     pub(super) board: StatusBoard,
-    /// The processes that formed the group, by rank, once known.
-    founders: OnceLock<Vec<u64>>,
+    formation: Mutex<Formation>,
     /// The replicas that this one waits for until then.
     missing: Mutex<Vec<String>>,
     /// Replicas of the group that have returned, and that have not been seen to count again, with
@@ -34,6 +34,14 @@ pub(super) struct Service {
     returning: Mutex<BTreeMap<Rank, u64>>,
     /// Set once the engine of this process runs.
     pub(super) inside: OnceLock<Arc<Calls<Request>>>,
+}
+
+/// What a replica knows about how its group formed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Formation {
+    /// The processes that formed the group, by rank, once known.
+    pub(super) founders: Option<Vec<u64>>,
+    pub(super) stage: FoundingStage,
 }
 
 impl Service {
@@ -44,22 +52,21 @@ impl Service {
             places,
             lives,
             board: StatusBoard::default(),
-            founders: OnceLock::new(),
+            formation: Mutex::default(),
             missing: Mutex::default(),
             returning: Mutex::default(),
             inside: OnceLock::new(),
         }
     }
 
-    /// Records that the group has formed.
-    pub(super) fn set_founders(&self, founders: Vec<u64>) {
-        // Only the first list is stored, because a later one is the same.
-        let _ = self.founders.set(founders);
+    /// Records how far the group has formed.
+    pub(super) fn set_formation(&self, formation: Formation) {
+        *self.formation.lock().unwrap_or_else(PoisonError::into_inner) = formation;
     }
 
-    /// Returns the processes that formed the group, if it is known to have formed.
-    pub(super) fn founders(&self) -> Option<&Vec<u64>> {
-        self.founders.get()
+    /// Returns how far the group has formed.
+    pub(super) fn formation(&self) -> Formation {
+        self.formation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the replicas that this one waits for.
@@ -101,8 +108,9 @@ impl Service {
             let node = self.places.client_node(ClientNumber(number));
             self.places.client(node).map(|_| node)
         };
-        let reply = match (request, self.founders.get(), self.board.status()) {
-            (_, None, _) | (AskRequest::Status, _, None) => AskReply::NotYet(self.missing()),
+        let has_begun = self.formation().stage == FoundingStage::Begun;
+        let reply = match (request, has_begun, self.board.status()) {
+            (_, false, _) | (AskRequest::Status, _, None) => AskReply::NotYet(self.missing()),
             (AskRequest::Status, _, Some(status)) => AskReply::Status(Box::new(status)),
             (AskRequest::Seats, ..) => AskReply::Seats(self.lives.seats(&self.places)),
             (AskRequest::Claim { number, life }, ..) => {
@@ -129,12 +137,9 @@ impl Service {
             return Err(SessionError::Malformed);
         };
         match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
-            JoinRequest::Stand { at_least } => {
-                let standing = self.standing(
-                    replica.rank,
-                    node,
-                    Life { life, incarnation: u32::from(at_least) },
-                );
+            JoinRequest::Stand { at_least, stage } => {
+                let wanted = Life { life, incarnation: u32::from(at_least) };
+                let standing = self.standing(replica.rank, node, wanted, stage);
                 send_message(&mut session, &JoinReply::Standing(standing), PATIENCE)
             }
             JoinRequest::Snapshot => {
@@ -145,12 +150,13 @@ impl Service {
     }
 
     /// Returns the state of the group, for a starting replica of the group.
-    fn standing(&self, rank: Rank, node: NodeId, wanted: Life) -> Standing {
-        let founders = self.founders.get().cloned();
+    fn standing(&self, rank: Rank, node: NodeId, wanted: Life, asking: FoundingStage) -> Standing {
+        let Formation { founders, stage } = self.formation();
         let is_founder = |founders: &Vec<u64>| founders.get(rank.index()) == Some(&wanted.life);
         let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
         let incarnation = match &founders {
             None => 0,
+            Some(_) if matches!(asking, FoundingStage::Listed | FoundingStage::Ready) => 0,
             Some(founders) if is_founder(founders) => 1,
             Some(_) => {
                 returning.insert(rank, wanted.life);
@@ -160,6 +166,6 @@ impl Service {
         let incarnation = u16::try_from(incarnation).unwrap_or(u16::MAX);
         let returning = u16::try_from(returning.len()).unwrap_or(u16::MAX);
         let clients = self.lives.clients(&self.places);
-        Standing { founders, incarnation, returning, clients }
+        Standing { founders, stage, incarnation, returning, clients }
     }
 }

@@ -21,6 +21,7 @@ use super::durable::{Journal, ReplicaFolder};
 use super::engine::{Engine, Parts};
 use super::entering::Entering;
 use super::founding::{Founding, FoundingPart};
+use super::founding_stage::FoundingStage;
 use super::lent::open_replica;
 use super::links::Links;
 use super::lives::Lives;
@@ -279,8 +280,8 @@ impl Starting<'_> {
             None => Lives::new(lease),
         });
         let service = Arc::new(Service::new(own, places.clone(), Arc::clone(&lives)));
-        if let Some(founders) = journal.as_ref().and_then(Journal::founders) {
-            service.set_founders(founders.clone());
+        if let Some(journal) = &journal {
+            service.set_formation(journal.formation().clone());
         }
         let served = Arc::clone(&service);
         let serve = move |client| served.receive(client);
@@ -300,7 +301,7 @@ impl Starting<'_> {
         let content = journal.as_mut().and_then(Journal::take_content);
         let FoundingPart { incarnation, is_founder } = match &content {
             Some(_) => founding.continue_from_disk(),
-            None => founding.run()?,
+            None => founding.run(journal.as_ref())?,
         };
         let is_over = Arc::new(AtomicBool::new(false));
         let source = SnapshotSources {
@@ -318,12 +319,17 @@ impl Starting<'_> {
             application: &mut application,
             journal: journal.as_mut(),
             incarnation,
-            founders: service.founders().map(Vec::as_slice).unwrap_or_default(),
+            formation: service.formation(),
         };
         match (content, is_founder) {
             (Some(content), _) => entering.continue_from(content, description.log_entries)?,
             (None, true) => entering.found()?,
             (None, false) => entering.take_over(&source, until, options.cancel)?,
+        }
+        if let Some(journal) = &journal
+            && service.formation().stage != FoundingStage::Begun
+        {
+            founding.begin(journal)?;
         }
         let (requests, receiver) = Requests::new(fabric.any_bell());
         let calls = Arc::new(Calls {

@@ -63,7 +63,7 @@ pub enum StartError {
     /// state.
     #[error(
         "group {group} lost a majority of its replicas at once, and its state with them; stop all \
-         processes of the overlay, and start them again"
+         processes of the overlay, remove their data folders if they have any, and start them again"
     )]
     GroupLost {
         /// The group.

@@ -56,9 +56,14 @@ their headers. The value must be the same for all replicas and clients.
 
 Failures:
   A group continues while a majority of its replicas does. A replica that ended may be started \
-again with the same command. Shards are memory-only: a group that loses a majority at once has \
-lost its state; its replicas report that, and exit with status 9. In this case, end all processes, \
-and start them again.";
+again with the same command. A group that loses a majority at once has lost its state; its \
+replicas report that, and exit with status 9. In this case, end all processes, and start them \
+again.
+
+On disk:
+  With durable = true in the overlay file, and --data DIR for each replica, a message is answered \
+once a majority of its group has saved it, and a group continues after all its replicas have \
+crashed. It is lost only if a majority loses DIR.";
 
 /// Run a replica of a shard overlay, send messages to several groups in one order, or show the
 /// status of replicas

@@ -38,6 +38,7 @@ mod node_trust;
 mod readme;
 mod shards;
 mod shards_crowd;
+mod shards_durable;
 mod shards_random_lives;
 mod support;
 mod tcp;

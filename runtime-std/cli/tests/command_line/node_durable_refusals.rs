@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
 use crate::support::group::{GroupFile, Node, Transport, lines};
+use crate::support::small_disk::SmallDisk;
 use crate::support::wait_for;
 
 /// Starts a node that must fail. Checks the status, and that standard error is one line with these
@@ -94,40 +95,6 @@ fn log_of_another_node_is_refused_unchanged() {
     refused(&group, 0, &["--data", data_text], 5, &["format 99", "newer", "; "]);
 }
 
-/// Mounts an in-memory file system of that size. Returns `None` if this process may not mount.
-struct Disk(std::path::PathBuf);
-
-impl Disk {
-    fn mount(group: &GroupFile, size: &str) -> Option<Self> {
-        let path = group.place.path().join("disk");
-        std::fs::create_dir(&path).expect("a folder");
-        let size = format!("size={size}");
-        let mount =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).output();
-        let is_mounted = mount.is_ok_and(|mount| mount.status.success());
-        if !is_mounted {
-            eprintln!("inconclusive: this user may not mount a file system");
-        }
-        is_mounted.then_some(Self(path))
-    }
-
-    fn remount(&self, how: &str) {
-        let how = format!("remount,{how}");
-        let mount = Command::new("mount").args(["-o", &how]).arg(&self.0).status();
-        assert!(mount.expect("a status").success());
-    }
-
-    fn folder(&self) -> String {
-        self.0.join("data").to_str().expect("a path").to_owned()
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 /// Returns the durable lines of a node whose log is in `folder`.
 fn logged_in(group: &GroupFile, folder: &str) -> usize {
     let printed = group.place.run(&["log", &format!("{folder}/lines")]).succeeded();
@@ -138,7 +105,7 @@ fn logged_in(group: &GroupFile, folder: &str) -> usize {
 fn node_exits_on_full_disk_and_keeps_lines() {
     let group = logged_group(Transport::SharedMemory, 3);
     // The disk has room for one segment of 64 MiB, but not quite for two.
-    let Some(disk) = Disk::mount(&group, "100m") else { return };
+    let Some(disk) = SmallDisk::mount(&group.place, "100m") else { return };
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     let folder = disk.folder();
     let arguments = ["node", "--config", &group.config, "--id", "2", "--json", "--data", &folder];
@@ -213,7 +180,7 @@ fn await_durable_somewhere(node: &Node, majority: u64) {
 #[test]
 fn read_only_data_folder_is_refused_unchanged() {
     let group = logged_group(Transport::SharedMemory, 1);
-    let Some(disk) = Disk::mount(&group, "100m") else { return };
+    let Some(disk) = SmallDisk::mount(&group.place, "100m") else { return };
     let folder = disk.folder();
     let arguments = ["node", "--config", &group.config, "--id", "0", "--json", "--data", &folder];
     let mut node = Node::start(group.place.command(&arguments));

@@ -3,9 +3,9 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
 
 use crate::support::group::{GroupFile, Node, Transport, lines};
+use crate::support::small_disk::SmallDisk;
 use crate::support::{free_addresses, wait_for};
 use serde_json::Value;
 
@@ -156,36 +156,12 @@ fn get(address: &str, path: &str) -> String {
     page
 }
 
-/// A file system of 64 kB, unmounted on drop.
-struct SmallDisk(std::path::PathBuf);
-
-impl SmallDisk {
-    /// Mounts the file system. Returns `None` if this process is not permitted to mount.
-    fn mount(path: std::path::PathBuf) -> Option<Self> {
-        std::fs::create_dir(&path).expect("a folder");
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
-            .arg(&path)
-            .output();
-        mount.is_ok_and(|mount| mount.status.success()).then_some(Self(path))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn full_disk_ends_node_and_others_continue() {
     let group = GroupFile::of(Transport::SharedMemory, 3);
-    let Some(disk) = SmallDisk::mount(group.place.path().join("disk")) else {
-        eprintln!("inconclusive: this user may not mount a file system");
-        return;
-    };
+    let Some(disk) = SmallDisk::mount(&group.place, "64k") else { return };
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
-    let log = disk.0.join("log");
+    let log = disk.path().join("log");
     let log_text = log.to_str().expect("a path");
     let base = ["node", "--config", &group.config, "--id", "2", "--log", log_text];
     let mut full = Node::start(group.place.command(&base));

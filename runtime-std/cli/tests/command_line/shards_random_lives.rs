@@ -7,13 +7,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tramontane_fixtures::random::Random;
 
 use crate::support::overlay::{DURABLE, NAMES, Overlay};
-use crate::support::{RunningProgram, random_seeds, wait_for};
+use crate::support::{LONG, RunningProgram, random_seeds, wait_for};
 
 const PAUSES_MS: [u64; 5] = [0, 20, 100, 300, 1000];
 
@@ -47,9 +47,16 @@ impl ShardLives {
     }
 
     fn start(&mut self, index: usize) {
-        if !self.is_up(index) {
-            self.replicas[index] = Some(self.overlay.replica(NAMES[index]));
+        if self.is_up(index) {
+            return;
         }
+        if let Some(mut before) = self.replicas[index].take() {
+            let ended = before.wait_with_input();
+            if let Some(code) = ended.status.code().filter(|code| *code != 0) {
+                eprintln!("{} exited with {code}: {}", NAMES[index], ended.errors);
+            }
+        }
+        self.replicas[index] = Some(self.overlay.replica(NAMES[index]));
     }
 
     fn signal(&mut self, index: usize, signal: Signal) {
@@ -113,8 +120,13 @@ impl ShardLives {
 
     /// Starts all replicas that are down, until all count.
     fn come_back(&mut self) {
+        let begin = Instant::now();
         wait_for("all replicas count", || {
             (0..NAMES.len()).for_each(|index| self.start(index));
+            if begin.elapsed() > LONG - Duration::from_millis(500) {
+                // The test is about to fail.
+                eprintln!("{}", self.overlay.status());
+            }
             let counts = |(_, state): &(String, String)| state == "leading" || state == "following";
             let states = self.overlay.states();
             (states.len() == NAMES.len() && states.iter().all(counts)).then_some(())

@@ -4,7 +4,9 @@ use std::io;
 
 use crate::exit::{Failure, Status};
 use tramontane_runtime::rdma::NoFabric;
-use tramontane_runtime::shards::{ClientError, DescriptionError, NoSuchPlace, StartError};
+use tramontane_runtime::shards::{
+    ClientError, DescriptionError, FolderError, NoSuchPlace, StartError,
+};
 
 impl From<DescriptionError> for Failure {
     fn from(error: DescriptionError) -> Self {
@@ -43,6 +45,10 @@ impl From<StartError> for Failure {
                 Status::Usage
             }
             E::Listen { .. } | E::Refused { .. } | E::NotMet { .. } | E::NoSeat(_) => Status::Group,
+            E::Folder(FolderError::Open(error)) => return error.into(),
+            E::Folder(FolderError::Write(error)) => return error.into(),
+            E::Folder(FolderError::Folder { .. } | FolderError::Read(_)) => Status::Resources,
+            E::Folder(_) => Status::Usage,
             E::GroupLost { .. } => Status::Out,
             E::MessagesTooLong { .. } => Status::Usage,
             E::NoMemory(_) | E::Descriptors { .. } => Status::Resources,

@@ -12,7 +12,9 @@ use super::folder_error::FolderError;
 use crate::group::durable::data::set_aside;
 use crate::retention::log_options;
 use crate::shards::description::Description;
+use crate::shards::founding_stage::FoundingStage;
 use crate::shards::places::Places;
+use crate::shards::service::Formation;
 
 /// The time within which an earlier replica of this process closes its folder.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -22,6 +24,7 @@ const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 const OVERLAY: &str = "overlay";
 pub(super) const INCARNATION: &str = "incarnation";
 pub(super) const FOUNDERS: &str = "founders";
+pub(super) const STAGE: &str = "stage";
 
 /// The folder of a replica that starts.
 #[derive(Debug)]
@@ -110,14 +113,16 @@ impl ReplicaFolder {
         bytes.map_or(0, u16::from_le_bytes)
     }
 
-    /// Returns the processes that formed the group. The list is empty if the group has formed, but
-    /// this replica does not know them.
-    pub(super) fn founders(&self) -> Option<Vec<u64>> {
+    /// Returns how far the group has formed.
+    pub(super) fn formation(&self) -> Formation {
         let cells = |value: &[u8]| {
             value.as_chunks::<8>().0.iter().map(|cell| u64::from_le_bytes(*cell)).collect()
         };
-        let is_old = self.content.is_some();
-        self.log.value(FOUNDERS).map(cells).or(is_old.then(Vec::new))
+        let byte = self.log.value(STAGE).and_then(|value| value.first().copied());
+        Formation {
+            founders: self.log.value(FOUNDERS).map(cells),
+            stage: FoundingStage::of_disk(byte, self.content.is_some()),
+        }
     }
 }
 

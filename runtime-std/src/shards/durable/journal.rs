@@ -17,13 +17,15 @@ use tramontane_log::{
 };
 
 use super::content::{ENTRY, START, SavedContent, log_record_bytes, record_of, snapshot_head};
-use super::folder::{FOUNDERS, INCARNATION, ReplicaFolder};
+use super::folder::{FOUNDERS, INCARNATION, ReplicaFolder, STAGE};
 use super::folder_error::FolderError;
 use super::known_lives::KnownLives;
 use crate::fabric::AnyBell;
 use crate::member::Stopped;
 use crate::retention::Retention;
+use crate::shards::founding_stage::FoundingStage;
 use crate::shards::places::Places;
+use crate::shards::service::Formation;
 use crate::shards::snapshot::{Snapshot, TakenSnapshot};
 
 /// The interval between checks while the replica waits for its disk at its start.
@@ -34,7 +36,7 @@ pub(in crate::shards) struct Journal {
     commits: Arc<GroupCommit<SystemFolder>>,
     content: Option<SavedContent>,
     incarnation: u16,
-    founders: Option<Vec<u64>>,
+    formation: Formation,
     notice: Option<String>,
     next: Sequence,
     /// The records that wait for their sync, each with the end of the log after it.
@@ -56,7 +58,7 @@ impl Journal {
         shape: &Shape,
         log_entries: u32,
     ) -> std::io::Result<Self> {
-        let (incarnation, founders) = (folder.incarnation(), folder.founders());
+        let (incarnation, formation) = (folder.incarnation(), folder.formation());
         let ReplicaFolder { log, keep_bytes, content, notice } = folder;
         let (next, retention) = (log.end(), Retention::new(Some(keep_bytes), &log));
         // The core's log bounds what waits.
@@ -67,7 +69,7 @@ impl Journal {
             commits: Arc::new(commits),
             content,
             incarnation,
-            founders,
+            formation,
             notice,
             next,
             handed: VecDeque::new(),
@@ -107,9 +109,9 @@ impl Journal {
         }
     }
 
-    /// Returns the processes that formed the group, if it has formed.
-    pub(in crate::shards) const fn founders(&self) -> Option<&Vec<u64>> {
-        self.founders.as_ref()
+    /// Returns how far the group had formed when the replica was started.
+    pub(in crate::shards) const fn formation(&self) -> &Formation {
+        &self.formation
     }
 
     /// Returns what an operator should know about the disk.
@@ -117,9 +119,9 @@ impl Journal {
         self.notice.as_deref()
     }
 
-    /// Returns the end of the log on the disk.
-    pub(in crate::shards) const fn saved_tail(&self) -> u64 {
-        self.saved.tail()
+    /// Returns the last record that is known to be on the disk.
+    pub(in crate::shards) const fn saved(&self) -> &LogRecord {
+        &self.saved
     }
 
     /// Records that the replica continues from a record on this disk.
@@ -127,16 +129,18 @@ impl Journal {
         self.saved = record;
     }
 
-    /// Saves the incarnation under which the replica runs, and the processes that formed its group.
-    pub(in crate::shards) fn keep_incarnation(
+    /// Saves the incarnation under which the replica runs, and how far its group has formed.
+    pub(in crate::shards) fn keep_formation(
         &self,
         incarnation: u16,
         founders: &[u64],
+        stage: FoundingStage,
     ) -> Result<(), FolderError> {
         let founders: Vec<u8> = founders.iter().flat_map(|life| life.to_le_bytes()).collect();
         let incarnation = incarnation.to_le_bytes();
-        let values: [(&str, Option<&[u8]>); 2] =
-            [(INCARNATION, Some(&incarnation)), (FOUNDERS, Some(&founders))];
+        let stage = [stage.byte()];
+        let values: [(&str, Option<&[u8]>); 3] =
+            [(INCARNATION, Some(&incarnation)), (FOUNDERS, Some(&founders)), (STAGE, Some(&stage))];
         Ok(self.commits.with_log(|log| log.set_values(&values))?)
     }
 

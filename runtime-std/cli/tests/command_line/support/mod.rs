@@ -6,6 +6,7 @@
 
 pub mod group;
 pub mod overlay;
+pub mod small_disk;
 pub mod terminal;
 
 use std::io::{Read, Write as _};

@@ -1,7 +1,7 @@
 //! An overlay of shards whose replicas are processes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -45,13 +45,18 @@ impl Overlay {
 
     /// Starts a replica with its own log.
     pub fn replica(&self, name: &str) -> RunningProgram {
+        self.place.start(&self.replica_command(name, &self.data_path()))
+    }
+
+    /// Returns the words of the command of a replica, which saves its log in `data` if the overlay
+    /// is durable.
+    pub fn replica_command(&self, name: &str, data: &Path) -> Vec<String> {
         let log = self.log_path(name).display().to_string();
-        let mut command = self.command(&[]);
-        command.extend(["--id", name, "--log", &log].map(str::to_owned));
+        let mut command = self.command(&["--id", name, "--log", &log]);
         if self.is_durable {
-            command.extend(["--data".to_owned(), self.data_path().display().to_string()]);
+            command.extend(["--data".to_owned(), data.display().to_string()]);
         }
-        self.place.start(&command)
+        command
     }
 
     /// Returns the folder in which the replicas of a durable overlay save their logs.
@@ -81,7 +86,7 @@ impl Overlay {
         String::from_utf8(client.wait().succeeded()).expect("text")
     }
 
-    fn status(&self) -> Value {
+    pub fn status(&self) -> Value {
         let ended = self.place.run(&self.command(&["status", "--json"]));
         serde_json::from_slice(&ended.output).unwrap_or_default()
     }

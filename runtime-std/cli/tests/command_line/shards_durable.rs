@@ -1,0 +1,131 @@
+//! Durable shards: what the page about their disks says.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tramontane_fixtures::random::Random;
+
+use crate::support::overlay::{DURABLE, NAMES, Overlay};
+use crate::support::small_disk::SmallDisk;
+use crate::support::{RunningProgram, wait_for};
+
+fn kill(replicas: impl IntoIterator<Item = RunningProgram>) {
+    for mut replica in replicas {
+        replica.signal(Signal::KILL);
+        replica.wait_with_input();
+    }
+}
+
+/// Both kinds of processes without a state look alike: those that were killed while the group
+/// formed, and those whose disk is lost.
+#[test]
+fn group_that_is_killed_while_it_forms_can_form_again() {
+    let mut random = Random::stream(1, "forming");
+    for fabric in ["shm", "tcp"] {
+        for _ in 0..6 {
+            let overlay = Overlay::with(fabric, DURABLE);
+            for _ in 0..3 {
+                let replicas = overlay.start_all();
+                std::thread::sleep(Duration::from_millis(random.below(120)));
+                replicas.iter().for_each(|replica| replica.signal(Signal::KILL));
+                kill(replicas);
+            }
+            let _replicas = overlay.start_all();
+            overlay.await_leader("g1");
+            overlay.send("g1,g2", "a line\n");
+            overlay.await_same("g2", 1);
+        }
+    }
+}
+
+#[test]
+fn lost_majority_of_disks_is_reported_by_all_and_removed_folders_form_anew() {
+    let overlay = Overlay::with("shm", DURABLE);
+    let replicas = overlay.start_all();
+    overlay.await_leader("g1");
+    overlay.send("g1,g2", "a line\n");
+    kill(replicas);
+    for lost in ["g1.1", "g1.2"] {
+        fs::remove_dir_all(overlay.data_path().join(lost)).expect("it was there");
+    }
+    let mut replicas = overlay.start_all();
+    let words = ["group g1 lost a majority", "remove their data folders"];
+    for replica in &mut replicas[..3] {
+        replica.wait_with_input().failed_at_last(9, &words);
+    }
+    kill(replicas.drain(3..));
+    fs::remove_dir_all(overlay.data_path()).expect("it was there");
+    let _replicas = overlay.start_all();
+    overlay.await_leader("g1");
+    overlay.send("g1", "a new line\n");
+    assert!(overlay.await_same("g1", 1).contains("a new line"));
+}
+
+#[test]
+fn replica_exits_on_full_disk_and_returns_once_there_is_room() {
+    let overlay = Overlay::with("shm", &(DURABLE.to_owned() + "message_max = 10000\n"));
+    // The disk has room for one segment of 16 MiB and a snapshot, but not for two segments.
+    let Some(disk) = SmallDisk::mount(&overlay.place, "24m") else { return };
+    let others = NAMES.iter().filter(|name| **name != "g1.2");
+    let _others: Vec<RunningProgram> = others.map(|name| overlay.replica(name)).collect();
+    let command = overlay.replica_command("g1.2", disk.path());
+    let mut full = overlay.place.start(&command);
+    overlay.await_leader("g1");
+    let line = "x".repeat(9_990) + "\n";
+    overlay.send("g1", &line.repeat(2_500));
+    full.wait_with_input().failed_at_last(4, &["no space is left"]);
+    disk.remount("size=200m");
+    let _again = overlay.place.start(&command);
+    overlay.await_leader("g1");
+    overlay.send("g1", "at last\n");
+    overlay.await_same("g1", 2_501);
+}
+
+#[test]
+fn damaged_folder_is_kept_and_reported() {
+    let overlay = Overlay::with("shm", DURABLE);
+    let replicas = overlay.start_all();
+    overlay.await_leader("g1");
+    overlay.send("g1,g2", "a line that is damaged\n");
+    overlay.await_same("g1", 1);
+    kill(replicas);
+    let segment = overlay.data_path().join("g1.1/segment-00000001");
+    let mut bytes = fs::read(&segment).expect("a segment");
+    let word = b"damaged";
+    let at = bytes.windows(word.len()).position(|part| part == word).expect("it was saved");
+    bytes[at] ^= 1;
+    fs::write(&segment, bytes).expect("it is written");
+    let _replicas = overlay.start_all();
+    overlay.await_leader("g1");
+    overlay.send("g1,g2", "another line\n");
+    overlay.await_same("g1", 2);
+    let notice = wait_for("a notice", || {
+        overlay.status()["replicas"][1]["status"]["notice"].as_str().map(str::to_owned)
+    });
+    assert!(notice.contains("data/g1.1.1; the replica returns without it"), "{notice}");
+    assert!(overlay.data_path().join("g1.1.1/segment-00000001").is_file());
+}
+
+#[test]
+fn folder_and_durable_overlay_require_each_other() {
+    let durable = Overlay::with("shm", DURABLE);
+    let replica = |overlay: &Overlay, words: &[&str]| {
+        let command = overlay.command(&[&["--id", "g1.0"], words].concat());
+        overlay.place.run(&command)
+    };
+    replica(&durable, &[]).failed(2, &["has no data folder", "--data DIR"]);
+    let data = durable.data_path().display().to_string();
+    let plain = Overlay::new("shm");
+    replica(&plain, &["--data", &data]).failed(2, &["not durable", "durable = true"]);
+    let text = fs::read_to_string(&durable.config).expect("the overlay file");
+    let replicas = durable.start_all();
+    durable.await_leader("g1");
+    replica(&durable, &["--data", &data, "--join-timeout", "0.1"]).failed(5, &["already running"]);
+    kill(replicas);
+    fs::write(&durable.config, "log_entries = 99\n".to_owned() + &text).expect("it is written");
+    replica(&durable, &["--data", &data]).failed(2, &["other groups or limits", "; "]);
+    let references = "references_from = 1\n".to_owned() + &text;
+    fs::write(&durable.config, references).expect("it is written");
+    replica(&durable, &["--data", &data]).failed(2, &["passed by reference", "; "]);
+}
