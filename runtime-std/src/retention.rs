@@ -1,4 +1,5 @@
-//! Bounded logs: after a snapshot of the application, older records can be discarded (DUR-8, TRM-5).
+//! Bounded logs: after a snapshot of the application, older records can be discarded (DUR-8,
+//! TRM-5).
 //!
 //! A snapshot is taken after `keep_bytes` bytes of records have been appended since the last one,
 //! and is written in a separate thread while the log continues. The snapshot takes effect once a

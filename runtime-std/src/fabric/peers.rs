@@ -52,9 +52,9 @@ impl PeerFabric for SharedMemory {
 
     fn part_from(&mut self, _node: NodeId) {}
 
-    fn replace(&mut self, node: NodeId, _session: Session) -> io::Result<()> {
+    fn replace(&mut self, node: NodeId, session: Session) -> io::Result<()> {
         self.meet(node);
-        Ok(())
+        self.connect(node, session)
     }
 
     fn is_connected(&self, _node: NodeId) -> bool {
@@ -156,9 +156,17 @@ mod tests {
         sessions.into_iter().flatten().next().expect("one peer")
     }
 
-    /// The other process is killed before this one has opened its file.
+    /// Hands over the connection to a process that has been met.
+    type HandOver = fn(&mut SharedMemory, NodeId, Session) -> io::Result<()>;
+
     #[test]
     fn killed_process_is_lost_before_it_is_found() {
+        is_lost_before_it_is_found(PeerFabric::connect);
+        is_lost_before_it_is_found(PeerFabric::replace);
+    }
+
+    /// The other process is killed before this one has opened its file.
+    fn is_lost_before_it_is_found(hand_over: HandOver) {
         let place = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let (root, group) = (Root::under(place.path()), GroupName::new("met").expect("a name"));
         let addresses = MEMBERS.map(|node| Address::Unix(place.path().join(node.to_string())));
@@ -168,7 +176,7 @@ mod tests {
         });
         let claimed = Residence::claim(&root, &group, MEMBERS[0], 1, 1, LONG, &NEVER);
         let mut fabric = SharedMemory::for_residence(&Arc::new(claimed.expect("its place")));
-        PeerFabric::connect(&mut fabric, MEMBERS[1], session).expect("an open session");
+        hand_over(&mut fabric, MEMBERS[1], session).expect("an open session");
         let plan = ViewPlan::with_sizes(VIEW, Rank(0), &MEMBERS, &[4096, 4096], 1);
         let memory = fabric.rows(&plan).expect("memory");
         fabric.open(VIEW, &memory.memory()).expect("it opens");

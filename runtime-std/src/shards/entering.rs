@@ -29,8 +29,8 @@ pub(super) struct Entering<'e, M, A> {
 }
 
 impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
-    /// Saves that this replica is a founder, before its first step. The application's first state is
-    /// saved too, because a later program may begin with another one.
+    /// Saves that this replica is a founder, before its first step. The application's first state
+    /// is saved too, because a later program may begin with another one.
     pub(super) fn found(self) -> Result<(), StartError> {
         let Self { cell, memory, application, journal, .. } = self;
         let Some(journal) = journal else { return Ok(()) };
@@ -74,7 +74,7 @@ impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
         Ok(())
     }
 
-    /// Saves the incarnation of a replica that is no founder, before anyone meets it.
+    /// Saves the incarnation of a replica that does not found its group, before it meets others.
     fn keep_incarnation(&self) -> Result<(), StartError> {
         let Self { journal: Some(journal), incarnation, formation, .. } = self else {
             return Ok(());

@@ -6,8 +6,8 @@
 //! no quorum before a quorum that excludes it has admitted it (TRM-5).
 //!
 //! # Invariants
-//! - A process is a founder only if it is in the single list made by rank 0, or if its disk has that
-//!   list (see `forming`).
+//! - A process is a founder only if it is in the single list made by rank 0, or if its disk has
+//!   that list (see `forming`).
 //! - A returning replica uses an incarnation that it has received from a quorum of the others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -189,8 +189,8 @@ impl Founding<'_> {
         Some(founders)
     }
 
-    /// Returns the terms of a replica that continues from its disk. It counts in quorums at once, so
-    /// it asks no other replica.
+    /// Returns the terms of a replica that continues from its disk. It counts in quorums at once,
+    /// so it asks no other replica.
     pub(super) const fn continue_from_disk(&self) -> FoundingPart {
         FoundingPart { incarnation: self.at_least, is_founder: false }
     }

@@ -1,8 +1,8 @@
-//! How far a replica has come in forming its group.
+//! The progress of a replica in forming its group.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a replica has come in forming its group. A replica without a disk goes from the first
+/// The progress of a replica in forming its group. A replica without a disk goes from the first
 /// stage to the last one; see `forming` for the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FoundingStage {

@@ -63,11 +63,17 @@ impl Lives {
     }
 
     /// Starts with the processes on a disk, as if they had just disconnected.
-    pub(super) fn on_disk(lease: Duration, mut disk: KnownLives) -> Self {
-        let newest = |life| Some((life, Hold::Until(Instant::now() + lease)));
-        let found = disk.take_found().into_iter();
-        let known = found.map(|(node, life)| (node, Known { newest: newest(life), claim: None }));
-        Self { lease, known: Mutex::new(known.collect()), disk: Some(disk) }
+    pub(super) fn on_disk(lease: Duration, mut disk: KnownLives, places: &Places) -> Self {
+        let until = Instant::now() + lease;
+        let found = disk.take_found().into_iter().map(|(node, life)| {
+            let known = match places.client(node) {
+                // It may only have claimed the place.
+                Some(_) => Known { newest: None, claim: Some((life, until)) },
+                None => Known { newest: Some((life, Hold::Until(until))), claim: None },
+            };
+            (node, known)
+        });
+        Self { lease, known: Mutex::new(found.collect()), disk: Some(disk) }
     }
 
     /// Saves processes, if there is a disk. Returns false if that fails.
@@ -96,14 +102,18 @@ impl Lives {
     /// or a different process with the same incarnation.
     pub(super) fn comes(&self, node: NodeId, life: Life) -> bool {
         let mut known = self.known();
-        let is_current = is_current(known.get(&node), &life);
+        let before = known.get(&node);
+        let is_current = is_current(before, &life);
         if is_current {
-            if known.get(&node).and_then(Known::highest) != Some(life)
-                && !self.keep(&[(node, life)])
-            {
+            let is_earlier = |of: &Life| of.incarnation < life.incarnation;
+            let is_new = before.and_then(Known::highest).is_none_or(|of| is_earlier(&of));
+            if is_new && !self.keep(&[(node, life)]) {
                 tracing::error!(%node, "the process of this node is not saved");
             }
-            known.insert(node, Known { newest: Some((life, Hold::Present)), claim: None });
+            // A later claim remains, so that its incarnation is not given twice.
+            let claim = before.and_then(|of| of.claim);
+            let claim = claim.filter(|(of, _)| *of != life && !is_earlier(of));
+            known.insert(node, Known { newest: Some((life, Hold::Present)), claim });
         }
         is_current
     }
@@ -153,21 +163,25 @@ impl Lives {
         known.iter().filter_map(of_client).collect()
     }
 
-    /// Adopts another replica's knowledge of clients, as if they had just disconnected.
+    /// Adopts another replica's knowledge of clients, as if they had just claimed their places.
     pub(super) fn learn(&self, places: &Places, clients: &[(u16, Life)]) {
         let mut known = self.known();
         let clients =
             clients.iter().map(|(number, life)| (places.client_node(ClientNumber(*number)), *life));
         let learned: Vec<(NodeId, Life)> = clients
             .filter(|(node, life)| {
-                places.client(*node).is_some() && is_current(known.get(node), life)
+                let highest = known.get(node).and_then(Known::highest);
+                let is_later = highest.is_none_or(|of| of.incarnation < life.incarnation);
+                places.client(*node).is_some() && is_later
             })
             .collect();
         if !self.keep(&learned) {
             tracing::error!("the processes of clients are not saved");
         }
+        let until = Instant::now() + self.lease;
         for (node, life) in learned {
-            known.insert(node, Known { newest: Some((life, self.away())), claim: None });
+            let newest = known.get(&node).and_then(|of| of.newest);
+            known.insert(node, Known { newest, claim: Some((life, until)) });
         }
     }
 
@@ -307,6 +321,33 @@ mod tests {
         assert!(lives.comes(node, one), "a quorum of the others has given it to this one");
         lives.give_back(node, 2);
         assert!(!lives.comes(node, other) && !lives.claim(node, Life { life: 3, incarnation: 2 }));
+    }
+
+    /// A returning replica cannot know which client of two got the place.
+    #[test]
+    fn learned_claim_does_not_block_client_place() {
+        let (lives, places) = (Lives::new(Duration::from_secs(60)), places());
+        let node = places.client_node(ClientNumber(0));
+        let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 1 });
+        lives.learn(&places, &[(0, other)]);
+        assert!(!lives.claim(node, Life { life: 3, incarnation: 2 }), "it is reserved");
+        assert!(lives.comes(node, one) && !lives.comes(node, other));
+    }
+
+    /// The place was given to another client while the first one was away. If the first one returns
+    /// before the other connects, the other's incarnation is still not given again.
+    #[test]
+    fn claimed_incarnation_is_not_given_twice() {
+        let (lives, places) = (Lives::new(Duration::ZERO), places());
+        let node = places.client_node(ClientNumber(0));
+        let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 2 });
+        assert!(lives.comes(node, one));
+        lives.goes(node, 1);
+        assert!(lives.claim(node, other) && lives.comes(node, one));
+        lives.goes(node, 1);
+        assert_eq!(lives.seats(&places)[0].incarnation, 2);
+        assert!(!lives.claim(node, Life { life: 3, incarnation: 2 }));
+        assert!(lives.comes(node, other));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) struct Service {
     pub(super) inside: OnceLock<Arc<Calls<Request>>>,
 }
 
-/// What a replica knows about how its group formed.
+/// A replica's knowledge about the forming of its group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Formation {
     /// The processes that formed the group, by rank, once known.

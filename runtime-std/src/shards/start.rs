@@ -276,7 +276,7 @@ impl Starting<'_> {
             })
             .transpose()?;
         let lives = Arc::new(match &journal {
-            Some(journal) => Lives::on_disk(lease, journal.known_lives(&places, own)),
+            Some(journal) => Lives::on_disk(lease, journal.known_lives(&places, own), &places),
             None => Lives::new(lease),
         });
         let service = Arc::new(Service::new(own, places.clone(), Arc::clone(&lives)));

@@ -16,13 +16,13 @@ use crate::support::{
 };
 
 /// A durable overlay of which everything can end.
-struct World {
+struct DurableOverlay {
     description: Description,
     places: Places,
     sent: usize,
 }
 
-impl World {
+impl DurableOverlay {
     fn new(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> Self {
         let description = durable_overlay(carrier, parents, folder);
         let places = Places::new(&description, description.overlay().expect("a tree"));
@@ -69,7 +69,7 @@ fn end(started: Vec<Started>) {
 
 fn survives_the_end_of_everything(carrier: Carrier) {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut world = World::new(carrier, &[None, Some(0)], folder.path());
+    let mut world = DurableOverlay::new(carrier, &[None, Some(0)], folder.path());
     let mut started = world.start();
     let mut staying = world.client();
     for round in 2..5 {
@@ -109,9 +109,9 @@ fn everything_ends_and_continues_over_rdma() {
 }
 
 #[test]
-fn replica_without_its_disk_returns_with_those_of_others() {
+fn replica_without_its_disk_returns() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let mut world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
     let mut started = world.start();
     for lost in 0..3 {
         let mut client = world.client();
@@ -131,7 +131,7 @@ fn replica_without_its_disk_returns_with_those_of_others() {
 #[test]
 fn group_reports_loss_of_a_majority_of_disks() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let mut world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
     let started = world.start();
     let mut client = world.client();
     world.send(&mut client, 10);
@@ -167,9 +167,9 @@ fn bytes_in(folder: &Path) -> u64 {
 
 /// The log on the disk of each replica stays short, because of its snapshots.
 #[test]
-fn disk_keeps_only_what_snapshots_do_not_contain() {
+fn snapshots_bound_logs_on_disk() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let mut world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
     world.description.log_entries = 64;
     let mut started = world.start();
     for _ in 0..2 {
@@ -189,7 +189,7 @@ fn disk_keeps_only_what_snapshots_do_not_contain() {
 #[test]
 fn damaged_disk_is_set_aside() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let mut world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
     let started = world.start();
     let mut client = world.client();
     world.send(&mut client, 100);
@@ -227,7 +227,7 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn rolled_back_disk_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let mut world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
     let started = world.start();
     let mut client = world.client();
     world.send(&mut client, 10);
@@ -257,7 +257,7 @@ fn rolled_back_disk_is_refused() {
 #[test]
 fn folder_belongs_to_one_replica_of_one_overlay() {
     let folder = tempfile::tempdir().expect("a folder");
-    let world = World::new(Carrier::SharedMemory, &[None], folder.path());
+    let world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
     let replica = world.places.replicas().next().expect("three");
     end(world.start());
     let fails = |description: &Description| {

@@ -38,7 +38,7 @@ pub(crate) fn run(
     Ok(DurableReport { machine: machine(), folder: disk, rounds: arguments.rounds, cases })
 }
 
-fn folder_in(place: &Path) -> Result<TempDir, BenchError> {
+pub(crate) fn folder_in(place: &Path) -> Result<TempDir, BenchError> {
     let made = tempfile::Builder::new().prefix("tramontane-durable-").tempdir_in(place);
     made.map_err(|source| BenchError::Disk { path: place.to_owned(), source })
 }

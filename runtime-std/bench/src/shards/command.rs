@@ -1,5 +1,7 @@
 //! The arguments of `tramontane-lab bench shards`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 use tramontane_runtime::carrier::Carrier;
@@ -8,6 +10,7 @@ use tramontane_runtime::carrier::Carrier;
 pub(crate) const EXAMPLES: &str = "Examples:
     tramontane-lab bench shards
     tramontane-lab bench shards --fabric shm --system tram --destinations 1,2,8 --rounds 9 --json
+    tramontane-lab bench shards --fabric shm --system tram,tram-durable --folder /srv/disk
     tramontane-lab bench shards --fabric shm --kills 50";
 
 /// The variants of TRAM that run on this machine.
@@ -18,6 +21,8 @@ pub enum TramSystem {
     /// TRAM with entries that refer to the payloads of all messages, which clients write to each
     /// replica.
     TramReferences,
+    /// TRAM with replicas that save everything on a disk before it counts.
+    TramDurable,
 }
 
 impl TramSystem {
@@ -26,6 +31,7 @@ impl TramSystem {
         match self {
             Self::Tram => "TRAM",
             Self::TramReferences => "TRAM, references",
+            Self::TramDurable => "TRAM, durable",
         }
     }
 }
@@ -37,7 +43,7 @@ pub struct ShardsArguments {
     #[arg(long, value_parser = tramontane_local::options::carrier(), value_delimiter = ',',
           default_values_t = [Carrier::SharedMemory, Carrier::Tcp])]
     pub fabric: Vec<Carrier>,
-    /// How message payloads are transferred
+    /// How message payloads are transferred and kept
     #[arg(long, value_enum, value_delimiter = ',',
           default_values = ["tram", "tram-references"])]
     pub system: Vec<TramSystem>,
@@ -65,6 +71,9 @@ pub struct ShardsArguments {
     /// load, and measure the time until the next leader delivers
     #[arg(long, default_value_t = 0)]
     pub kills: u32,
+    /// A folder on the disk of durable replicas [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,10 @@
 //! The parent of TRAM's replicas: it starts them, kills leaders, and learns which replica leads.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Crew, Launch, WorkerEvent, WorkerId};
@@ -9,6 +12,7 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::shards::{Description, Places};
 
 use super::replica::{ReplicaProcess, ReplicaReport, ReplicaTask};
+use crate::durable::run::folder_in;
 use crate::error::BenchError;
 
 /// Time limit for replicas to count in quorums.
@@ -39,6 +43,8 @@ pub(super) struct Replicas<'i> {
     crew: Crew<ReplicaProcess>,
     members: BTreeMap<WorkerId, CrewReplica>,
     interrupts: &'i Interrupts,
+    /// The folder in which durable replicas save their logs.
+    folder: Option<TempDir>,
 }
 
 impl<'i> Replicas<'i> {
@@ -46,10 +52,12 @@ impl<'i> Replicas<'i> {
     pub(super) fn start(
         overlay: &Description,
         places: &Places,
+        disk: &Path,
         interrupts: &'i Interrupts,
     ) -> Result<Self, BenchError> {
         let (overlay, crew, members) = (overlay.clone(), Crew::default(), BTreeMap::new());
-        let mut replicas = Self { overlay, crew, members, interrupts };
+        let folder = overlay.durable.then(|| folder_in(disk)).transpose()?;
+        let mut replicas = Self { overlay, crew, members, interrupts, folder };
         for replica in places.replicas() {
             replicas.start_one(places.name(replica))?;
         }
@@ -58,7 +66,11 @@ impl<'i> Replicas<'i> {
     }
 
     pub(super) fn start_one(&mut self, name: String) -> Result<(), BenchError> {
-        let task = ReplicaTask { overlay: self.overlay.clone(), name: name.clone() };
+        let task = ReplicaTask {
+            overlay: self.overlay.clone(),
+            name: name.clone(),
+            data: self.folder.as_ref().map(|folder| folder.path().to_owned()),
+        };
         let worker = self.crew.start(&task, &Launch::default())?;
         self.members.insert(worker, CrewReplica { name, votes: false, leads_at_ns: None });
         Ok(())

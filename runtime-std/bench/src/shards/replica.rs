@@ -1,6 +1,7 @@
 //! The process of a replica: its application does nothing with messages, and reports its first
 //! delivery as the leader.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,7 @@ impl Role for ReplicaProcess {
 pub(super) struct ReplicaTask {
     pub(super) overlay: Description,
     pub(super) name: String,
+    pub(super) data: Option<PathBuf>,
 }
 
 /// A report of a replica's process to the run that started it.
@@ -98,6 +100,7 @@ fn serve(task: &ReplicaTask, worker: &Worker<ReplicaProcess>) -> Result<(), Benc
     let application = LeaderReporter { reporter: worker.reporter(), has_not_delivered: false };
     let mut options = StartOptions::default();
     options.cancel = worker.released();
+    options.data.clone_from(&task.data);
     let running =
         start(&task.overlay, replica, options, application).map_err(|error| broken(&error))?;
     let mut votes = false;

@@ -2,6 +2,7 @@
 //! that all run under the same conditions.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use tramontane_local::crew::CrewError;
 use tramontane_local::interrupt::Interrupts;
@@ -59,7 +60,7 @@ fn loads(
     for _ in 0..arguments.rounds {
         for (configuration, seen) in configurations.iter().zip(&mut seen) {
             interrupts.check().map_err(CrewError::from)?;
-            seen.push(tram::run(&configuration.setting, interrupts)?);
+            seen.push(tram::run(&configuration.setting, &arguments.disk(), interrupts)?);
             progress.inc(1);
         }
     }
@@ -89,7 +90,7 @@ fn takeovers(
             ));
         };
         let setting = arguments.setting(*system, *carrier, 1, *bytes);
-        takeover::run(&setting, arguments.kills, interrupts, &inc)
+        takeover::run(&setting, &arguments.disk(), arguments.kills, interrupts, &inc)
     };
     carriers.iter().map(one).collect()
 }
@@ -97,8 +98,11 @@ fn takeovers(
 impl ShardsArguments {
     fn setting(&self, system: TramSystem, carrier: Carrier, groups: u16, bytes: u32) -> Setting {
         let Self { window, messages, .. } = *self;
-        let references = system == TramSystem::TramReferences;
-        Setting { carrier, groups, window, messages, bytes, references }
+        Setting { carrier, groups, window, messages, bytes, system }
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.folder.clone().unwrap_or_else(std::env::temp_dir)
     }
 
     fn configurations(&self, carriers: &[Carrier]) -> Vec<Configuration> {

@@ -3,6 +3,7 @@
 //! A kill is `SIGKILL`. The killed replica returns and counts in quorums again before the next
 //! kill.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -65,13 +66,14 @@ impl Times {
 /// Kills leaders and measures the takeovers.
 pub(super) fn run(
     setting: &Setting,
+    disk: &Path,
     kills: u32,
     interrupts: &Interrupts,
     progress: &dyn Fn(),
 ) -> Result<Takeovers, BenchError> {
     let overlay = setting.overlay()?;
     let places = Places::new(&overlay, overlay.overlay().map_err(|error| broken(&error))?);
-    let mut replicas = Replicas::start(&overlay, &places, interrupts)?;
+    let mut replicas = Replicas::start(&overlay, &places, disk, interrupts)?;
     let [_, load] = setting.loads();
     let client = connect(setting, &overlay)?;
     let (is_over, longest_gap_ns) = (AtomicBool::new(false), AtomicU64::new(0));

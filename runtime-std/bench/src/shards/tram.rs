@@ -1,5 +1,7 @@
 //! TRAM under load: its replicas are separate processes, and its client is this process.
 
+use std::path::Path;
+
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::shards::{
@@ -7,6 +9,7 @@ use tramontane_runtime::shards::{
 };
 use tramontane_runtime::shared_memory::GroupName;
 
+use super::command::TramSystem;
 use super::crew::Replicas;
 use super::load::{ClientFigures, Load, broken};
 use crate::error::BenchError;
@@ -23,8 +26,7 @@ pub(super) struct Setting {
     pub(super) window: u32,
     pub(super) messages: u32,
     pub(super) bytes: u32,
-    /// Whether entries refer to payloads.
-    pub(super) references: bool,
+    pub(super) system: TramSystem,
 }
 
 impl Setting {
@@ -38,7 +40,8 @@ impl Setting {
         overlay.log_entries = overlay.log_entries.max(4 * self.window);
         overlay.parent_window = overlay.parent_window.max(self.window);
         overlay.message_max = overlay.message_max.max(self.bytes);
-        overlay.references_from = self.references.then_some(1);
+        overlay.references_from = (self.system == TramSystem::TramReferences).then_some(1);
+        overlay.durable = self.system == TramSystem::TramDurable;
         match self.carrier {
             Carrier::SharedMemory => Ok(overlay),
             Carrier::Tcp => Ok(overlay.over_loopback()?),
@@ -68,11 +71,12 @@ impl Setting {
 /// Runs both loads, in turn.
 pub(super) fn run(
     setting: &Setting,
+    disk: &Path,
     interrupts: &Interrupts,
 ) -> Result<[ClientFigures; 2], BenchError> {
     let overlay = setting.overlay()?;
     let places = Places::new(&overlay, overlay.overlay().map_err(|error| broken(&error))?);
-    let _replicas = Replicas::start(&overlay, &places, interrupts)?;
+    let _replicas = Replicas::start(&overlay, &places, disk, interrupts)?;
     let [single, full] = setting.loads();
     let mut client = connect(setting, &overlay)?;
     Ok([single.run(&mut client)?, full.run(&mut client)?])

@@ -1,4 +1,4 @@
-//! Durable shards: what the page about their disks says.
+//! Durable shards: the failures on the page about them, and the remedies.
 
 use std::fs;
 use std::time::Duration;
@@ -17,10 +17,10 @@ fn kill(replicas: impl IntoIterator<Item = RunningProgram>) {
     }
 }
 
-/// Both kinds of processes without a state look alike: those that were killed while the group
-/// formed, and those whose disk is lost.
+/// A process that was killed while the group formed and one whose disk is lost both have no
+/// state.
 #[test]
-fn group_that_is_killed_while_it_forms_can_form_again() {
+fn killed_group_forms_again() {
     let mut random = Random::stream(1, "forming");
     for fabric in ["shm", "tcp"] {
         for _ in 0..6 {
@@ -40,7 +40,7 @@ fn group_that_is_killed_while_it_forms_can_form_again() {
 }
 
 #[test]
-fn lost_majority_of_disks_is_reported_by_all_and_removed_folders_form_anew() {
+fn lost_majority_of_disks_is_reported() {
     let overlay = Overlay::with("shm", DURABLE);
     let replicas = overlay.start_all();
     overlay.await_leader("g1");
@@ -63,7 +63,7 @@ fn lost_majority_of_disks_is_reported_by_all_and_removed_folders_form_anew() {
 }
 
 #[test]
-fn replica_exits_on_full_disk_and_returns_once_there_is_room() {
+fn replica_returns_from_full_disk() {
     let overlay = Overlay::with("shm", &(DURABLE.to_owned() + "message_max = 10000\n"));
     // The disk has room for one segment of 16 MiB and a snapshot, but not for two segments.
     let Some(disk) = SmallDisk::mount(&overlay.place, "24m") else { return };

@@ -31,9 +31,9 @@ pub(super) const STAGE: &str = "stage";
 pub(in crate::shards) struct ReplicaFolder {
     pub(super) log: Log<SystemFolder>,
     pub(super) keep_bytes: u64,
-    /// What the replica continues from, unless it is new or has lost it.
+    /// The state on the disk, unless the replica is new or has lost it.
     pub(super) content: Option<SavedContent>,
-    /// What an operator should know about the folder.
+    /// A fact about the folder that an operator should know.
     pub(super) notice: Option<String>,
 }
 

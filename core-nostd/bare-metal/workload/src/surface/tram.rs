@@ -439,7 +439,7 @@ fn save(replica: &mut Replica<'_>, memory: &Lent<'_>) {
         let mut buffer = [0; 1024];
         black_box(replica.copy_entry(black_box(from), memory, &mut buffer).is_ok());
         let record = LogRecord::from_cells(black_box(record.cells()));
-        black_box(record.tail());
+        black_box((record.tail(), record.is_voter()));
         replica.saved(record);
     }
 }
