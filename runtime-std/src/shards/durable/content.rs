@@ -122,3 +122,108 @@ impl SavedContent {
         Ok(Some(Self { snapshot, record, entries }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tramontane_log::{Batch, Identity, Options};
+
+    use super::*;
+
+    /// A log to which a test appends what a replica would.
+    struct WrittenLog {
+        log: Log<SystemFolder>,
+        _folder: tempfile::TempDir,
+    }
+
+    impl WrittenLog {
+        /// Creates the log of a founder.
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            let layer = SystemFolder::create(folder.path()).expect("it is made");
+            let identity = Identity { group: "bank".into(), subgroup: "g1.0".into() };
+            let (log, _) = Log::open(layer, &identity, Options::default()).expect("a new log");
+            let mut written = Self { log, _folder: folder };
+            written.append(0, &[START]);
+            written.snapshot(&record(0), "first");
+            written
+        }
+
+        fn append(&mut self, place: u64, bytes: &[u8]) {
+            let mut batch = Batch::new();
+            batch.push(&record_of(self.log.end(), place, bytes)).expect("it is next");
+            self.log.commit(&mut batch).expect("it is written");
+        }
+
+        fn entry(&mut self, place: u64, text: &str) {
+            let bytes: Vec<u8> = std::iter::once(ENTRY).chain(text.bytes()).collect();
+            self.append(place, &bytes);
+        }
+
+        fn snapshot(&mut self, record: &LogRecord, state: &str) {
+            let mut writer = self.log.write_snapshot(self.log.end(), ViewId::ZERO).expect("room");
+            writer.write(&snapshot_head(record, &[7, 8])).expect("it is written");
+            writer.write(state.as_bytes()).expect("it is written");
+            self.log.install_snapshot(writer.finish().expect("it is synced")).expect("renamed");
+        }
+
+        fn read(&self) -> (String, u64, Vec<(u64, String)>) {
+            let content = SavedContent::read(&self.log).expect("it is sound").expect("a state");
+            assert_eq!(content.snapshot.cells, [7, 8]);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let entries = content.entries.iter().map(|(place, (_, bytes))| (*place, text(bytes)));
+            (text(&content.snapshot.state), content.record.tail(), entries.collect())
+        }
+    }
+
+    fn record(tail: u64) -> LogRecord {
+        LogRecord::from_cells([1, 1, 0, tail, 0, 0, 1])
+    }
+
+    fn expected(
+        state: &str,
+        tail: u64,
+        entries: &[(u64, &str)],
+    ) -> (String, u64, Vec<(u64, String)>) {
+        let entries = entries.iter().map(|(place, text)| (*place, (*text).to_owned()));
+        (state.to_owned(), tail, entries.collect())
+    }
+
+    #[test]
+    fn entries_count_only_with_their_record() {
+        let mut written = WrittenLog::new();
+        written.entry(0, "a");
+        written.entry(1, "b");
+        written.append(2, &log_record_bytes(&record(2)));
+        written.entry(1, "another leader's");
+        assert_eq!(written.read(), expected("first", 2, &[(0, "a"), (1, "b")]));
+        // The process ended here. The next one continues under the earlier record.
+        written.append(0, &[START]);
+        written.entry(2, "c");
+        written.append(3, &log_record_bytes(&record(3)));
+        assert_eq!(written.read(), expected("first", 3, &[(0, "a"), (1, "b"), (2, "c")]));
+        written.append(1, &log_record_bytes(&record(1)));
+        assert_eq!(written.read(), expected("first", 1, &[(0, "a")]));
+    }
+
+    #[test]
+    fn snapshot_replaces_earlier_record_but_not_entries() {
+        let mut written = WrittenLog::new();
+        written.entry(0, "a");
+        written.append(1, &log_record_bytes(&record(1)));
+        written.snapshot(&record(5), "second");
+        assert_eq!(written.read(), expected("second", 5, &[(0, "a")]));
+        written.entry(5, "f");
+        written.append(6, &log_record_bytes(&record(6)));
+        assert_eq!(written.read(), expected("second", 6, &[(0, "a"), (5, "f")]));
+    }
+
+    #[test]
+    fn foreign_records_are_refused() {
+        for bytes in [&[][..], &[9], &[LOG_RECORD, 1]] {
+            let mut written = WrittenLog::new();
+            written.append(0, bytes);
+            let read = SavedContent::read(&written.log);
+            assert!(matches!(read, Err(ContentError::Foreign(Sequence(1)))), "{bytes:?}");
+        }
+    }
+}

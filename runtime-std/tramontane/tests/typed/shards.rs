@@ -38,7 +38,7 @@ pub struct TallyShards {
     pub description: Description,
     places: Places,
     pub replicas: BTreeMap<(u16, u16), ShardReplica<NumberedCommands>>,
-    _root: TempDir,
+    root: TempDir,
 }
 
 pub const FIRST: GroupId = GroupId(0);
@@ -67,20 +67,29 @@ impl TallyShards {
         description.failure_timeout_ms = 1_000;
         change(&mut description);
         let places = Places::new(&description, description.overlay().expect("a tree"));
-        let mut shards = Self { description, places, replicas: BTreeMap::new(), _root: root };
-        let all: Vec<_> = shards.places.replicas().collect();
-        shards.replicas = std::thread::scope(|scope| {
-            let starting: Vec<_> =
-                all.iter().map(|id| scope.spawn(|| shards.started(*id))).collect();
-            let started = starting.into_iter().map(|one| one.join().expect("no panic"));
-            all.iter().map(|id| (id.group.0, id.rank.0)).zip(started).collect()
-        });
+        let mut shards = Self { description, places, replicas: BTreeMap::new(), root };
+        shards.start_all(0);
         shards
     }
 
-    fn started(&self, id: ReplicaId) -> ShardReplica<NumberedCommands> {
-        let tally = NumberedCommands { group: id.group.0, ..NumberedCommands::default() };
-        ShardReplica::start(&self.description, id, options(), tally).expect("it starts")
+    /// Starts all replicas, whose machines have already counted `commands` commands.
+    fn start_all(&mut self, commands: u64) {
+        let all: Vec<_> = self.places.replicas().collect();
+        let shards = &*self;
+        let started: BTreeMap<_, _> = std::thread::scope(|scope| {
+            let starting: Vec<_> =
+                all.iter().map(|id| scope.spawn(move || shards.started(*id, commands))).collect();
+            let started = starting.into_iter().map(|one| one.join().expect("no panic"));
+            all.iter().map(|id| (id.group.0, id.rank.0)).zip(started).collect()
+        });
+        self.replicas = started;
+    }
+
+    fn started(&self, id: ReplicaId, commands: u64) -> ShardReplica<NumberedCommands> {
+        let mut options = options();
+        options.data = self.description.durable.then(|| self.root.path().join("data"));
+        let tally = NumberedCommands { group: id.group.0, commands, bytes: 0 };
+        ShardReplica::start(&self.description, id, options, tally).expect("it starts")
     }
 
     pub fn connect(&self) -> ShardClient<NumberedCommands> {
@@ -103,7 +112,7 @@ impl TallyShards {
         await_that("another leader", || leads(self).is_some());
         let id =
             self.places.replicas().find(|id| (id.group.0, id.rank.0) == leader).expect("it is one");
-        let returned = self.started(id);
+        let returned = self.started(id, 0);
         self.replicas.insert(leader, returned);
         await_that("all count", || self.replicas.values().all(|one| one.status().state.counts()));
     }
@@ -169,6 +178,27 @@ fn every_group_answers_each_command_once() {
     for client in clients {
         client.leave(PATIENCE).expect("it leaves");
     }
+}
+
+/// All replicas of a durable overlay end. The saved machines count when they start again, not those
+/// of the new program.
+#[test]
+fn saved_machines_continue() {
+    let mut shards = TallyShards::start_with(|description| description.durable = true);
+    let client = shards.connect();
+    let mut answers = Vec::new();
+    for round in 0..3 {
+        for number in 0..30 {
+            let call = client.propose(groups_of(number), format!("{round} {number}"));
+            answers.push(call.wait(PATIENCE).expect("answers"));
+        }
+        shards.replicas.clear();
+        shards.start_all(77);
+    }
+    check_numbers(&answers);
+    shards.await_commands(0, 60);
+    shards.await_commands(1, 60);
+    client.leave(PATIENCE).expect("it leaves");
 }
 
 #[test]

@@ -24,7 +24,8 @@ where
     M::Answer: Serialize,
 {
     /// Makes this process a replica. `machine` is the initial state of its group, which must be
-    /// equal at all replicas of the group. A returning replica receives the group's state instead.
+    /// equal at all replicas of the group. A returning replica receives the group's state instead,
+    /// and a replica of a durable overlay continues from its folder.
     ///
     /// # Errors
     /// [`ShardNotStarted`]. In that case nothing is left behind.
