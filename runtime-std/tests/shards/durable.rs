@@ -1,14 +1,13 @@
-//! Replicas that save their logs: everything ends and starts again, and disks are lost, damaged or
+//! Replicas that save their logs: everything ends and starts again, and single disks are lost or
 //! rolled back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shards::{
-    Client, Description, Destinations, FolderError, Places, ReplicaId, StartError, StartOptions,
+    Client, Description, Destinations, Places, ReplicaId, StartOptions,
 };
 
 use crate::support::{
@@ -128,38 +127,6 @@ fn replica_without_its_disk_returns() {
     world.check(&started);
 }
 
-#[test]
-fn group_reports_loss_of_a_majority_of_disks() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
-    let started = world.start();
-    let mut client = world.client();
-    world.send(&mut client, 10);
-    end(started);
-    let replicas: Vec<ReplicaId> = world.places.replicas().collect();
-    for lost in &replicas[1..] {
-        fs::remove_dir_all(world.disk(*lost)).expect("it was there");
-    }
-    let description = &world.description;
-    let (first, others) = std::thread::scope(|scope| {
-        let threads = [1, 2].map(|lost| scope.spawn(move || start_one(description, lost_at(lost))));
-        let first = start_one(description, replicas[0]).expect("it has its disk");
-        let others = threads.map(|thread| thread.join().expect("no panic").err());
-        (first, others)
-    });
-    for error in others {
-        let error = error.expect("it is lost");
-        assert!(matches!(&error, StartError::GroupLost { group } if group == "g1"), "{error}");
-    }
-    wait_until("the first one stops", || first.running.stopped().is_some());
-    assert_eq!(first.running.stopped(), Some(Stopped::GroupLost("g1".into())));
-}
-
-fn lost_at(rank: u16) -> ReplicaId {
-    use tramontane_core::ids::{GroupId, Rank};
-    ReplicaId { group: GroupId(0), rank: Rank(rank) }
-}
-
 fn bytes_in(folder: &Path) -> u64 {
     let files = fs::read_dir(folder).expect("a folder");
     files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
@@ -184,35 +151,6 @@ fn snapshots_bound_logs_on_disk() {
         started = world.start();
     }
     world.check(&started);
-}
-
-#[test]
-fn damaged_disk_is_set_aside() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
-    let started = world.start();
-    let mut client = world.client();
-    world.send(&mut client, 100);
-    end(started);
-    let damaged = world.places.replicas().nth(1).expect("three");
-    let files = fs::read_dir(world.disk(damaged)).expect("a folder");
-    let segment = files
-        .map(|file| file.expect("a file").path())
-        .find(|path| {
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"segment"))
-        })
-        .expect("a segment");
-    let mut bytes = fs::read(&segment).expect("it reads");
-    let at = bytes.windows(10).position(|part| part == b"message 50").expect("it was saved");
-    bytes[at] ^= 1;
-    fs::write(&segment, bytes).expect("it writes");
-    let started = world.start();
-    world.send(&mut client, 100);
-    world.check(&started);
-    let status = started[1].running.status();
-    let notice = status.notice.expect("it is told");
-    assert!(notice.contains("g1.1.1; the replica returns without it"), "{notice}");
-    assert!(world.disk(damaged).with_extension("1.1").is_dir(), "it is kept");
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -252,29 +190,4 @@ fn rolled_back_disk_is_refused() {
     fs::remove_dir_all(&disk).expect("it was there");
     started.push(start_one(&world.description, rolled_back).expect("it returns"));
     world.check(&started);
-}
-
-#[test]
-fn folder_belongs_to_one_replica_of_one_overlay() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
-    let replica = world.places.replicas().next().expect("three");
-    end(world.start());
-    let fails = |description: &Description| {
-        let mut options = StartOptions::default();
-        options.time_limit = Duration::from_secs(1);
-        options.data = data_folder(&world.description);
-        let application = |_: &tramontane_runtime::shards::Delivered<'_>| 0;
-        let started = tramontane_runtime::shards::start(description, replica, options, application);
-        started.expect_err("it does not fit")
-    };
-    let longer = Description { log_entries: 99, ..world.description.clone() };
-    let error = fails(&longer);
-    assert!(matches!(error, StartError::Folder(FolderError::OtherOverlay { .. })), "{error}");
-    let renamed = Description { name: "shop".into(), ..world.description.clone() };
-    let error = fails(&renamed);
-    assert!(matches!(error, StartError::Folder(FolderError::Open(_))), "{error}");
-    let forgetful = Description { durable: false, ..world.description.clone() };
-    let error = fails(&forgetful);
-    assert!(matches!(error, StartError::Folder(FolderError::NotDurable(_))), "{error}");
 }
