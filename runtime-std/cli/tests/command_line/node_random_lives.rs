@@ -191,6 +191,14 @@ fn live(is_logged: bool, count: u64) -> usize {
         eprintln!("TRAMONTANE_SEED={seed}");
         let mut lives = Lives::new(seed, is_logged);
         (0..NODES).for_each(|id| lives.start(id));
+        if is_logged && seed % 2 == 1 {
+            // On a busy machine, nothing might otherwise be durable before the first kill.
+            lives.write();
+            wait_for("a durable line", || {
+                lives.note_durable();
+                (!lives.durable.is_empty()).then_some(())
+            });
+        }
         for _ in 0..lives.random.between(5, 25) {
             lives.step();
         }

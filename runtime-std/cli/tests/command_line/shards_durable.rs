@@ -82,6 +82,44 @@ fn replica_returns_from_full_disk() {
     overlay.await_same("g1", 2_501);
 }
 
+/// Damages a line in a replica's folder.
+fn damage(overlay: &Overlay, name: &str) {
+    let segment = overlay.data_path().join(name).join("segment-00000001");
+    let mut bytes = fs::read(&segment).expect("a segment");
+    let word = b"damaged";
+    let at = bytes.windows(word.len()).position(|part| part == word).expect("it was saved");
+    bytes[at] ^= 1;
+    fs::write(&segment, bytes).expect("it is written");
+}
+
+/// The replicas know that their group had begun, so they do not form it anew.
+#[test]
+fn group_with_damaged_folders_is_lost() {
+    let overlay = Overlay::with("shm", DURABLE);
+    let replicas = overlay.start_all();
+    overlay.await_leader("g1");
+    overlay.send("g1,g2", "a line that is damaged\n");
+    overlay.await_same("g1", 1);
+    kill(replicas);
+    ["g1.0", "g1.1", "g1.2"].iter().for_each(|name| damage(&overlay, name));
+    for _ in 0..2 {
+        let mut replicas = overlay.start_all();
+        // One that starts after the others have reported the loss waits for them.
+        wait_for("two replicas report the loss", || {
+            let running = replicas[..3].iter_mut().filter_map(|one| one.is_running().then_some(()));
+            (running.count() <= 1).then_some(())
+        });
+        for mut replica in replicas.drain(..3) {
+            if replica.is_running() {
+                kill([replica]);
+            } else {
+                replica.wait_with_input().failed_at_last(9, &["group g1 lost a majority"]);
+            }
+        }
+        kill(replicas);
+    }
+}
+
 #[test]
 fn damaged_folder_is_kept_and_reported() {
     let overlay = Overlay::with("shm", DURABLE);
@@ -90,12 +128,7 @@ fn damaged_folder_is_kept_and_reported() {
     overlay.send("g1,g2", "a line that is damaged\n");
     overlay.await_same("g1", 1);
     kill(replicas);
-    let segment = overlay.data_path().join("g1.1/segment-00000001");
-    let mut bytes = fs::read(&segment).expect("a segment");
-    let word = b"damaged";
-    let at = bytes.windows(word.len()).position(|part| part == word).expect("it was saved");
-    bytes[at] ^= 1;
-    fs::write(&segment, bytes).expect("it is written");
+    damage(&overlay, "g1.1");
     let _replicas = overlay.start_all();
     overlay.await_leader("g1");
     overlay.send("g1,g2", "another line\n");
