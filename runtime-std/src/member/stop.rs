@@ -72,8 +72,8 @@ pub enum Stopped {
     /// whose state has been lost.
     #[error(
         "{0} remembers a later process of this replica, or one whose state is lost; if this replica \
-         has a data folder, remove it, and start the replica again; otherwise start all processes \
-         of the overlay again"
+         has a data folder, remove it, and start the replica again; otherwise stop all processes of \
+         the overlay, and start them again"
     )]
     Outdated(String),
     /// A process of the overlay uses a different key, program or configuration.

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tramontane_core::tram::{self, Memory};
+use tramontane_core::tram::Memory;
 
 use super::application::{ShardApplication, Upcalls};
 use super::durable::{Journal, SavedContent};
@@ -54,7 +54,6 @@ impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
         self.keep_incarnation()?;
         let Self { cell, memory, application, journal, .. } = self;
         let SavedContent { snapshot, record, entries } = content;
-        let halted = |halt: tram::Halt| Stopped::Shard(halt);
         let Snapshot { cells, state } = snapshot;
         application.restore(&mut state.as_slice()).map_err(StartError::StateRefused)?;
         let mut upcalls = Upcalls { application };
@@ -67,7 +66,7 @@ impl<M: Memory, A: ShardApplication> Entering<'_, M, A> {
             }
             replica.recover(&record, memory)
         })
-        .map_err(halted)?;
+        .map_err(Stopped::Shard)?;
         if let Some(journal) = journal {
             journal.recovered(record);
         }
