@@ -3,6 +3,7 @@
 import json
 import mmap
 import os
+import threading
 
 from disk_writes import SECTOR
 

@@ -38,7 +38,8 @@ class Replica:
         if not os.path.exists(self.log):
             return []
         with open(self.log) as file:
-            return [line.split(" ", 3)[3].split()[0] for line in file if line.endswith("\n")]
+            texts = [line.split(" ", 3)[3] for line in file if line.endswith("\n")]
+            return [text.rstrip(".\n") for text in texts]
 
     def kill(self):
         self.process.kill()
@@ -166,7 +167,8 @@ def judge(options, config, disk, _whole, marks):
     """Raises `Broken` if a condition is violated after a power loss."""
     answered = marks[-1]["answered"] if marks else 0
     lines = restart(options, config, disk, fresh_logs(config))
-    if lines != [str(number) for number in range(len(lines))]:
-        raise Broken(f"lines are missing, repeated or out of order: {lines}")
+    for number, line in enumerate(lines):
+        if line != str(number):
+            raise Broken(f"line {number} is {line}")
     if len(lines) < answered:
         raise Broken(f"{answered} lines were answered, and the logs have {len(lines)}")
