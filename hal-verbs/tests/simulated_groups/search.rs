@@ -247,8 +247,8 @@ pub fn search(kind: GroupKind, seeds: u64) -> SearchTally {
 impl GroupKind {
     const fn name(self) -> &'static str {
         match self {
-            Self::Changing => "groups_of_changing",
-            Self::Fixed => "groups_of_fixed",
+            Self::Changing => "changing_groups",
+            Self::Fixed => "fixed_groups",
         }
     }
 }
