@@ -82,26 +82,29 @@ fn replica_returns_from_full_disk() {
     overlay.await_same("g1", 2_501);
 }
 
-/// Damages a line in a replica's folder.
-fn damage(overlay: &Overlay, name: &str) {
-    let segment = overlay.data_path().join(name).join("segment-00000001");
-    let mut bytes = fs::read(&segment).expect("a segment");
-    let word = b"damaged";
-    let at = bytes.windows(word.len()).position(|part| part == word).expect("it was saved");
-    bytes[at] ^= 1;
-    fs::write(&segment, bytes).expect("it is written");
-}
-
-/// The replicas know that their group had begun, so they do not form it anew.
-#[test]
-fn group_with_damaged_folders_is_lost() {
+/// Returns an overlay whose replicas were killed, and in whose named folders a line is damaged.
+fn damaged(names: &[&str]) -> Overlay {
     let overlay = Overlay::with("shm", DURABLE);
     let replicas = overlay.start_all();
     overlay.await_leader("g1");
     overlay.send("g1,g2", "a line that is damaged\n");
     overlay.await_same("g1", 1);
     kill(replicas);
-    ["g1.0", "g1.1", "g1.2"].iter().for_each(|name| damage(&overlay, name));
+    for name in names {
+        let segment = overlay.data_path().join(name).join("segment-00000001");
+        let mut bytes = fs::read(&segment).expect("a segment");
+        let word = b"damaged";
+        let at = bytes.windows(word.len()).position(|part| part == word).expect("it was saved");
+        bytes[at] ^= 1;
+        fs::write(&segment, bytes).expect("it is written");
+    }
+    overlay
+}
+
+/// The replicas know that their group had begun, so they do not form it anew.
+#[test]
+fn group_with_damaged_folders_is_lost() {
+    let overlay = damaged(&["g1.0", "g1.1", "g1.2"]);
     for _ in 0..2 {
         let mut replicas = overlay.start_all();
         // One that starts after the others have reported the loss waits for them.
@@ -122,13 +125,7 @@ fn group_with_damaged_folders_is_lost() {
 
 #[test]
 fn damaged_folder_is_kept_and_reported() {
-    let overlay = Overlay::with("shm", DURABLE);
-    let replicas = overlay.start_all();
-    overlay.await_leader("g1");
-    overlay.send("g1,g2", "a line that is damaged\n");
-    overlay.await_same("g1", 1);
-    kill(replicas);
-    damage(&overlay, "g1.1");
+    let overlay = damaged(&["g1.1"]);
     let _replicas = overlay.start_all();
     overlay.await_leader("g1");
     overlay.send("g1,g2", "another line\n");
