@@ -27,6 +27,7 @@
 //! | `lead` | how a leader assigns log indices to messages |
 //! | `deliver`, `pass_on` | handing messages over, and passing them on to children |
 //! | `saved`, `disk` | durable replicas: the record of a log, and how it is saved and recovered |
+//! | `least_saved` | how a rolled-back disk is noticed |
 //! | `acknowledge` | how a leader knows what its followers' logs contain |
 //! | `bodies`, `carry`, `complete` | payloads to which entries refer, if that option is on |
 //! | `confirm` | confirmation of messages that the parent passed on early |
@@ -54,6 +55,7 @@ mod feed;
 mod follow;
 mod grant;
 mod lead;
+mod least_saved;
 mod link;
 mod log;
 mod oracle;
@@ -84,6 +86,7 @@ pub use client::{
 pub use common::{LinkState, ReplicaOptions};
 pub use counts::SourceState;
 pub use entry::MessageId;
+pub use least_saved::LeastSaved;
 pub use link::{Attachment, LinkId, LinkRole, Memory, ReplicaLinks, Stage};
 pub use log::LOG;
 pub use overlay::{

@@ -139,9 +139,36 @@ fn crashes_of_whole_groups_lose_no_message() {
         recovered += world.recovered;
         restored += world.restored;
         delivered += world.histories.values().map(|of| of.messages.len()).sum::<usize>();
+        assert_eq!(world.noticed, 0, "seed {seed}: no disk was rolled back");
     }
     eprintln!("{recovered} recovered, {restored} restored, {delivered} delivered");
     assert!(recovered > 500 && restored > 10 && delivered > 5_000);
+}
+
+/// A disk that lacks the last of what was saved on it is noticed by a replica that has seen it. It
+/// is not noticed if nobody has seen it: for example, a candidate's own promise.
+#[test]
+fn rolled_back_disks_are_noticed() {
+    let (mut rolled_back, mut noticed) = (0, 0);
+    for seed in seeds(40) {
+        let mut world = durable_world(seed);
+        for _ in 0..4 {
+            let (groups, length) = (some_groups(&mut world), world.random.below(60));
+            let _ = world.multicast(ClientNumber(0), groups, length);
+            world.run(400);
+        }
+        let ids = world.ids();
+        let id = ids[world.random.below(ids.len())];
+        world.crash_replica(id);
+        let writes = 1 + world.random.below(4);
+        if world.roll_back(id, writes) {
+            rolled_back += 1;
+            world.start_replica(id, false);
+            noticed += world.noticed;
+        }
+    }
+    eprintln!("{rolled_back} rolled back, {noticed} noticed");
+    assert!(rolled_back > 0 && noticed * 2 > rolled_back);
 }
 
 fn opened(is_durable: bool, references_from: u32) -> Result<(), OpenError> {

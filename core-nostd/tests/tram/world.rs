@@ -14,9 +14,9 @@ use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time};
 use tramontane_core::tram::{
     Answers, Attachment, Client, ClientLink, ClientLinks, ClientOptions, Delivered, Destinations,
-    Group, GroupState, LentState, Limits, LinkId, LinkRole, LinkState, MessageId, MessageState,
-    Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SendError, Shape, SourceState,
-    Stage,
+    Group, GroupState, LeastSaved, LentState, Limits, LinkId, LinkRole, LinkState, MessageId,
+    MessageState, Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SendError, Shape,
+    SourceState, Stage,
 };
 
 use super::network::{NetworkEnd, TestNetwork, capabilities};
@@ -164,6 +164,11 @@ pub struct World {
     pub admitted: u32,
     /// Number of times that a replica has continued from its disk.
     pub recovered: u32,
+    /// The knowledge of each replica about the disks of the others in its group: first the one that
+    /// knows it.
+    shown: BTreeMap<(ReplicaId, ReplicaId), LeastSaved>,
+    /// Number of times that a replica lacked something that it had shown to another.
+    pub noticed: u32,
     /// Number of references that all steps of replicas took, carried, fetched and gave up.
     pub references: u32,
     pub carried: u32,
@@ -221,6 +226,8 @@ impl World {
             restored: 0,
             admitted: 0,
             recovered: 0,
+            shown: BTreeMap::new(),
+            noticed: 0,
             references: 0,
             carried: 0,
             fetched: 0,
@@ -348,6 +355,7 @@ impl World {
     }
 
     pub fn crash_replica(&mut self, id: ReplicaId) {
+        self.note_shown(id);
         if let Some(running) = self.replicas.remove(&id) {
             self.network.borrow_mut().crash(running.end.process);
             self.lose_unsaved(id);

@@ -20,6 +20,7 @@ use tramontane_control::{
     incarnation, open_session,
 };
 use tramontane_core::ids::{NodeId, ViewId};
+use tramontane_core::tram::LeastSaved;
 
 use super::description::Description;
 use super::lives::Lives;
@@ -39,6 +40,8 @@ pub(super) struct Met {
     pub(super) node: NodeId,
     pub(super) life: Life,
     pub(super) view: ViewId,
+    /// The state of the other process's disk when it started, if it continued from there.
+    pub(super) began_with: Option<LeastSaved>,
     pub(super) session: Session,
 }
 
@@ -49,6 +52,8 @@ pub(super) enum Meeting {
     /// The other process knows a later process of this node, or knew this node before it lost its
     /// memory.
     Outdated(NodeId),
+    /// The other process has seen more on this replica's disk than the disk had at the start.
+    DiskOlder(NodeId),
     /// A process that this one calls has given up their shared view.
     GivenUp(NodeId, ViewId),
     /// The other process, which this one has never met, has a different key, program or
@@ -62,6 +67,8 @@ pub(super) struct Calls<R> {
     pub(super) identity: Identity,
     /// This process's incarnation.
     pub(super) incarnation: u32,
+    /// The state of this replica's disk when it started, if it continued from there.
+    pub(super) began_with: Option<LeastSaved>,
     pub(super) endpoints: ControlEndpoints,
     pub(super) lives: Arc<Lives>,
     pub(super) requests: Requests<R>,
@@ -85,10 +92,19 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
     /// node whose process has been lost will call anyway once it has restarted.
     pub(super) fn ask_for_call(self: &Arc<Self>, node: NodeId, view: ViewId) {
         // A client has no address, but notices by itself when a view has been given up.
+        self.tell(node, PeerRequest::CallAgain { view: view.0 });
+    }
+
+    /// Rejects a replica whose disk lacks something that the replica has shown here.
+    pub(super) fn reject_disk(self: &Arc<Self>, node: NodeId) {
+        self.tell(node, PeerRequest::DiskOlder);
+    }
+
+    /// Sends a request to a node in a separate thread.
+    fn tell(self: &Arc<Self>, node: NodeId, request: PeerRequest) {
         let Some(address) = self.endpoints.addresses.get(&node).cloned() else { return };
         let calls = Arc::clone(self);
         let ask = move || {
-            let request = PeerRequest::CallAgain { view: view.0 };
             let (key, purpose) = (calls.endpoints.key.as_ref(), Purpose::Peer);
             let opened =
                 open_session(&address, &calls.identity, key, purpose, PATIENCE, &calls.is_over);
@@ -96,7 +112,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                 let mut session = of.session;
                 send_message(&mut session, &request, PATIENCE)
             });
-            tracing::debug!(%node, %view, ?asked, "asked to be called again");
+            tracing::debug!(%node, ?request, ?asked, "told a peer");
         };
         let spawned = std::thread::Builder::new().name("tramontane-call".into()).spawn(ask);
         if let Err(error) = spawned {
@@ -150,12 +166,16 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         }
         session.stop_with(Arc::clone(&self.is_over));
         let view = ViewId(incarnation().map_err(SessionError::Local)?);
-        let request = PeerRequest::Meet { view: view.0, incarnation: self.incarnation };
+        let request = PeerRequest::Meet {
+            view: view.0,
+            incarnation: self.incarnation,
+            began_with: self.began_with.map(|saved| saved.cells()),
+        };
         send_message(&mut session, &request, PATIENCE)?;
         match receive_message(&mut session, REPLY_MAX, PATIENCE)? {
             PeerReply::NotYet => Ok(None),
             PeerReply::Outdated => Ok(Some(Meeting::Outdated(node))),
-            PeerReply::Met { incarnation } => {
+            PeerReply::Met { incarnation, began_with } => {
                 let life = Life { life, incarnation };
                 if !self.lives.comes(node, life) {
                     send_message(&mut session, &PeerRequest::Outdated, PATIENCE)?;
@@ -164,7 +184,8 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                 send_message(&mut session, &PeerRequest::Kept, PATIENCE)?;
                 // From now on, the fabric decides when the connection ends.
                 session.stop_with(Arc::default());
-                Ok(Some(Meeting::Met(Met { node, life, view, session })))
+                let began_with = began_with.map(LeastSaved::from_cells);
+                Ok(Some(Meeting::Met(Met { node, life, view, began_with, session })))
             }
         }
     }
@@ -176,23 +197,32 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         life: u64,
         mut session: Session,
     ) -> Result<(), SessionError> {
-        let (view, incarnation) = match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
-            PeerRequest::Meet { view, incarnation } => (view, incarnation),
-            PeerRequest::CallAgain { view } => {
-                self.requests.ask(Meeting::GivenUp(node, ViewId(view)).into());
-                return Ok(());
-            }
-            PeerRequest::Kept | PeerRequest::Outdated => return Err(SessionError::Malformed),
-        };
+        let (view, incarnation, began_with) =
+            match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
+                PeerRequest::Meet { view, incarnation, began_with } => {
+                    (view, incarnation, began_with)
+                }
+                PeerRequest::CallAgain { view } => {
+                    self.requests.ask(Meeting::GivenUp(node, ViewId(view)).into());
+                    return Ok(());
+                }
+                PeerRequest::DiskOlder => {
+                    self.requests.ask(Meeting::DiskOlder(node).into());
+                    return Ok(());
+                }
+                PeerRequest::Kept | PeerRequest::Outdated => return Err(SessionError::Malformed),
+            };
         let life = Life { life, incarnation };
         if !self.lives.is_current(node, life) {
             return send_message(&mut session, &PeerReply::Outdated, PATIENCE);
         }
-        let reply = PeerReply::Met { incarnation: self.incarnation };
+        let saved = self.began_with.map(|saved| saved.cells());
+        let reply = PeerReply::Met { incarnation: self.incarnation, began_with: saved };
         send_message(&mut session, &reply, PATIENCE)?;
         match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
             PeerRequest::Kept if self.lives.comes(node, life) => {
-                let met = Met { node, life, view: ViewId(view), session };
+                let (view, began_with) = (ViewId(view), began_with.map(LeastSaved::from_cells));
+                let met = Met { node, life, view, began_with, session };
                 self.requests.ask(Meeting::Met(met).into());
             }
             // A later process of the node has called in the meantime.
@@ -200,7 +230,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
             PeerRequest::Outdated => {
                 self.requests.ask(Meeting::Outdated(node).into());
             }
-            PeerRequest::Meet { .. } | PeerRequest::CallAgain { .. } => {
+            PeerRequest::Meet { .. } | PeerRequest::CallAgain { .. } | PeerRequest::DiskOlder => {
                 return Err(SessionError::Malformed);
             }
         }
@@ -292,6 +322,7 @@ mod tests {
         let calls = Arc::new(Calls {
             identity,
             incarnation: 1,
+            began_with: None,
             endpoints: ControlEndpoints { addresses, key: None },
             lives: Arc::new(Lives::new(LEASE)),
             requests,

@@ -115,6 +115,7 @@ impl<F: PeerFabric> ClientEngine<F> {
         let calls = Arc::new(Calls {
             identity,
             incarnation: taken.life.incarnation,
+            began_with: None,
             endpoints: place.endpoints.clone(),
             lives: Arc::new(Lives::new(place.lease)),
             requests,
@@ -173,7 +174,7 @@ impl<F: PeerFabric> ClientEngine<F> {
             Meeting::Met(met) => self.meet(met),
             Meeting::Outdated(node) => Err(ClientError::Outdated(name(node))),
             // A client never learns of this, because it calls again by itself.
-            Meeting::GivenUp(..) => Ok(()),
+            Meeting::GivenUp(..) | Meeting::DiskOlder(_) => Ok(()),
             Meeting::Refused(node, error) => Err(ClientError::Refused {
                 replica: name(node),
                 why: why_refused(&error, self.calls.identity.digest),
@@ -183,7 +184,7 @@ impl<F: PeerFabric> ClientEngine<F> {
 
     /// Opens the view agreed on with a replica.
     fn meet(&mut self, met: Met) -> Result<(), ClientError> {
-        let Met { node, life, view, session } = met;
+        let Met { node, life, view, session, .. } = met;
         let (Some(link), Some(replica)) = (self.link_of(node), self.places.replica(node)) else {
             return Ok(());
         };

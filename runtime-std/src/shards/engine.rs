@@ -23,6 +23,7 @@ use super::lent::ReplicaCell;
 use super::links::{Agreed, Links, row_bytes};
 use super::request::Request;
 use super::service::Service;
+use super::shown_disks::ShownDisks;
 use super::snapshot::{Snapshot, SnapshotSources, TakenSnapshot};
 use super::status::{ReplicaState, ReplicaStatus};
 use crate::fabric::peers::PeerFabric;
@@ -69,6 +70,7 @@ pub(super) struct Engine<F: PeerFabric, A> {
     is_fetching: bool,
     lost_since: Option<Time>,
     led: Option<Timestamp>,
+    shown: ShownDisks,
     counts: ReplicaCounters,
     shown_at: Option<Time>,
     has_left: bool,
@@ -103,6 +105,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
             is_fetching: false,
             lost_since: None,
             led: None,
+            shown: ShownDisks::default(),
             counts: ReplicaCounters::default(),
             shown_at: None,
             has_left: false,
@@ -131,6 +134,9 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
             Request::Meeting(Meeting::Outdated(node)) => {
                 self.let_founders_learn();
                 Err(Stopped::Outdated(self.name_of(node)))
+            }
+            Request::Meeting(Meeting::DiskOlder(node)) => {
+                Err(Stopped::DiskOlder(self.name_of(node)))
             }
             Request::Meeting(Meeting::GivenUp(node, view)) => {
                 self.part_from_lost(|_, links, link| links.view(link) == Some(view));
@@ -169,10 +175,19 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
 
     /// Opens the view agreed on with a peer.
     fn meet(&mut self, met: Met) -> Result<(), Stopped> {
-        let Met { node, life, view, session } = met;
+        let Met { node, life, view, began_with, session } = met;
         let Some(link) = self.link_of(node) else { return Ok(()) };
         let now = self.clock.read();
         self.give_up(now, link);
+        if !self.shown.may_follow(node, life.life, began_with.as_ref()) {
+            tracing::warn!(%node, "a replica continues from an older copy of its disk: rejected");
+            self.parts.calls.reject_disk(node);
+            // The node's next process may have a sound disk, or none.
+            if self.is_caller_of(node) {
+                self.parts.calls.call(node);
+            }
+            return Ok(());
+        }
         let Parts { cell, links, fabric, calls, service, .. } = &mut self.parts;
         if let Err(error) = fabric.replace(node, session) {
             tracing::warn!(%node, %error, "a connection is not used");
@@ -215,8 +230,16 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
     /// Gives up a link's view, if it has one. Returns the view, and the node at the other end.
     fn give_up(&mut self, now: Time, link: LinkId) -> Option<(ViewId, NodeId)> {
         let Parts { cell, links, fabric, service, .. } = &mut self.parts;
-        cell.with_dependent_mut(|_, replica| replica.detach(now, link));
+        let shown = cell.with_dependent_mut(|_, replica| {
+            replica.detach(now, link);
+            replica.shown_by(link, links)
+        });
         let (view, node, life) = links.close(fabric, link)?;
+        if let Ok(shown) = shown
+            && service.places.replica(node).is_some_and(|of| of.group == service.own.group)
+        {
+            self.shown.note(node, life, &shown);
+        }
         service.lives.goes(node, life);
         Some((view, node))
     }

@@ -22,7 +22,7 @@
 //! | `description`, `description_error`, `places` | the overlay file; its errors; names, ids and node ids |
 //! | `start`, `start_error`, `entering` | how a process becomes a replica, and gets its state |
 //! | `founding`, `founding_stage`, `forming` | whether a replica forms its group or returns; in which stages, if it has a disk |
-//! | `durable` | the disk of a replica |
+//! | `durable`, `shown_disks` | the disk of a replica; how older copies of the others' disks are noticed |
 //! | `application`, `engine`, `snapshot` | the application's side; the engine of a replica; the state that a returning replica takes over |
 //! | `client`, `client_engine`, `seat` | a client; its engine; how it gets its number |
 //! | `lent`, `links`, `fabric` | memory that the core borrows; two-member views; the fabric |
@@ -52,6 +52,7 @@ mod places;
 mod request;
 mod seat;
 mod service;
+mod shown_disks;
 mod snapshot;
 mod start;
 mod start_error;

@@ -321,6 +321,7 @@ impl Starting<'_> {
             incarnation,
             formation: service.formation(),
         };
+        let continues = content.is_some();
         match (content, is_founder) {
             (Some(content), _) => entering.continue_from(content, description.log_entries)?,
             (None, true) => entering.found()?,
@@ -335,6 +336,7 @@ impl Starting<'_> {
         let calls = Arc::new(Calls {
             identity,
             incarnation: u32::from(incarnation),
+            began_with: continues.then(|| cell.with_dependent(|_, replica| replica.least_saved())),
             endpoints,
             lives,
             requests,

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::member::Stopped;
@@ -190,4 +191,48 @@ fn rolled_back_disk_is_refused() {
     fs::remove_dir_all(&disk).expect("it was there");
     started.push(start_one(&world.description, rolled_back).expect("it returns"));
     world.check(&started);
+}
+
+/// A copy of the disk from the last run has the right incarnation, but the others have seen more.
+fn older_disk_is_refused(carrier: Carrier) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = DurableOverlay::new(carrier, &[None], folder.path());
+    let mut started = world.start();
+    let mut client = world.client();
+    world.send(&mut client, 10);
+    for index in 0..3 {
+        wait_until("all is saved", || {
+            let status = started[index].running.status();
+            status.saved == Some(status.tail) && status.processed == status.tail
+        });
+        let id = started[index].id;
+        let (disk, earlier) = (world.disk(id), folder.path().join(format!("earlier-{index}")));
+        copy(&disk, &earlier);
+        world.send(&mut client, 10);
+        wait_until("it has more", || started[index].keeper.len() >= world.sent);
+        // A leader shows what it has delivered with its heartbeats.
+        std::thread::sleep(3 * Duration::from_millis(world.description.heartbeat_ms));
+        end(vec![started.remove(index)]);
+        fs::remove_dir_all(&disk).expect("it was there");
+        copy(&earlier, &disk);
+        let refused = start_one(&world.description, id).expect("it starts");
+        wait_until("it is refused", || refused.running.stopped().is_some());
+        assert!(matches!(refused.running.stopped(), Some(Stopped::DiskOlder(_))));
+        drop(refused);
+        world.send(&mut client, 10);
+        fs::remove_dir_all(&disk).expect("it was there");
+        started.insert(index, start_one(&world.description, id).expect("it returns"));
+        wait_until("it counts again", || started[index].running.status().state.counts());
+        world.check(&started);
+    }
+}
+
+#[test]
+fn older_disk_is_refused_over_shared_memory() {
+    older_disk_is_refused(Carrier::SharedMemory);
+}
+
+#[test]
+fn older_disk_is_refused_over_tcp() {
+    older_disk_is_refused(Carrier::Tcp);
 }

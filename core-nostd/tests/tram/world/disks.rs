@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tramontane_core::tram::{LogRecord, ReplicaId, Shape};
+use tramontane_core::tram::{LinkRole, LogRecord, ReplicaId, ReplicaLinks, Shape};
 
 use super::snapshots::Snapshot;
 use super::{Answering, RunningReplica, World, judging};
@@ -109,6 +109,41 @@ impl World {
         (record, entries.into_iter().map(|(place, bytes)| (place, bytes.to_vec())).collect())
     }
 
+    /// Keeps what a replica that is about to crash has shown to the others of its group, and
+    /// forgets what the others have shown to it.
+    pub(super) fn note_shown(&mut self, id: ReplicaId) {
+        self.shown.retain(|(witness, _), _| *witness != id);
+        let is_snapshot = |write: &Write| matches!(write, Write::Snapshot { .. });
+        let lost = self.disks.get(&id).map_or(&[][..], |disk| &disk.writes[disk.saved..]);
+        if lost.iter().any(is_snapshot) {
+            // Some hosts of this world continue before a snapshot that they have restored is saved.
+            return;
+        }
+        for (witness, running) in &self.replicas {
+            let links = ReplicaLinks::of(self.overlay, witness.group);
+            let Some(link) = links
+                .find(LinkRole::Peer(id.rank))
+                .filter(|_| witness.group == id.group && *witness != id)
+            else {
+                continue;
+            };
+            let shown = running.replica.shown_by(link, &running.memory).expect("it fits");
+            let before = self.shown.entry((*witness, id)).or_default();
+            *before = before.and(&shown);
+        }
+    }
+
+    /// Discards the last writes of a replica's disk, as if the disk had been replaced with a copy
+    /// of it. Returns whether any was saved.
+    pub fn roll_back(&mut self, id: ReplicaId, writes: usize) -> bool {
+        let Some(disk) = self.disks.get_mut(&id) else { return false };
+        let kept = disk.writes.len().saturating_sub(writes).max(1);
+        let has_lost = kept < disk.saved;
+        disk.writes.truncate(kept);
+        disk.saved = disk.saved.min(kept);
+        has_lost
+    }
+
     /// Takes back some of the writes that were not saved when a replica crashed.
     pub(super) fn lose_unsaved(&mut self, id: ReplicaId) {
         if let Some(disk) = self.disks.get_mut(&id) {
@@ -126,6 +161,7 @@ impl World {
             self.disks.get(&id).and_then(ReplicaDisk::found)
         else {
             self.disks.remove(&id);
+            self.shown.retain(|(_, of), _| *of != id);
             return false;
         };
         let RunningReplica { replica, memory, .. } = running;
@@ -147,6 +183,9 @@ impl World {
         replica.recover(&record, memory).expect("nothing is missing");
         self.complaints.append(&mut complaints);
         self.recovered += 1;
+        let has = replica.least_saved();
+        let shown = self.shown.iter().filter(|((_, of), _)| *of == id);
+        self.noticed += u32::from(shown.into_iter().any(|(_, shown)| !has.covers(shown)));
         true
     }
 }

@@ -1,12 +1,13 @@
 //! Replicas of a durable overlay are killed and start at random, often all at once, and lose single
-//! disks, while clients send. In the end all replicas run: each has every answered line once, and
-//! all agree on the order.
+//! disks, or get back older ones, while clients send. In the end all replicas run: each has every
+//! answered line once, and all agree on the order.
 //!
 //! The seed determines the plan; its outcome also depends on the machine. A failure prints the
 //! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` the number of seeds.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -17,6 +18,9 @@ use crate::support::{LONG, RunningProgram, random_seeds, wait_for};
 
 /// The exit status of a replica that ends on request while it starts.
 const TERMINATED: i32 = 143;
+
+/// A time after which a group has another leader.
+const FAILURE: Duration = Duration::from_secs(2);
 
 const PAUSES_MS: [u64; 5] = [0, 20, 100, 300, 1000];
 
@@ -29,6 +33,8 @@ struct ShardLives {
     replicas: [Option<RunningProgram>; NAMES.len()],
     clients: [RunningProgram; DESTINATIONS.len()],
     written: usize,
+    /// Number of replicas that were rejected because of an older disk.
+    rejected: usize,
 }
 
 impl ShardLives {
@@ -42,7 +48,7 @@ impl ShardLives {
         let clients = DESTINATIONS.map(|to| {
             overlay.place.start(&overlay.command(&["send", "--to", to, "--time-limit", "120"]))
         });
-        Self { random, overlay, replicas, clients, written: 0 }
+        Self { random, overlay, replicas, clients, written: 0, rejected: 0 }
     }
 
     fn is_up(&mut self, index: usize) -> bool {
@@ -99,6 +105,44 @@ impl ShardLives {
         self.come_back();
     }
 
+    /// Kills a replica and puts back a copy of its disk from the same run. The others reject the
+    /// replica if they have seen more.
+    fn roll_back_disk(&mut self, index: usize) {
+        self.come_back();
+        let disk = self.overlay.data_path().join(NAMES[index]);
+        let copy = self.overlay.data_path().join("copy");
+        self.signal(index, Signal::STOP);
+        copy_folder(&disk, &copy);
+        self.signal(index, Signal::CONT);
+        self.write();
+        let pause_ms = PAUSES_MS[self.random.index(PAUSES_MS.len())];
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        self.signal(index, Signal::KILL);
+        if let Some(replica) = &mut self.replicas[index] {
+            replica.wait_with_input();
+        }
+        fs::remove_dir_all(&disk).expect("it was there");
+        fs::rename(&copy, &disk).expect("the same file system");
+        // Until the others have another leader, this replica could help to elect one that lacks
+        // what only the killed process and the leader had.
+        std::thread::sleep(FAILURE);
+        self.start(index);
+        let begin = Instant::now();
+        while self.is_up(index) && begin.elapsed() < FAILURE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if !self.is_up(index)
+            && let Some(mut rejected) = self.replicas[index].take()
+        {
+            let ended = rejected.wait_with_input();
+            assert!(ended.errors.contains("an older copy"), "{}", ended.errors);
+            assert_eq!(ended.status.code(), Some(9));
+            fs::remove_dir_all(disk).expect("it was there");
+            self.rejected += 1;
+        }
+        self.come_back();
+    }
+
     fn kill_all(&mut self) {
         let signal = [Signal::KILL, Signal::KILL, Signal::TERM][self.random.index(3)];
         (0..NAMES.len()).for_each(|index| self.signal(index, signal));
@@ -106,7 +150,7 @@ impl ShardLives {
 
     fn step(&mut self) {
         let index = self.random.index(NAMES.len());
-        match self.random.index(14) {
+        match self.random.index(15) {
             0 | 1 => self.signal(index, Signal::KILL),
             2 => self.signal(index, Signal::TERM),
             3 => (0..3).for_each(|rank| self.signal(index / 3 * 3 + rank, Signal::KILL)),
@@ -117,7 +161,8 @@ impl ShardLives {
                 self.signal(index, Signal::CONT);
             }
             6 => self.lose_disk(index),
-            7..=10 => self.write(),
+            7 => self.roll_back_disk(index),
+            8..=11 => self.write(),
             _ => self.start(index),
         }
         let pause_ms = PAUSES_MS[self.random.index(PAUSES_MS.len())];
@@ -171,6 +216,14 @@ impl ShardLives {
     }
 }
 
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a new folder");
+    for file in fs::read_dir(from).expect("a folder") {
+        let file = file.expect("a file");
+        fs::copy(file.path(), to.join(file.file_name())).expect("it is copied");
+    }
+}
+
 #[test]
 fn random_kills_lose_no_answered_line() {
     for seed in random_seeds(2) {
@@ -179,6 +232,7 @@ fn random_kills_lose_no_answered_line() {
         for _ in 0..lives.random.between(5, 30) {
             lives.step();
         }
+        eprintln!("{} older disks rejected", lives.rejected);
         lives.agree();
     }
 }

@@ -210,7 +210,9 @@ impl From<Stopped> for Failure {
                 Self::new(Status::Out, stopped, "start this node again; it joins as a new process")
             }
             Stopped::NotDurable(_) => Self::with_text(Status::Resources, stopped),
-            Stopped::GroupLost(_) | Stopped::Outdated(_) => Self::with_text(Status::Out, stopped),
+            Stopped::GroupLost(_) | Stopped::Outdated(_) | Stopped::DiskOlder(_) => {
+                Self::with_text(Status::Out, stopped)
+            }
             Stopped::Refused(..) => Self::with_text(Status::Group, stopped),
             Stopped::StateRefused(_) => Self::new(
                 Status::Resources,

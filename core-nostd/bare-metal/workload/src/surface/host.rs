@@ -2,7 +2,6 @@
 
 use core::hint::black_box;
 
-use super::debug;
 use tramontane_core::fabric::*;
 use tramontane_core::ids::*;
 use tramontane_core::layout::*;
@@ -38,6 +37,7 @@ fn show(plan: &ViewPlan<'_>) {
 
 #[cfg(feature = "blocks")]
 mod blocks {
+    use super::super::debug;
     use super::*;
     use core::ptr::NonNull;
     use tramontane_core::memory::{BlockMemory, BlockPages, Line, OutOfBlock};

@@ -457,6 +457,9 @@ fn recover(replicas: &mut [Replica<'_>], memory: &Lent<'_>) {
         black_box(second.recover_entry(&record, entry, memory, &mut deliver).is_ok());
     }
     black_box(second.recover(&record, memory).is_ok());
+    let shown = first.shown_by(black_box(LinkId(1)), memory).unwrap_or_default();
+    let saved = LeastSaved::from_cells(black_box(second.least_saved().cells()));
+    black_box((saved.covers(&shown), saved.and(&shown)));
 }
 
 fn snapshot(replicas: &mut [Replica<'_>], peers: &[[Option<usize>; LINKS]; PROCESSES]) {
