@@ -16,11 +16,90 @@
 use tramontane_core::ids::Rank;
 
 use super::durable::Journal;
-use super::founding::{Founding, FoundingAnswer, FoundingMove, FoundingWait};
+use super::founding::{Founding, FoundingAnswer, FoundingMove, FoundingWait, list_all};
 use super::founding_stage::FoundingStage;
 use super::messages::Standing;
 use super::service::Formation;
 use super::start_error::StartError;
+
+/// The next move of a replica with a disk that has no state.
+#[derive(Debug, PartialEq, Eq)]
+enum FormingMove {
+    /// The replica is a founder.
+    Found,
+    /// The replica saves this list of founders.
+    List(Vec<u64>),
+    Wait,
+    /// The group was formed by these processes, and the replica returns to it.
+    Return(Vec<u64>),
+}
+
+/// The position of a replica in its group while the group forms.
+#[derive(Clone, Debug)]
+struct FormingReplica {
+    rank: Rank,
+    life: u64,
+    formation: Formation,
+}
+
+impl FormingReplica {
+    fn next_move(&self, answers: &[(Rank, FoundingAnswer)]) -> FormingMove {
+        let Formation { founders, stage } = &self.formation;
+        let standings = || answers.iter().filter_map(|(_, answer)| Some(&answer.as_ref().ok()?.1));
+        let has_list = |of: &&Standing| of.founders == *founders;
+        let has_state =
+            |of: &&Standing| matches!(of.stage, FoundingStage::Ready | FoundingStage::Begun);
+        let is_listed = *stage == FoundingStage::Listed;
+        if let Some(formed) = standings().find(has_state) {
+            return match is_listed && has_list(&formed) {
+                true => FormingMove::Found,
+                false => FormingMove::Return(formed.founders.clone().unwrap_or_default()),
+            };
+        }
+        let has_lost = |of: &Standing| of.stage == FoundingStage::Lost;
+        if *stage == FoundingStage::Lost || standings().any(has_lost) {
+            return FormingMove::Return(founders.clone().unwrap_or_default());
+        }
+        let is_with_us = |of: &Standing| of.stage == FoundingStage::Listed && has_list(&of);
+        let are_all_here = standings().count() == answers.len();
+        if is_listed && are_all_here && standings().all(is_with_us) {
+            return FormingMove::Found;
+        }
+        let listed = match self.rank {
+            // Some replicas may be ready already, unless one can never have had the list.
+            Rank(0) if is_listed && !self.lacks_list(answers) => None,
+
+            Rank(0) => list_all(self.life, answers),
+            rank => {
+                let first = standing_of(answers, Rank(0)).and_then(|of| of.founders.clone());
+                first.filter(|list| list.get(rank.index()) == Some(&self.life))
+            }
+        };
+        match listed.filter(|listed| Some(listed) != founders.as_ref()) {
+            Some(listed) => FormingMove::List(listed),
+            None => FormingMove::Wait,
+        }
+    }
+
+    /// Returns whether a replica that is not in the list has not saved it. Its earlier process in
+    /// the list had not saved it either, or its disk is lost.
+    fn lacks_list(&self, answers: &[(Rank, FoundingAnswer)]) -> bool {
+        let listed = self.formation.founders.as_deref().unwrap_or_default();
+        answers.iter().any(|(rank, answer)| {
+            answer.as_ref().is_ok_and(|(life, of)| {
+                of.founders.as_deref() != Some(listed) && listed.get(rank.index()) != Some(life)
+            })
+        })
+    }
+}
+
+/// Returns whether a replica that is ready may take a step.
+fn may_begin(answers: &[(Rank, FoundingAnswer)]) -> bool {
+    let is_ready = |answer: &FoundingAnswer| {
+        answer.as_ref().is_ok_and(|(_, of)| of.stage != FoundingStage::Listed)
+    };
+    answers.iter().all(|(_, answer)| is_ready(answer))
+}
 
 impl Founding<'_> {
     /// Decides the next move of a replica with a disk that has no state.
@@ -29,38 +108,20 @@ impl Founding<'_> {
         journal: &Journal,
         answers: &[(Rank, FoundingAnswer)],
     ) -> Result<FoundingMove, StartError> {
-        let Formation { founders, stage } = self.service.formation();
-        let standings = || answers.iter().filter_map(|(_, answer)| Some(&answer.as_ref().ok()?.1));
-        let has_list = |of: &&Standing| of.founders == founders;
-        let has_state =
-            |of: &&Standing| matches!(of.stage, FoundingStage::Ready | FoundingStage::Begun);
-        let is_listed = stage == FoundingStage::Listed;
-        if let Some(formed) = standings().find(has_state) {
-            return Ok(match is_listed && has_list(&formed) {
-                true => FoundingMove::Found,
-                false => FoundingMove::Return(formed.founders.clone().unwrap_or_default()),
-            });
-        }
-        let has_lost = |of: &Standing| of.stage == FoundingStage::Lost;
-        if stage == FoundingStage::Lost || standings().any(has_lost) {
-            return Ok(FoundingMove::Return(founders.unwrap_or_default()));
-        }
-        let is_with_us = |of: &Standing| of.stage == FoundingStage::Listed && has_list(&of);
-        let are_all_here = standings().count() == answers.len();
-        if is_listed && are_all_here && standings().all(is_with_us) {
-            return Ok(FoundingMove::Found);
-        }
-        let listed = match self.own.rank {
-            Rank(0) => self.list_all(answers),
-            rank => {
-                let first = standing_of(answers, Rank(0)).and_then(|of| of.founders.clone());
-                first.filter(|list| self.is_among(list, rank, self.identity.incarnation))
-            }
+        let forming = FormingReplica {
+            rank: self.own.rank,
+            life: self.identity.incarnation,
+            formation: self.service.formation(),
         };
-        if let Some(listed) = listed.filter(|listed| Some(listed) != founders.as_ref()) {
-            self.reach(journal, FoundingStage::Listed, &listed)?;
-        }
-        Ok(FoundingMove::Wait)
+        Ok(match forming.next_move(answers) {
+            FormingMove::Found => FoundingMove::Found,
+            FormingMove::Return(founders) => FoundingMove::Return(founders),
+            FormingMove::Wait => FoundingMove::Wait,
+            FormingMove::List(listed) => {
+                self.reach(journal, FoundingStage::Listed, &listed)?;
+                FoundingMove::Wait
+            }
+        })
     }
 
     /// Waits until a replica that has its first state, or had it before it was started again, may
@@ -71,10 +132,7 @@ impl Founding<'_> {
         let mut waiting = FoundingWait::default();
         loop {
             let answers = self.ask_all(0)?;
-            let may_begin = |answer: &FoundingAnswer| {
-                answer.as_ref().is_ok_and(|(_, of)| of.stage != FoundingStage::Listed)
-            };
-            if answers.iter().all(|(_, answer)| may_begin(answer)) {
+            if may_begin(&answers) {
                 return self.reach(journal, FoundingStage::Begun, &founders);
             }
             self.wait(&answers, &mut waiting)?;
@@ -101,3 +159,6 @@ fn standing_of(answers: &[(Rank, FoundingAnswer)], rank: Rank) -> Option<&Standi
     let (_, answer) = answers.iter().find(|(of, _)| *of == rank)?;
     Some(&answer.as_ref().ok()?.1)
 }
+
+#[cfg(test)]
+mod tests;

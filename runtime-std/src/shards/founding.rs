@@ -166,7 +166,7 @@ impl Founding<'_> {
     fn form_in_memory(&self, answers: &[(Rank, FoundingAnswer)]) -> FoundingMove {
         let said = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.1.founders.clone());
         let listed = said.or_else(|| match self.own.rank {
-            Rank(0) => self.list_all(answers),
+            Rank(0) => list_all(self.identity.incarnation, answers),
             _ => None,
         });
         match listed {
@@ -178,15 +178,6 @@ impl Founding<'_> {
             }
             Some(listed) => FoundingMove::Return(listed),
         }
-    }
-
-    /// Returns the list of all processes, if all are present.
-    pub(super) fn list_all(&self, answers: &[(Rank, FoundingAnswer)]) -> Option<Vec<u64>> {
-        let others: Option<Vec<u64>> =
-            answers.iter().map(|(_, answer)| answer.as_ref().ok().map(|(life, _)| *life)).collect();
-        let mut founders = vec![self.identity.incarnation];
-        founders.extend(others?);
-        Some(founders)
     }
 
     /// Returns the terms of a replica that continues from its disk. It counts in quorums at once,
@@ -242,7 +233,7 @@ impl Founding<'_> {
         }
     }
 
-    pub(super) fn is_among(&self, founders: &[u64], rank: Rank, life: u64) -> bool {
+    fn is_among(&self, founders: &[u64], rank: Rank, life: u64) -> bool {
         founders.get(rank.index()) == Some(&life)
     }
 
@@ -305,4 +296,13 @@ impl Founding<'_> {
         let name = |rank: Rank| self.places.name(ReplicaId { group: self.own.group, rank });
         self.service.set_missing(missing.map(|(rank, _)| name(*rank)).collect());
     }
+}
+
+/// Returns the list of all processes, if all are present.
+pub(super) fn list_all(own: u64, answers: &[(Rank, FoundingAnswer)]) -> Option<Vec<u64>> {
+    let others: Option<Vec<u64>> =
+        answers.iter().map(|(_, answer)| answer.as_ref().ok().map(|(life, _)| *life)).collect();
+    let mut founders = vec![own];
+    founders.extend(others?);
+    Some(founders)
 }

@@ -5,10 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tramontane_core::ids::{NodeId, ViewId};
+use tramontane_log::{Batch, Identity, Log, Options, Record, SystemFolder};
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shards::{
-    Client, Description, Destinations, Places, ReplicaId, StartOptions,
+    Client, Description, Destinations, Places, ReplicaId, StartError, StartOptions,
 };
 
 use crate::support::{
@@ -235,4 +237,61 @@ fn older_disk_is_refused_over_shared_memory() {
 #[test]
 fn older_disk_is_refused_over_tcp() {
     older_disk_is_refused(Carrier::Tcp);
+}
+
+/// Makes a replica's disk that of a replica which returned without its memory, and which the others
+/// had not admitted yet when it crashed.
+fn make_returning(world: &DurableOverlay, id: ReplicaId) {
+    const LOG_RECORD: u8 = 1;
+    let layer = SystemFolder::create(&world.disk(id)).expect("it is there");
+    let identity =
+        Identity { group: world.description.name.clone(), subgroup: world.places.name(id) };
+    let (mut log, _) = Log::open(layer, &identity, Options::default()).expect("it is sound");
+    let mut last = None;
+    let mut records = log.records(log.first()).expect("it can be read");
+    while let Some(record) = records.read_next() {
+        let record = record.expect("it is sound");
+        if record.bytes.first() == Some(&LOG_RECORD) {
+            last = Some((record.place, record.bytes.to_vec()));
+        }
+    }
+    drop(records);
+    let (place, mut bytes) = last.expect("a record of the core's log");
+    let flags = bytes.len() - 8;
+    assert_eq!(bytes[flags..], 1_u64.to_le_bytes(), "it counts");
+    bytes[flags..].fill(0);
+    let mut batch = Batch::new();
+    let (sequence, view, sender) = (log.end(), ViewId::ZERO, NodeId(0));
+    let record = Record { sequence, view, place, sender, is_large: false, bytes: &bytes };
+    batch.push(&record).expect("it is next");
+    log.commit(&mut batch).expect("it is written");
+}
+
+/// Nobody can tell how much a replica that did not count lacks, so it does not help to form a
+/// majority.
+#[test]
+fn returning_replica_does_not_replace_lost_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = DurableOverlay::new(Carrier::SharedMemory, &[None], folder.path());
+    let started = world.start();
+    let mut client = world.client();
+    world.send(&mut client, 10);
+    end(started);
+    let [first, second, third] = world.places.replicas().collect::<Vec<_>>()[..] else {
+        panic!("three");
+    };
+    make_returning(&world, first);
+    fs::remove_dir_all(world.disk(second)).expect("it was there");
+    std::thread::scope(|scope| {
+        for lost in [first, second] {
+            let description = &world.description;
+            scope.spawn(move || {
+                let started = start_one(description, lost);
+                assert!(matches!(started, Err(StartError::GroupLost { .. })));
+            });
+        }
+        let last = start_one(&world.description, third).expect("it has its disk");
+        wait_until("it notices", || last.running.stopped().is_some());
+        assert!(matches!(last.running.stopped(), Some(Stopped::GroupLost(_))));
+    });
 }
