@@ -243,7 +243,7 @@ fn older_disk_is_refused_over_tcp() {
 /// had not admitted yet when it crashed.
 fn make_returning(world: &DurableOverlay, id: ReplicaId) {
     const LOG_RECORD: u8 = 1;
-    let layer = SystemFolder::create(&world.disk(id)).expect("it is there");
+    let layer = SystemFolder::create(world.disk(id)).expect("it is there");
     let identity =
         Identity { group: world.description.name.clone(), subgroup: world.places.name(id) };
     let (mut log, _) = Log::open(layer, &identity, Options::default()).expect("it is sound");

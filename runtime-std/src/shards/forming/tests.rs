@@ -169,7 +169,7 @@ impl Group {
     }
 }
 
-/// Draws events. For a while each, only some of the replicas go on.
+/// Draws events. For a while each, only some of the replicas are scheduled.
 fn events(fates: &'static [DiskFate]) -> impl Strategy<Value = Vec<(usize, Event)>> {
     let killed = proptest::sample::select(fates).prop_map(Event::Killed);
     let event = prop_oneof![20 => Just(Event::GoesOn), 1 => killed];
