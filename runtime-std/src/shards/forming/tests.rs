@@ -44,7 +44,7 @@ enum Event {
 }
 
 #[derive(Debug, Default)]
-struct Group {
+struct ModelGroup {
     disks: [Disk; REPLICAS],
     processes: [Option<Process>; REPLICAS],
     lives: u64,
@@ -54,7 +54,7 @@ struct Group {
     contradicts: bool,
 }
 
-impl Group {
+impl ModelGroup {
     fn start(&mut self, index: usize) {
         let Disk { founders, stage, has_state } = self.disks[index].clone();
         let stage = FoundingStage::of_disk(stage.map(FoundingStage::byte), has_state);
@@ -187,7 +187,7 @@ fn events(fates: &'static [DiskFate]) -> impl Strategy<Value = Vec<(usize, Event
 /// The third, which has only the list, would form the group again.
 #[test]
 fn founders_wait_until_all_have_a_state() {
-    let mut group = Group::default();
+    let mut group = ModelGroup::default();
     while group.disks[2].stage != Some(Listed) {
         (0..REPLICAS).for_each(|index| group.go_on(index));
     }
@@ -205,7 +205,7 @@ proptest! {
     fn no_second_group_decides_while_a_disk_remains(
         events in events(&[DiskFate::Kept, DiskFate::Kept, DiskFate::Lost, DiskFate::Damaged]),
     ) {
-        let mut group = Group::default();
+        let mut group = ModelGroup::default();
         for (index, event) in events {
             group.happen(index, event);
             prop_assert!(!group.contradicts, "{group:?}");
@@ -216,7 +216,7 @@ proptest! {
     /// happens.
     #[test]
     fn killed_group_forms_without_further_kills(events in events(&[DiskFate::Kept])) {
-        let mut group = Group::default();
+        let mut group = ModelGroup::default();
         events.into_iter().for_each(|(index, event)| group.happen(index, event));
         (0..100).for_each(|turn| group.go_on(turn % REPLICAS));
         prop_assert!(group.has_formed(), "{group:?}");
