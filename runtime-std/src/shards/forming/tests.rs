@@ -38,7 +38,7 @@ enum DiskFate {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum ModelEvent {
     GoesOn,
     Killed(DiskFate),
 }
@@ -147,8 +147,8 @@ impl ModelGroup {
         }
     }
 
-    fn happen(&mut self, index: usize, event: Event) {
-        let Event::Killed(fate) = event else { return self.go_on(index) };
+    fn happen(&mut self, index: usize, event: ModelEvent) {
+        let ModelEvent::Killed(fate) = event else { return self.go_on(index) };
         self.processes[index] = None;
         let disk = &mut self.disks[index];
         match fate {
@@ -170,13 +170,13 @@ impl ModelGroup {
 }
 
 /// Draws events. For a while each, only some of the replicas are scheduled.
-fn events(fates: &'static [DiskFate]) -> impl Strategy<Value = Vec<(usize, Event)>> {
-    let killed = proptest::sample::select(fates).prop_map(Event::Killed);
-    let event = prop_oneof![20 => Just(Event::GoesOn), 1 => killed];
+fn events(fates: &'static [DiskFate]) -> impl Strategy<Value = Vec<(usize, ModelEvent)>> {
+    let killed = proptest::sample::select(fates).prop_map(ModelEvent::Killed);
+    let event = prop_oneof![20 => Just(ModelEvent::GoesOn), 1 => killed];
     let some = proptest::sample::subsequence((0..REPLICAS).collect::<Vec<_>>(), 1..=REPLICAS);
     let phase = (some, prop::collection::vec((any::<prop::sample::Index>(), event), 0..40));
     prop::collection::vec(phase, 0..10).prop_map(|phases| {
-        let of_phase = |(some, events): (Vec<usize>, Vec<(prop::sample::Index, Event)>)| {
+        let of_phase = |(some, events): (Vec<usize>, Vec<(prop::sample::Index, ModelEvent)>)| {
             events.into_iter().map(move |(index, event)| (*index.get(&some), event))
         };
         phases.into_iter().flat_map(of_phase).collect()
