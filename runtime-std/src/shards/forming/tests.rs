@@ -17,14 +17,14 @@ const QUORUM: usize = 2;
 
 /// The content of a replica's disk: the named values, and whether there is a state.
 #[derive(Clone, Debug, Default)]
-struct Disk {
+struct ModelDisk {
     founders: Option<Vec<u64>>,
     stage: Option<FoundingStage>,
     has_state: bool,
 }
 
 #[derive(Debug)]
-struct Process {
+struct ModelProcess {
     forming: FormingReplica,
     answers: Vec<(Rank, FoundingAnswer)>,
 }
@@ -45,8 +45,8 @@ enum ModelEvent {
 
 #[derive(Debug, Default)]
 struct ModelGroup {
-    disks: [Disk; REPLICAS],
-    processes: [Option<Process>; REPLICAS],
+    disks: [ModelDisk; REPLICAS],
+    processes: [Option<ModelProcess>; REPLICAS],
     lives: u64,
     /// The list of founders that has decided something.
     decided: Option<Vec<u64>>,
@@ -56,13 +56,13 @@ struct ModelGroup {
 
 impl ModelGroup {
     fn start(&mut self, index: usize) {
-        let Disk { founders, stage, has_state } = self.disks[index].clone();
+        let ModelDisk { founders, stage, has_state } = self.disks[index].clone();
         let stage = FoundingStage::of_disk(stage.map(FoundingStage::byte), has_state);
         self.lives += 1;
         let rank = Rank(index as u16);
         let formation = Formation { founders, stage };
         let forming = FormingReplica { rank, life: self.lives, formation };
-        self.processes[index] = Some(Process { forming, answers: Vec::new() });
+        self.processes[index] = Some(ModelProcess { forming, answers: Vec::new() });
     }
 
     /// A running replica asks one other, or acts if it has asked all.
@@ -125,8 +125,11 @@ impl ModelGroup {
                 };
                 if answers.iter().filter(is_member).count() >= QUORUM {
                     let founders = Some(list);
-                    *disk =
-                        Disk { founders: founders.clone(), stage: Some(Begun), has_state: true };
+                    *disk = ModelDisk {
+                        founders: founders.clone(),
+                        stage: Some(Begun),
+                        has_state: true,
+                    };
                     forming.formation = Formation { founders, stage: Begun };
                 }
             }
@@ -153,7 +156,7 @@ impl ModelGroup {
         let disk = &mut self.disks[index];
         match fate {
             DiskFate::Kept => {}
-            DiskFate::Lost => *disk = Disk::default(),
+            DiskFate::Lost => *disk = ModelDisk::default(),
             DiskFate::Damaged => disk.has_state = false,
         }
         if self.disks.iter().all(|disk| disk.founders != self.decided) {
@@ -162,7 +165,7 @@ impl ModelGroup {
     }
 
     fn has_formed(&self) -> bool {
-        let begun = |process: &Option<Process>| {
+        let begun = |process: &Option<ModelProcess>| {
             process.as_ref().is_some_and(|of| of.forming.formation.stage == Begun)
         };
         self.processes.iter().all(begun)
