@@ -59,6 +59,9 @@ features! {
     /// A member whose storage folder is full continues, or halts and reports it, and keeps
     /// everything that it reported durable.
     FullDisk => "full-disk";
+    /// Answered messages survive the loss of power at all members at once, even if no member says
+    /// which deliveries survive a restart.
+    PowerLoss => "power-loss";
     /// A member that is suspended for some time continues, or halts and reports it.
     Suspension => "suspension";
     /// A message may have an empty payload.

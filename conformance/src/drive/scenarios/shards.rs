@@ -224,6 +224,28 @@ pub(super) fn restart(draft: &mut Draft) {
     draft.must_reach(Reach::SentAgain { node: client });
 }
 
+pub(super) fn restart_all(draft: &mut Draft) {
+    end_replicas(draft, |replicas| Step::Kill { nodes: replicas, gap_us: 0 });
+}
+
+pub(super) fn power_loss(draft: &mut Draft) {
+    end_replicas(draft, Step::CutPower);
+}
+
+/// Ends all replicas in the middle of a burst, and starts them again. The clients stay.
+fn end_replicas(draft: &mut Draft, end: impl FnOnce(Vec<usize>) -> Step) {
+    let shards = Shards::begin(draft);
+    let few = draft.few();
+    shards.send(draft, &shards.clients, few, Mix::Any);
+    shards.send_burst(draft, few);
+    let replicas: Vec<usize> = shards.groups.concat();
+    let count = replicas.len();
+    draft.then(end(replicas.clone()));
+    draft.start(replicas);
+    shards.send_paced(draft, &shards.clients, draft.scale.div_ceil(4));
+    draft.must_reach(Reach::CameBack { count });
+}
+
 pub(super) fn each_leader(draft: &mut Draft) {
     let shards = Shards::begin_led(draft);
     let each = draft.scale.div_ceil(4);

@@ -101,6 +101,7 @@ fn join(
                 fabric: arguments.fabric,
                 device: arguments.device.options(),
                 references_from: arguments.references_from,
+                durable: arguments.logged,
             };
             shards::join(init, setting, interrupts)
         }

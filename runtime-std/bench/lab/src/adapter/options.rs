@@ -20,7 +20,7 @@ pub(crate) struct AdapterOptions {
     #[arg(long, value_name = "BYTES", requires = "shards")]
     pub(super) references_from: Option<u32>,
     /// Log deliveries in the node's storage folder, so that they survive restarts
-    #[arg(long, conflicts_with = "shards")]
+    #[arg(long, conflicts_with = "references_from")]
     pub(super) logged: bool,
     #[command(flatten)]
     pub(super) device: tramontane_local::options::DeviceArguments,

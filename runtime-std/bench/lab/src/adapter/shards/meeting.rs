@@ -3,6 +3,7 @@
 //! Everything is derived from the fields that are the same in every `init` of a run: the groups and
 //! their members, in order. So all nodes have the same overlay, whenever they start.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::adapter::meeting::{name_of_run, ports};
@@ -34,6 +35,8 @@ pub(in crate::adapter) struct Setting {
     pub(in crate::adapter) fabric: Carrier,
     pub(in crate::adapter) device: DeviceOptions,
     pub(in crate::adapter) references_from: Option<u32>,
+    /// Whether replicas save everything in their storage folders.
+    pub(in crate::adapter) durable: bool,
 }
 
 /// The role of a node.
@@ -49,6 +52,8 @@ pub(super) struct ShardsRun {
     pub(super) places: Places,
     pub(super) part: NodePart,
     pub(super) time_limit: Duration,
+    /// The folder in which a durable replica saves everything.
+    pub(super) data: Option<PathBuf>,
 }
 
 impl ShardsRun {
@@ -56,11 +61,12 @@ impl ShardsRun {
     pub(super) fn of(init: &Init, setting: Setting) -> Result<Self, StartRefusal> {
         let groups = groups_of(init);
         check_disjoint(init, &groups)?;
+        let data = setting.durable.then(|| init.storage.clone());
         let description = describe(init, &groups, setting)?;
         let places = Places::new(&description, description.overlay().map_err(Failure::from)?);
         let part = part_of(init, &groups, &places)?;
         let time_limit = Duration::from_millis(init.limits.deadline_ms);
-        Ok(Self { description, places, part, time_limit })
+        Ok(Self { description, places, part, time_limit, data })
     }
 }
 
@@ -95,7 +101,7 @@ fn describe(
     groups: &[(&RunGroup, &[String])],
     setting: Setting,
 ) -> Result<Description, StartRefusal> {
-    let Setting { tree, fabric, device, references_from } = setting;
+    let Setting { tree, fabric, device, references_from, durable } = setting;
     let parents = tree.parents();
     if groups.len() > parents.len() {
         let what =
@@ -106,6 +112,7 @@ fn describe(
     description.fabric = fabric;
     description.rdma = device;
     description.references_from = references_from;
+    description.durable = durable;
     // The suite uses separate networks.
     description.allow_clear = true;
     description.heartbeat_ms = HEARTBEAT_MS;
@@ -200,6 +207,7 @@ mod tests {
             fabric: Carrier::SharedMemory,
             device: DeviceOptions::default(),
             references_from: None,
+            durable: false,
         };
         ShardsRun::of(init, setting)
     }

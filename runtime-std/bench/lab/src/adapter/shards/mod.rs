@@ -51,6 +51,9 @@ pub(super) fn join(
     if setting.fabric == Carrier::Tcp {
         features.push("network");
     }
+    if setting.durable {
+        features.extend(["power-loss", "restart"]);
+    }
     let run = ShardsRun::of(init, setting)?;
     Ok(match run.part {
         NodePart::Replica(replica) => {

@@ -33,7 +33,9 @@ impl ReplicaUnderTest {
         let mut options = StartOptions::default();
         options.time_limit = run.time_limit;
         options.cancel = interrupts.flag();
-        let application = DeliveryReporter::new(run.places.group_name(replica.group).to_owned());
+        options.data.clone_from(&run.data);
+        let group = run.places.group_name(replica.group).to_owned();
+        let application = DeliveryReporter::new(group, run.data.is_none());
         let started = Instant::now();
         let running = start(&run.description, replica, options, application);
         interrupts.check()?;

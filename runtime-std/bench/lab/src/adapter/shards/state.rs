@@ -34,11 +34,14 @@ pub(super) struct DeliveryReporter {
     state: ReplicatedState,
     /// Whether the replica is new: it has delivered nothing, and restored no state.
     is_new: bool,
+    /// Whether deliveries are reported as durable at once. A replica that continues from its disk
+    /// receives the last messages before its end again, as new ones.
+    is_kept_by_group: bool,
 }
 
 impl DeliveryReporter {
-    pub(super) fn new(group: String) -> Self {
-        Self { group, state: ReplicatedState::default(), is_new: true }
+    pub(super) fn new(group: String, is_kept_by_group: bool) -> Self {
+        Self { group, state: ReplicatedState::default(), is_new: true, is_kept_by_group }
     }
 
     /// Reports all deliveries after a position to the driver. Each line is written before the
@@ -58,8 +61,10 @@ impl DeliveryReporter {
             })?;
         }
         match self.state.delivered.len().checked_sub(1) {
-            Some(last) => tell(&Line::Durable { group: &self.group, upto: last as u64 }),
-            None => Ok(()),
+            Some(last) if self.is_kept_by_group => {
+                tell(&Line::Durable { group: &self.group, upto: last as u64 })
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -129,7 +134,7 @@ mod tests {
     }
 
     fn greeted() -> DeliveryReporter {
-        let mut application = DeliveryReporter::new("g0".to_owned());
+        let mut application = DeliveryReporter::new("g0".to_owned(), true);
         deliver(&mut application, 0, b"n7");
         application
     }
@@ -143,7 +148,7 @@ mod tests {
         deliver(&mut from, 2, b"");
         late.restore(&mut from.snapshot()).expect("it goes on");
         assert_eq!(late.state.delivered, from.state.delivered);
-        let mut new = DeliveryReporter::new("g0".to_owned());
+        let mut new = DeliveryReporter::new("g0".to_owned(), true);
         new.restore(&mut from.snapshot()).expect("all of it");
         deliver(&mut new, 3, b"n7/1/2 n7");
         let senders: Vec<&str> =
