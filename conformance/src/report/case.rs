@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::check::{Finding, Verdict};
 
 /// Everything that one invocation judged.
@@ -21,7 +23,7 @@ pub struct Run {
 }
 
 /// A run that did not complete.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CutShort {
     /// The reason.
     pub why: String,

@@ -3,16 +3,16 @@
 //! `docs/results.md` in this crate defines the format. Names are stable: fields may be added; any
 //! other change raises [`SCHEMA`].
 
-use std::borrow::Cow;
+use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::case::{Case, CutShort, OwnCheck, OwnOutcome, Run};
+use super::case::{Case, OwnCheck, OwnOutcome, Run};
 use super::causes::{Cause, causes};
 use super::quotes::Quotes;
 use super::status::Tally;
-use crate::check::{Check, CheckId, Finding, Judgement, Outcome, Strength, Verdict, Witness};
+use crate::check::{Check, CheckId, Finding, Judgement, Outcome, Verdict, Witness};
 
 /// The version of the format.
 const SCHEMA: u32 = 1;
@@ -23,253 +23,116 @@ const RECORD_CHARACTERS_MAX: usize = 4096;
 /// Returns the JSON text, with a line feed at its end.
 #[must_use]
 pub fn render(run: &Run) -> String {
-    // Serialising fails only for maps whose keys are not strings, and there are none here.
-    let mut text = serde_json::to_string_pretty(&Results::of(run)).unwrap_or_default();
-    text.push('\n');
-    text
+    format!("{:#}\n", results(run))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    schema: u32,
-    program: Program,
-    status: &'static str,
-    exit_status: u8,
-    adapter: Option<&'a str>,
-    implementation: Option<&'a str>,
-    features: &'a [String],
-    checks: Vec<&'static Check>,
-    cut_short: Option<CutShortResult<'a>>,
-    causes: Vec<CauseResult<'a>>,
-    cases: Vec<CaseResult<'a>>,
+fn results(run: &Run) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "program": { "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION") },
+        "status": run.status().word(),
+        "exit_status": run.status().exit_status(),
+        "adapter": run.adapter,
+        "implementation": run.implementation,
+        "features": run.features,
+        "checks": list(CheckId::ALL, |id| json!(id.check())),
+        "cut_short": run.cut_short,
+        "causes": list(causes(run), |cause| cause_result(&cause, run)),
+        "cases": list(&run.cases, case_result),
+    })
 }
 
-#[derive(Serialize)]
-struct CutShortResult<'a> {
-    why: &'a str,
-    not_run: &'a [String],
+/// Returns the values of a list.
+fn list<T>(all: impl IntoIterator<Item = T>, value: impl Fn(T) -> Value) -> Value {
+    all.into_iter().map(value).collect()
 }
 
-#[derive(Serialize)]
-struct Program {
-    name: &'static str,
-    version: &'static str,
+fn cause_result(cause: &Cause<'_>, run: &Run) -> Value {
+    let cases = cause.cases.iter().filter_map(|index| run.cases.get(*index));
+    json!({
+        "check": cause.check.check().name,
+        "times": cause.times,
+        "cases": list(cases, |case| json!(case.name)),
+        "what": cause.what,
+    })
 }
 
-#[derive(Serialize)]
-struct CaseResult<'a> {
-    name: &'a str,
-    description: &'a str,
-    seed: Option<u64>,
-    history: Option<Cow<'a, str>>,
-    again: Option<&'a str>,
-    status: &'static str,
-    reason: Option<&'a str>,
-    took_us: u64,
-    reached: Vec<Goal<'a>>,
-    notes: &'a [String],
-    counts: Tally,
-    judging: Option<Judging<'a>>,
-    checks: Vec<CheckResult<'a>>,
-    own_checks: Vec<OwnResult<'a>>,
+fn case_result(case: &Case) -> Value {
+    let quotes = Quotes::of(case);
+    let judgements = case.verdict.iter().flat_map(|verdict| &verdict.judgements);
+    json!({
+        "name": case.name,
+        "description": case.description,
+        "seed": case.seed,
+        "history": case.history.as_deref().map(Path::to_string_lossy),
+        "again": case.again,
+        "status": case.status.word(),
+        "reason": case.status.reason(),
+        "took_us": microseconds(case.took),
+        "reached": list(&case.reached, |(goal, reached)| {
+            json!({ "goal": goal, "reached": reached })
+        }),
+        "notes": case.notes,
+        "counts": Tally::of(case),
+        "judging": case.verdict.as_ref().map(judging),
+        "checks": list(judgements, |judgement| check_result(judgement, &quotes)),
+        "own_checks": list(&case.own_checks, |own| own_result(own, &quotes)),
+    })
 }
 
-#[derive(Serialize)]
-struct OwnResult<'a> {
-    command: &'a str,
-    #[serde(flatten)]
-    outcome: OwnOutcomeResult<'a>,
+fn judging(verdict: &Verdict) -> Value {
+    let unknown = list(
+        &verdict.unknown,
+        |(event, first_line, times)| json!({ "event": event, "first_line": first_line, "times": times }),
+    );
+    let cut = verdict.cut.as_ref();
+    json!({
+        "events": verdict.events,
+        "took_us": microseconds(verdict.took),
+        "memory_bytes_max": verdict.memory_bytes_max,
+        "unknown": unknown,
+        "cut": cut.map(|cut| json!({ "line": cut.line, "what": cut.trouble.to_string() })),
+    })
 }
 
-#[derive(Serialize)]
-#[serde(tag = "outcome", rename_all = "kebab-case")]
-enum OwnOutcomeResult<'a> {
-    Held,
-    Broken { times: u64, what: &'a str, witness: Vec<WitnessResult<'a>> },
-    Failed { reason: &'a str },
+fn check_result(judgement: &Judgement, quotes: &Quotes) -> Value {
+    let Check { name, strength, .. } = *judgement.check.check();
+    let mut result = match &judgement.outcome {
+        Outcome::Held { judged } => json!({ "outcome": "held", "judged": judged }),
+        Outcome::Inconclusive(reason) => json!({ "outcome": "inconclusive", "reason": reason }),
+        Outcome::NotJudged(reason) => json!({ "outcome": "not-judged", "reason": reason }),
+        Outcome::Broken { times, finding } => broken(*times, finding, quotes),
+    };
+    result["name"] = json!(name);
+    result["strength"] = json!(strength);
+    result
 }
 
-#[derive(Serialize)]
-struct CauseResult<'a> {
-    check: &'static str,
-    times: u64,
-    cases: Vec<&'a str>,
-    what: &'a str,
+fn own_result(own: &OwnCheck, quotes: &Quotes) -> Value {
+    let mut result = match &own.outcome {
+        OwnOutcome::Held => json!({ "outcome": "held" }),
+        OwnOutcome::Failed(reason) => json!({ "outcome": "failed", "reason": reason }),
+        OwnOutcome::Broken { times, finding } => broken(*times, finding, quotes),
+    };
+    result["command"] = json!(own.command);
+    result
 }
 
-#[derive(Serialize)]
-struct Goal<'a> {
-    goal: &'a str,
-    reached: bool,
-}
-
-#[derive(Serialize)]
-struct Judging<'a> {
-    events: u64,
-    took_us: u64,
-    memory_bytes_max: Option<u64>,
-    unknown: Vec<UnknownEvent<'a>>,
-    cut: Option<Cut>,
-}
-
-#[derive(Serialize)]
-struct UnknownEvent<'a> {
-    event: &'a str,
-    first_line: u64,
-    times: u64,
-}
-
-#[derive(Serialize)]
-struct Cut {
-    line: u64,
-    what: String,
-}
-
-#[derive(Serialize)]
-struct CheckResult<'a> {
-    name: &'static str,
-    strength: Strength,
-    #[serde(flatten)]
-    outcome: OutcomeResult<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "outcome", rename_all = "kebab-case")]
-enum OutcomeResult<'a> {
-    Held { judged: u64 },
-    Broken { times: u64, what: &'a str, witness: Vec<WitnessResult<'a>> },
-    Inconclusive { reason: &'a str },
-    NotJudged { reason: &'a str },
-}
-
-#[derive(Serialize)]
-struct WitnessResult<'a> {
-    #[serde(flatten)]
-    witness: &'a Witness,
-    record: Option<String>,
-}
-
-impl<'a> Results<'a> {
-    fn of(run: &'a Run) -> Self {
-        Self {
-            schema: SCHEMA,
-            program: Program { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") },
-            status: run.status().word(),
-            exit_status: run.status().exit_status(),
-            adapter: run.adapter.as_deref(),
-            implementation: run.implementation.as_deref(),
-            features: &run.features,
-            checks: CheckId::ALL.iter().map(|id| id.check()).collect(),
-            cut_short: run
-                .cut_short
-                .as_ref()
-                .map(|CutShort { why, not_run }| CutShortResult { why, not_run }),
-            causes: causes(run).into_iter().map(|cause| CauseResult::of(cause, run)).collect(),
-            cases: run.cases.iter().map(CaseResult::of).collect(),
-        }
-    }
-}
-
-impl<'a> CauseResult<'a> {
-    fn of(cause: Cause<'a>, run: &'a Run) -> Self {
-        let cases = cause.cases.iter().filter_map(|index| run.cases.get(*index));
-        Self {
-            check: cause.check.check().name,
-            times: cause.times,
-            cases: cases.map(|case| &*case.name).collect(),
-            what: cause.what,
-        }
-    }
-}
-
-impl<'a> OwnResult<'a> {
-    fn of(own: &'a OwnCheck, quotes: &Quotes) -> Self {
-        let outcome = match &own.outcome {
-            OwnOutcome::Held => OwnOutcomeResult::Held,
-            OwnOutcome::Failed(reason) => OwnOutcomeResult::Failed { reason },
-            OwnOutcome::Broken { times, finding } => OwnOutcomeResult::Broken {
-                times: *times,
-                what: &finding.what,
-                witness: WitnessResult::all(finding, quotes),
-            },
-        };
-        Self { command: &own.command, outcome }
-    }
-}
-
-impl<'a> WitnessResult<'a> {
-    /// Returns the witnesses of a finding.
-    fn all(finding: &'a Finding, quotes: &Quotes) -> Vec<Self> {
-        let record = |line| -> Option<String> {
-            quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect())
-        };
-        let quoted = |witness: &'a Witness| Self { witness, record: record(witness.line) };
-        finding.witness.iter().map(quoted).collect()
-    }
-}
-
-impl<'a> CaseResult<'a> {
-    fn of(case: &'a Case) -> Self {
-        let quotes = Quotes::of(case);
-        let judgements = case.verdict.iter().flat_map(|verdict| &verdict.judgements);
-        Self {
-            name: &case.name,
-            description: &case.description,
-            seed: case.seed,
-            history: case.history.as_deref().map(std::path::Path::to_string_lossy),
-            again: case.again.as_deref(),
-            status: case.status.word(),
-            reason: case.status.reason(),
-            took_us: microseconds(case.took),
-            reached: case
-                .reached
-                .iter()
-                .map(|(goal, reached)| Goal { goal, reached: *reached })
-                .collect(),
-            notes: &case.notes,
-            counts: Tally::of(case),
-            judging: case.verdict.as_ref().map(Judging::of),
-            checks: judgements.map(|judgement| CheckResult::of(judgement, &quotes)).collect(),
-            own_checks: case.own_checks.iter().map(|own| OwnResult::of(own, &quotes)).collect(),
-        }
-    }
-}
-
-impl<'a> Judging<'a> {
-    fn of(verdict: &'a Verdict) -> Self {
-        let unknown = verdict.unknown.iter().map(|(event, first_line, times)| UnknownEvent {
-            event,
-            first_line: *first_line,
-            times: *times,
-        });
-        Self {
-            events: verdict.events,
-            took_us: microseconds(verdict.took),
-            memory_bytes_max: verdict.memory_bytes_max,
-            unknown: unknown.collect(),
-            cut: verdict
-                .cut
-                .as_ref()
-                .map(|cut| Cut { line: cut.line, what: cut.trouble.to_string() }),
-        }
-    }
-}
-
-impl<'a> CheckResult<'a> {
-    fn of(judgement: &'a Judgement, quotes: &Quotes) -> Self {
-        let Check { name, strength, .. } = *judgement.check.check();
-        let outcome = match &judgement.outcome {
-            Outcome::Held { judged } => OutcomeResult::Held { judged: *judged },
-            Outcome::Inconclusive(reason) => OutcomeResult::Inconclusive { reason },
-            Outcome::NotJudged(reason) => OutcomeResult::NotJudged { reason },
-            Outcome::Broken { times, finding } => OutcomeResult::Broken {
-                times: *times,
-                what: &finding.what,
-                witness: WitnessResult::all(finding, quotes),
-            },
-        };
-        Self { name, strength, outcome }
-    }
+fn broken(times: u64, finding: &Finding, quotes: &Quotes) -> Value {
+    let witness = |witness: &Witness| {
+        let record = quotes
+            .line(witness.line)
+            .map(|text| -> String { text.chars().take(RECORD_CHARACTERS_MAX).collect() });
+        let mut quoted = json!(witness);
+        quoted["record"] = json!(record);
+        quoted
+    };
+    json!({
+        "outcome": "broken",
+        "times": times,
+        "what": finding.what,
+        "witness": list(&finding.witness, witness),
+    })
 }
 
 fn microseconds(time: Duration) -> u64 {
@@ -280,7 +143,6 @@ fn microseconds(time: Duration) -> u64 {
 mod tests {
     use super::super::samples::{HOSTILE, everything};
     use super::*;
-    use serde_json::Value;
 
     fn results() -> Value {
         serde_json::from_str(&render(&everything())).expect("it is JSON")

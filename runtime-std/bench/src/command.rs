@@ -199,12 +199,9 @@ pub struct Views {
     /// Interval between heartbeats, in milliseconds
     #[arg(long, default_value_t = 5)]
     pub heartbeat_ms: u64,
-    /// Measure instead the cost of heartbeats in a group whose membership does not change
-    #[arg(long)]
-    pub steady: bool,
     /// Measure instead the rate of large messages of this size in the total order, with one sender
     /// and with all members sending
-    #[arg(long, value_name = "BYTES", conflicts_with = "steady")]
+    #[arg(long, value_name = "BYTES")]
     pub large: Option<usize>,
     /// The time between two messages of each member, in microseconds
     #[arg(long, default_value_t = 200)]

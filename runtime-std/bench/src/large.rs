@@ -11,13 +11,18 @@ use crate::error::BenchError;
 use crate::experiment::group;
 use crate::machine::machine;
 use crate::member::Sending;
-use crate::spread::Spread;
-use crate::steady::{NO_HEARTBEAT_MS, beating, messages_per_s};
+use crate::processes::{self, Placement, Start};
+use crate::spread::{Spread, median};
 use crate::text::{ReportTable, text};
 use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::group::Description;
+use tramontane_runtime::rdma::DeviceOptions;
 
 /// Number of bytes that each sender sends in a run.
 const SENDER_BYTES: usize = 512 << 20;
+
+/// A heartbeat interval so long that no heartbeat occurs during a run, in milliseconds.
+const NO_HEARTBEAT_MS: u64 = 600_000;
 
 /// Size of a small message in bytes: the paper's size, which fits into a slot.
 const SMALL_BYTES: u32 = 10_240;
@@ -73,7 +78,7 @@ fn measure(
 ) -> Result<RatesRow, BenchError> {
     let bytes_per_s = |message_bytes: usize| -> Result<f64, BenchError> {
         let group = group(arguments.nodes, senders, 100, SMALL_BYTES);
-        let mut group = beating(group, NO_HEARTBEAT_MS).build()?;
+        let mut group = group.heartbeat_ms(NO_HEARTBEAT_MS, 3 * NO_HEARTBEAT_MS).build()?;
         if message_bytes > SMALL_BYTES as usize {
             group.subgroups[0].large_max = message_bytes as u64;
             group.complete()?;
@@ -95,6 +100,20 @@ fn measure(
         small_bytes_per_s: Spread::of(&small),
         ratio: Spread::of(&ratio),
     })
+}
+
+/// Returns the messages per second at the median member.
+fn messages_per_s(
+    arguments: &Views,
+    group: &Description,
+    sending: &Sending,
+    interrupts: &Interrupts,
+) -> Result<f64, BenchError> {
+    let device = DeviceOptions::default();
+    let (carrier, placement) = (arguments.fabric, Placement::Spread);
+    let start = Start { carrier, device: &device, placement, interrupts };
+    let outcomes = processes::run(group, sending, &start)?;
+    Ok(median(&outcomes.iter().map(|outcome| outcome.messages_per_s).collect::<Vec<_>>()))
 }
 
 impl LargeReport {

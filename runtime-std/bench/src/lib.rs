@@ -10,7 +10,7 @@
 //! | `real`, `report` | `multicast` |
 //! | `load` | `load` |
 //! | `low_rate` | `latency` and `idle` |
-//! | `steady`, `large` | `views --steady` and `--large` |
+//! | `large` | `views --large` |
 //! | `member` | the process of all these: a member of a group |
 //! | `probe`, `mesh` | probes: memory without a protocol, TCP without a protocol |
 //! | `views` | `views`: members that leave and return |
@@ -45,7 +45,6 @@ mod report;
 mod run;
 mod shards;
 mod spread;
-mod steady;
 mod text;
 mod touch;
 mod views;

@@ -11,9 +11,8 @@ use crate::low_rate::{IdleReport, LatencyReport};
 use crate::machine::machine;
 use crate::progress::StepsBar;
 use crate::report::BenchReport;
-use crate::steady::SteadyReport;
 use crate::views::report::ViewsReport;
-use crate::{blocks, durable, large, load, low_rate, real, record, shards, steady, views, worker};
+use crate::{blocks, durable, large, load, low_rate, real, record, shards, views, worker};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
 
@@ -40,10 +39,6 @@ pub fn run(command: &Experiment, out: &mut impl Write) -> Result<(), BenchError>
         Experiment::Views(arguments @ Views { large: Some(bytes), .. }) => {
             let report = large::run(arguments, *bytes, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, LargeReport::text)?)
-        }
-        Experiment::Views(arguments) if arguments.steady => {
-            let report = steady::run(arguments, &Interrupts::watch()?)?;
-            Ok(print(out, arguments.json, &report, SteadyReport::text)?)
         }
         Experiment::Views(arguments) => {
             let report = views::run::run(arguments, &Interrupts::watch()?)?;

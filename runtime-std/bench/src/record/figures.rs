@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use tramontane_fixtures::world::Histogram;
+
 /// The figures of one run, by name, and its batches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
     numbers: BTreeMap<&'static str, f64>,
-    /// Batch sizes with their numbers of batches, by name.
-    pub(super) batches: BTreeMap<&'static str, Vec<(u64, u64)>>,
+    /// Histograms of batch sizes, by name.
+    pub(super) batches: BTreeMap<&'static str, Histogram>,
 }
 
 impl Figures {
@@ -16,11 +18,7 @@ impl Figures {
     /// most that many messages.
     pub(super) fn figure(&self, name: &str, up_to: Option<u64>) -> Option<f64> {
         let Some(up_to) = up_to else { return self.numbers.get(name).copied() };
-        let batches = self.batches.get(name)?;
-        let sum = |is_meant: &dyn Fn(u64) -> bool| -> u64 {
-            batches.iter().filter(|(size, _)| is_meant(*size)).map(|(_, number)| number).sum()
-        };
-        Some(100.0 * sum(&|size| size <= up_to) as f64 / sum(&|_| true).max(1) as f64)
+        Some(100.0 * self.batches.get(name)?.share(|size| size <= up_to))
     }
 }
 

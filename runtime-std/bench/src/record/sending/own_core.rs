@@ -3,7 +3,6 @@
 use tramontane_core::ids::NodeId;
 use tramontane_core::layout::Delivery;
 use tramontane_core::multicast::Switches;
-use tramontane_fixtures::counting::Counts;
 use tramontane_fixtures::payload::Checked;
 use tramontane_fixtures::profile::Profile;
 use tramontane_fixtures::world::{self, Ending, Load, Plan, ProcessReport, RunOutcome};
@@ -139,7 +138,7 @@ fn core_figures(plan: &Plan, outcome: &RunOutcome, waiting: usize) -> Figures {
         ("messages_per_s", outcome.messages_per_second()),
         ("latency_us", outcome.latency().mean_ns() / 1e3),
         // Writes to a peer, divided by the number of peers.
-        ("puts", each(outcome.total(|process| process.counts.writes)) / peers),
+        ("puts", each(outcome.total(|process| process.writes)) / peers),
         ("posting_us", each(outcome.total(|process| process.posting_ns)) / 1e3),
         ("posting_share", outcome.posting_share()),
         ("blocked_share", outcome.blocked_share(plan.loads.len())),
@@ -162,18 +161,14 @@ fn core_figures(plan: &Plan, outcome: &RunOutcome, waiting: usize) -> Figures {
         figures
             .insert("other_nulls", outcome.processes.get(waiting).map_or(0.0, |_| steps(waiting)));
     }
-    figures.batches =
-        STAGES.into_iter().zip(batches.map(|of| of.counts.into_iter().collect())).collect();
+    figures.batches = STAGES.into_iter().zip(batches).collect();
     figures
 }
 
 /// Returns the share of its rate that the busiest port sends.
 fn port_share(plan: &Plan, outcome: &RunOutcome) -> f64 {
     let Profile { port_bytes_per_us, header_bytes, .. } = plan.profile;
-    let sent = |process: &ProcessReport| {
-        let Counts { content_bytes, guard_bytes, writes, .. } = process.counts;
-        content_bytes + guard_bytes + writes * header_bytes
-    };
+    let sent = |process: &ProcessReport| process.written_bytes + process.writes * header_bytes;
     let most = outcome.processes.iter().map(sent).max().unwrap_or(0);
     most as f64 * 1e3 / (port_bytes_per_us * outcome.duration_ns.max(1)) as f64
 }
