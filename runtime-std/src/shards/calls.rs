@@ -95,9 +95,9 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         self.tell(node, PeerRequest::CallAgain { view: view.0 });
     }
 
-    /// Rejects a replica whose disk lacks something that the replica has shown here.
-    pub(super) fn reject_disk(self: &Arc<Self>, node: NodeId) {
-        self.tell(node, PeerRequest::DiskOlder);
+    /// Rejects a process of a replica whose disk lacks something that the replica has shown here.
+    pub(super) fn reject_disk(self: &Arc<Self>, node: NodeId, life: u64) {
+        self.tell(node, PeerRequest::DiskOlder { life });
     }
 
     /// Sends a request to a node in a separate thread.
@@ -206,8 +206,11 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                     self.requests.ask(Meeting::GivenUp(node, ViewId(view)).into());
                     return Ok(());
                 }
-                PeerRequest::DiskOlder => {
-                    self.requests.ask(Meeting::DiskOlder(node).into());
+                PeerRequest::DiskOlder { life } => {
+                    // An earlier process may have been meant.
+                    if life == self.identity.incarnation {
+                        self.requests.ask(Meeting::DiskOlder(node).into());
+                    }
                     return Ok(());
                 }
                 PeerRequest::Kept | PeerRequest::Outdated => return Err(SessionError::Malformed),
@@ -230,7 +233,9 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
             PeerRequest::Outdated => {
                 self.requests.ask(Meeting::Outdated(node).into());
             }
-            PeerRequest::Meet { .. } | PeerRequest::CallAgain { .. } | PeerRequest::DiskOlder => {
+            PeerRequest::Meet { .. }
+            | PeerRequest::CallAgain { .. }
+            | PeerRequest::DiskOlder { .. } => {
                 return Err(SessionError::Malformed);
             }
         }
@@ -385,5 +390,15 @@ mod tests {
         let heard = called.met.recv_timeout(LONG).expect("it is told");
         assert!(matches!(heard, Meeting::Outdated(NodeId(2))));
         caller.calls.is_over.store(true, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn older_disk_rejects_one_process_only() {
+        let (called, caller) = two();
+        called.calls.reject_disk(NodeId(2), 19);
+        called.calls.reject_disk(NodeId(2), 20);
+        let heard = caller.met.recv_timeout(LONG).expect("it is told");
+        assert!(matches!(heard, Meeting::DiskOlder(NodeId(1))));
+        assert!(caller.met.recv_timeout(Duration::from_millis(200)).is_err());
     }
 }

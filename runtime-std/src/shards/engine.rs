@@ -128,6 +128,12 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
         places.replica(node).is_some() && node < self.parts.calls.identity.node
     }
 
+    /// Returns whether a node is a replica of this replica's group.
+    fn is_of_group(&self, node: NodeId) -> bool {
+        let Service { own, places, .. } = &*self.parts.service;
+        places.replica(node).is_some_and(|of| of.group == own.group)
+    }
+
     fn take_request(&mut self, request: Request) -> Result<(), Stopped> {
         match request {
             Request::Meeting(Meeting::Met(met)) => self.meet(met),
@@ -135,9 +141,10 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
                 self.let_founders_learn();
                 Err(Stopped::Outdated(self.name_of(node)))
             }
-            Request::Meeting(Meeting::DiskOlder(node)) => {
-                Err(Stopped::DiskOlder(self.name_of(node)))
-            }
+            Request::Meeting(Meeting::DiskOlder(node)) => match self.is_of_group(node) {
+                true => Err(Stopped::DiskOlder(self.name_of(node))),
+                false => Ok(()),
+            },
             Request::Meeting(Meeting::GivenUp(node, view)) => {
                 self.part_from_lost(|_, links, link| links.view(link) == Some(view));
                 tracing::debug!(%node, %view, "a peer wants to be called again");
@@ -181,7 +188,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
         self.give_up(now, link);
         if !self.shown.may_follow(node, life.life, began_with.as_ref()) {
             tracing::warn!(%node, "a replica continues from an older copy of its disk: rejected");
-            self.parts.calls.reject_disk(node);
+            self.parts.calls.reject_disk(node, life.life);
             // The node's next process may have a sound disk, or none.
             if self.is_caller_of(node) {
                 self.parts.calls.call(node);
@@ -235,12 +242,12 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
             replica.shown_by(link, links)
         });
         let (view, node, life) = links.close(fabric, link)?;
+        service.lives.goes(node, life);
         if let Ok(shown) = shown
-            && service.places.replica(node).is_some_and(|of| of.group == service.own.group)
+            && self.is_of_group(node)
         {
             self.shown.note(node, life, &shown);
         }
-        service.lives.goes(node, life);
         Some((view, node))
     }
 

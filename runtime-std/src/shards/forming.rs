@@ -68,7 +68,6 @@ impl FormingReplica {
         let listed = match self.rank {
             // Some replicas may be ready already, unless one can never have had the list.
             Rank(0) if is_listed && !self.lacks_list(answers) => None,
-
             Rank(0) => list_all(self.life, answers),
             rank => {
                 let first = standing_of(answers, Rank(0)).and_then(|of| of.founders.clone());

@@ -37,8 +37,9 @@ pub(super) enum PeerRequest {
     Kept,
     /// Rejects the other end's process, because a later process of its node is known.
     Outdated,
-    /// Rejects the other end's process, because its disk lacks something that it has shown.
-    DiskOlder,
+    /// Rejects this process of the other end's node, because its disk lacks something that an
+    /// earlier one has shown.
+    DiskOlder { life: u64 },
     /// Asks the other process to call again. Sent by the process that does not call, after it has
     /// given up this view.
     CallAgain { view: u64 },
