@@ -11,7 +11,9 @@
 //! | `Begun`: the replica may take a step | all others are ready, or have lost their disks |
 //!
 //! If a replica is ready, then all had the list, and one that has none has lost its disk. If a
-//! replica has only the list, then nobody has begun, and rank 0 may list the processes again.
+//! replica has only the list, then nobody has begun. Rank 0 then lists the processes again, but
+//! only if one of them can never have had the list, because the answers that rank 0 has received
+//! may be older than the first state of another replica.
 
 use tramontane_core::ids::Rank;
 
