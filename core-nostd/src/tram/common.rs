@@ -179,6 +179,8 @@ pub(super) struct Common<'s> {
     pub(super) shown: LastShown,
     pub(super) campaigns: Campaigns,
     pub(super) disk: SavedLog,
+    /// Whether the peers are to learn of a restored snapshot in the next step.
+    pub(super) is_restored: bool,
     pub(super) progress: Progress,
 }
 

@@ -8,7 +8,8 @@
 //! peer that has lost its disk is not compared, because it returns as one that has lost its memory.
 //!
 //! # Why a sound disk covers everything shown
-//! - A replica grants its log once the promise is on the disk.
+//! - A replica grants its log once the promise is on the disk, and as a leader stamps the logs of
+//!   others after its own promise is there.
 //! - Reports are of entries on the disk. A log on the disk has a later stamp than before, or the
 //!   same stamp and a tail that is not lower. The term of a report lands after its count, so a
 //!   later count may be read with an earlier term, but that is less than the later report.
@@ -17,7 +18,8 @@
 //!
 //! Requirement: TRM-5.
 
-use super::link::{LinkId, LinkRole, Memory};
+use super::link::{LinkId, LinkRole, Memory, rank_of};
+use super::log::Log;
 use super::progress::Halt;
 use super::replica::Replica;
 use super::shape::peer_row;
@@ -100,7 +102,10 @@ impl Replica<'_> {
         };
         let stamp = row.cell(peer_row::REPORTS_FOR)?.load();
         let tail = row.cell(peer_row::SEEN)?.load();
-        let promised = row.cell(peer_row::GRANTED)?.load();
+        let granted = row.cell(peer_row::GRANTED)?.load();
+        let led = Log::new(memory.log(), self.common.shape).control()?.stamp;
+        let led = if led.rank() == Some(rank_of(link)) { led.cell() } else { 0 };
+        let promised = granted.max(led);
         let delivered = row.cell(peer_row::DELIVERED)?.load();
         Ok(LeastSaved::from_cells([promised, stamp, tail, delivered]))
     }

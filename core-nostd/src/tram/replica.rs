@@ -118,6 +118,7 @@ impl<'s> Replica<'s> {
             shown: LastShown::default(),
             campaigns: Campaigns::default(),
             disk: SavedLog::default(),
+            is_restored: false,
             progress: Progress::default(),
         };
         Ok(Self { common, role: Role::Follower(Follower::default()) })
@@ -197,6 +198,7 @@ impl<'s> Replica<'s> {
         let log = Log::new(memory.log(), common.shape);
         let step = &mut StepContext { now, fabric, memory, log };
         common.progress = Progress::default();
+        common.show_restored(role, step.memory)?;
         common.take_events(role, step);
         common.make_ready(step);
         common.beat(role, step)?;

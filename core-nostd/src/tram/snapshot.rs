@@ -78,15 +78,25 @@ impl Replica<'_> {
         let gapped = (!common.children.is_empty()).then_some(stamp);
         let granted_to = follower.granted_to;
         *follower = Follower { granted_to, gapped, ..Follower::default() };
-        // bound: the links
-        for link in common.links.all() {
-            common.show_all(role, link, memory)?;
-        }
+        // On some fabrics a stored value is visible at once, but the host saves the snapshot first.
+        common.is_restored = true;
         Ok(true)
     }
 }
 
 impl Common<'_> {
+    /// Publishes a snapshot that was restored after the last step.
+    pub(super) fn show_restored<M: Memory>(&mut self, role: &Role, memory: &M) -> Result<(), Halt> {
+        if !core::mem::take(&mut self.is_restored) {
+            return Ok(());
+        }
+        // bound: the links
+        for link in self.links.all() {
+            self.show_all(role, link, memory)?;
+        }
+        Ok(())
+    }
+
     /// Returns the log index starting at which a leader replaces a peer's log below the peer's
     /// delivered count. Above `floor`, the peer may lack entries that children need. Below `floor`,
     /// the peer's log may differ from the leader's: such entries were in the log before the peer

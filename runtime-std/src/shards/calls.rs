@@ -11,8 +11,9 @@
 //! Kept                                ----->
 //! ```
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tramontane_control::{
@@ -74,6 +75,8 @@ pub(super) struct Calls<R> {
     pub(super) requests: Requests<R>,
     /// Flag that is set once this process ends its calls.
     pub(super) is_over: Arc<AtomicBool>,
+    /// The processes whose disks were found to be older than before.
+    pub(super) rejected: Mutex<BTreeMap<NodeId, u64>>,
 }
 
 impl<R: From<Meeting> + Send + 'static> Calls<R> {
@@ -97,7 +100,17 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
 
     /// Rejects a process of a replica whose disk lacks something that the replica has shown here.
     pub(super) fn reject_disk(self: &Arc<Self>, node: NodeId, life: u64) {
-        self.tell(node, PeerRequest::DiskOlder { life });
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner).insert(node, life);
+        self.tell(node, self.rejection(life));
+    }
+
+    const fn rejection(&self, life: u64) -> PeerRequest {
+        PeerRequest::DiskOlder { life, incarnation: self.incarnation }
+    }
+
+    fn has_rejected(&self, node: NodeId, life: u64) -> bool {
+        let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        rejected.get(&node) == Some(&life)
     }
 
     /// Sends a request to a node in a separate thread.
@@ -165,6 +178,10 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
             return Ok(None);
         }
         session.stop_with(Arc::clone(&self.is_over));
+        if self.has_rejected(node, life) {
+            send_message(&mut session, &self.rejection(life), PATIENCE)?;
+            return Ok(None);
+        }
         let view = ViewId(incarnation().map_err(SessionError::Local)?);
         let request = PeerRequest::Meet {
             view: view.0,
@@ -175,6 +192,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         match receive_message(&mut session, REPLY_MAX, PATIENCE)? {
             PeerReply::NotYet => Ok(None),
             PeerReply::Outdated => Ok(Some(Meeting::Outdated(node))),
+            PeerReply::DiskOlder => Ok(Some(Meeting::DiskOlder(node))),
             PeerReply::Met { incarnation, began_with } => {
                 let life = Life { life, incarnation };
                 if !self.lives.comes(node, life) {
@@ -197,6 +215,9 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         life: u64,
         mut session: Session,
     ) -> Result<(), SessionError> {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let (view, incarnation, began_with) =
             match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
                 PeerRequest::Meet { view, incarnation, began_with } => {
@@ -206,15 +227,19 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                     self.requests.ask(Meeting::GivenUp(node, ViewId(view)).into());
                     return Ok(());
                 }
-                PeerRequest::DiskOlder { life } => {
-                    // An earlier process may have been meant.
-                    if life == self.identity.incarnation {
+                PeerRequest::DiskOlder { life: rejected, incarnation } => {
+                    // An earlier process may be meant, or the caller may be an earlier one.
+                    let is_meant = rejected == self.identity.incarnation;
+                    if is_meant && self.lives.is_current(node, Life { life, incarnation }) {
                         self.requests.ask(Meeting::DiskOlder(node).into());
                     }
                     return Ok(());
                 }
                 PeerRequest::Kept | PeerRequest::Outdated => return Err(SessionError::Malformed),
             };
+        if self.has_rejected(node, life) {
+            return send_message(&mut session, &PeerReply::DiskOlder, PATIENCE);
+        }
         let life = Life { life, incarnation };
         if !self.lives.is_current(node, life) {
             return send_message(&mut session, &PeerReply::Outdated, PATIENCE);
@@ -290,7 +315,6 @@ pub(super) fn open_join(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::net::SocketAddr;
     use std::sync::mpsc::Receiver;
 
@@ -332,6 +356,7 @@ mod tests {
             lives: Arc::new(Lives::new(LEASE)),
             requests,
             is_over: Arc::default(),
+            rejected: Mutex::default(),
         });
         let answering = Arc::clone(&calls);
         let server = ControlServer::open(listener, identity, (0..3).map(NodeId), None, move |of| {
@@ -392,13 +417,40 @@ mod tests {
         caller.calls.is_over.store(true, Ordering::Relaxed);
     }
 
+    /// Waits until a process hears that its disk is older than what another node has seen.
+    fn hears_of_older_disk(process: &CallingProcess, from: u32) {
+        let heard = process.met.recv_timeout(LONG).expect("it is told");
+        assert!(matches!(heard, Meeting::DiskOlder(node) if node == NodeId(from)), "{heard:?}");
+    }
+
     #[test]
     fn older_disk_rejects_one_process_only() {
         let (called, caller) = two();
         called.calls.reject_disk(NodeId(2), 19);
-        called.calls.reject_disk(NodeId(2), 20);
-        let heard = caller.met.recv_timeout(LONG).expect("it is told");
-        assert!(matches!(heard, Meeting::DiskOlder(NodeId(1))));
         assert!(caller.met.recv_timeout(Duration::from_millis(200)).is_err());
+        called.calls.reject_disk(NodeId(2), 20);
+        hears_of_older_disk(&caller, 1);
+        caller.calls.call(NodeId(1));
+        hears_of_older_disk(&caller, 1);
+        assert!(called.met.try_recv().is_err(), "they do not meet");
+    }
+
+    #[test]
+    fn caller_does_not_meet_process_with_older_disk() {
+        let (called, caller) = two();
+        caller.calls.reject_disk(NodeId(1), 10);
+        hears_of_older_disk(&called, 2);
+        caller.calls.call(NodeId(1));
+        hears_of_older_disk(&called, 2);
+        assert!(caller.met.try_recv().is_err(), "they do not meet");
+        caller.calls.is_over.store(true, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn outdated_process_rejects_no_disk() {
+        let (called, caller) = two();
+        assert!(called.calls.lives.comes(NodeId(2), Life { life: 21, incarnation: 2 }));
+        caller.calls.reject_disk(NodeId(1), 10);
+        assert!(called.met.recv_timeout(Duration::from_millis(200)).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! The engine of a client: its core and its views, over any fabric.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tramontane_control::Identity;
@@ -120,6 +120,7 @@ impl<F: PeerFabric> ClientEngine<F> {
             lives: Arc::new(Lives::new(place.lease)),
             requests,
             is_over: Arc::new(AtomicBool::new(false)),
+            rejected: Mutex::default(),
         });
         for replica in places.replicas() {
             calls.call(places.node(replica));

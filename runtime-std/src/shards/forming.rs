@@ -13,7 +13,8 @@
 //! If a replica is ready, then all had the list, and one that has none has lost its disk. If a
 //! replica has only the list, then nobody has begun. Rank 0 then lists the processes again, but
 //! only if one of them can never have had the list, because the answers that rank 0 has received
-//! may be older than the first state of another replica.
+//! may be older than the first state of another replica. If a disk is lost at that moment, the
+//! group may report that its state is lost, although nobody had begun.
 
 use tramontane_core::ids::Rank;
 
@@ -68,7 +69,7 @@ impl FormingReplica {
             return FormingMove::Found;
         }
         let listed = match self.rank {
-            // Some replicas may be ready already, unless one can never have had the list.
+            // Some replicas may be ready already, unless one has never had the list.
             Rank(0) if is_listed && !self.lacks_list(answers) => None,
             Rank(0) => list_all(self.life, answers),
             rank => {

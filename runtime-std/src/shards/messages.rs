@@ -38,8 +38,8 @@ pub(super) enum PeerRequest {
     /// Rejects the other end's process, because a later process of its node is known.
     Outdated,
     /// Rejects this process of the other end's node, because its disk lacks something that an
-    /// earlier one has shown.
-    DiskOlder { life: u64 },
+    /// earlier one has shown. The incarnation is the caller's.
+    DiskOlder { life: u64, incarnation: u32 },
     /// Asks the other process to call again. Sent by the process that does not call, after it has
     /// given up this view.
     CallAgain { view: u64 },
@@ -54,6 +54,9 @@ pub(super) enum PeerReply {
     NotYet,
     /// The caller's process is rejected, because a later one is known.
     Outdated,
+    /// The caller's process is rejected, because its disk lacks something that an earlier one has
+    /// shown.
+    DiskOlder,
 }
 
 /// A request from a starting replica.

@@ -3,6 +3,10 @@
 //! A disk that is replaced with an older copy between two processes of a replica would take back
 //! what the replica has promised and reported. A peer that was there notices this: see
 //! [`LeastSaved`]. Nobody notices a copy that has everything that the running peers have seen.
+//!
+//! A peer that has not met the process which returned without its disk compares its successors
+//! with the lost disk, and may then reject a sound one. In a group of three no such peer is left,
+//! because the other two admit the process.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +52,7 @@ mod tests {
     const NODE: NodeId = NodeId(3);
 
     fn saved(promised: u64, stamp: u64, tail: u64) -> LeastSaved {
-        LeastSaved::from_cells([promised, stamp, tail, 0])
+        LeastSaved::from_cells([promised, stamp, tail, tail])
     }
 
     #[test]
@@ -58,10 +62,12 @@ mod tests {
         disks.note(NODE, 1, &saved(5, 5, 10));
         disks.note(NODE, 1, &saved(5, 5, 8));
         assert!(disks.may_follow(NODE, 1, Some(&saved(0, 0, 0))), "the same process");
-        for older in [saved(4, 5, 10), saved(5, 4, 12), saved(5, 5, 9)] {
+        let less_delivered = LeastSaved::from_cells([5, 5, 10, 9]);
+        for older in [saved(4, 5, 10), saved(5, 4, 12), saved(5, 5, 9), less_delivered] {
             assert!(!disks.may_follow(NODE, 2, Some(&older)), "{older:?}");
         }
-        assert!(disks.may_follow(NODE, 2, Some(&saved(6, 6, 2))), "a later leader cut the log");
+        let cut = LeastSaved::from_cells([6, 6, 2, 10]);
+        assert!(disks.may_follow(NODE, 2, Some(&cut)), "a later leader cut the log");
         disks.note(NODE, 2, &saved(5, 0, 0));
         assert!(!disks.may_follow(NODE, 3, Some(&saved(5, 5, 9))), "two processes ago");
     }

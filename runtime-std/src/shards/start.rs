@@ -4,8 +4,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
@@ -341,6 +341,7 @@ impl Starting<'_> {
             lives,
             requests,
             is_over: Arc::clone(&is_over),
+            rejected: Mutex::default(),
         });
         let ending = Arc::new(Ending::default());
         links.retire(&mut fabric);

@@ -19,8 +19,8 @@ use crate::support::{LONG, RunningProgram, random_seeds, wait_for};
 /// The exit status of a replica that ends on request while it starts.
 const TERMINATED: i32 = 143;
 
-/// A time after which a group has another leader.
-const FAILURE: Duration = Duration::from_secs(2);
+/// The time within which a replica with an older disk is rejected.
+const REJECTION: Duration = Duration::from_secs(2);
 
 const PAUSES_MS: [u64; 5] = [0, 20, 100, 300, 1000];
 
@@ -124,11 +124,17 @@ impl ShardLives {
         fs::remove_dir_all(&disk).expect("it was there");
         fs::rename(&copy, &disk).expect("the same file system");
         // Until the others have another leader, this replica could help to elect one that lacks
-        // what only the killed process and the leader had.
-        std::thread::sleep(FAILURE);
+        // the entries which only the killed process and the leader had.
+        let group = &NAMES[index][..2];
+        wait_for("another replica leads", || {
+            let leads = |(name, state): &(String, String)| {
+                name != NAMES[index] && name.starts_with(group) && state == "leading"
+            };
+            self.overlay.states().iter().any(leads).then_some(())
+        });
         self.start(index);
         let begin = Instant::now();
-        while self.is_up(index) && begin.elapsed() < FAILURE {
+        while self.is_up(index) && begin.elapsed() < REJECTION {
             std::thread::sleep(Duration::from_millis(10));
         }
         if !self.is_up(index)
