@@ -2,8 +2,8 @@
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{
-    Delivered, Destinations, Halt, LentState, LinkState, LogRecord, OpenError, Replica, ReplicaId,
-    ReplicaLinks, ReplicaOptions, SourceState,
+    Delivered, Destinations, Halt, LeastSaved, LentState, LinkState, LogRecord, OpenError, Replica,
+    ReplicaId, ReplicaLinks, ReplicaOptions, SourceState,
 };
 
 use super::calm::some_groups;
@@ -169,6 +169,22 @@ fn rolled_back_disks_are_noticed() {
     }
     eprintln!("{rolled_back} rolled back, {noticed} noticed");
     assert!(rolled_back > 0 && noticed * 2 > rolled_back);
+}
+
+#[test]
+fn common_bound_of_two_disks_covers_both() {
+    let disks = [[5, 5, 10, 12], [7, 4, 20, 15], [6, 5, 9, 30]];
+    for (first, second, both) in [
+        (disks[0], disks[1], [7, 5, 10, 15]),
+        (disks[0], disks[2], [6, 5, 10, 30]),
+        (disks[1], disks[2], [7, 5, 9, 30]),
+    ] {
+        let [first, second] = [first, second].map(LeastSaved::from_cells);
+        assert_eq!(first.and(&second).cells(), both);
+        assert_eq!(second.and(&first).cells(), both);
+        assert!(first.and(&second).covers(&first) && first.and(&second).covers(&second));
+        assert!(!first.covers(&second) && !second.covers(&first));
+    }
 }
 
 fn opened(is_durable: bool, references_from: u32) -> Result<(), OpenError> {
