@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::case::Run;
 use crate::check::{CheckId, Finding, Outcome, Verdict};
 
-/// The placeholder for a name.
+/// Replaces a name.
 const NAME: &str = "#";
 
 /// The pattern that findings of one cause share.

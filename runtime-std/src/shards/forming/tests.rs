@@ -227,7 +227,7 @@ proptest! {
 }
 
 #[test]
-fn lost_state_differs_from_none() {
+fn lost_state_differs_from_new_disk() {
     assert_eq!(FoundingStage::of_disk(None, false), Apart);
     assert_eq!(FoundingStage::of_disk(Some(Ready.byte()), false), Lost);
     assert_eq!(FoundingStage::of_disk(Some(Listed.byte()), true), Ready);
