@@ -21,11 +21,11 @@ use tramontane_control::{
     incarnation, open_session,
 };
 use tramontane_core::ids::{NodeId, ViewId};
-use tramontane_core::tram::LeastSaved;
 
 use super::description::Description;
 use super::lives::Lives;
 use super::messages::{PeerReply, PeerRequest, REQUEST_MAX};
+use super::shown_disks::DiskAtStart;
 use crate::group::ControlEndpoints;
 use crate::requests::Requests;
 use crate::session_messages::{receive_message, send_message};
@@ -41,8 +41,8 @@ pub(super) struct Met {
     pub(super) node: NodeId,
     pub(super) life: Life,
     pub(super) view: ViewId,
-    /// The state of the other process's disk when it started, if it continued from there.
-    pub(super) began_with: Option<LeastSaved>,
+    /// The other process's disk, if it is a replica with one.
+    pub(super) disk: Option<DiskAtStart>,
     pub(super) session: Session,
 }
 
@@ -68,8 +68,8 @@ pub(super) struct Calls<R> {
     pub(super) identity: Identity,
     /// This process's incarnation.
     pub(super) incarnation: u32,
-    /// The state of this replica's disk when it started, if it continued from there.
-    pub(super) began_with: Option<LeastSaved>,
+    /// This replica's disk, if it has one.
+    pub(super) disk: Option<DiskAtStart>,
     pub(super) endpoints: ControlEndpoints,
     pub(super) lives: Arc<Lives>,
     pub(super) requests: Requests<R>,
@@ -183,17 +183,14 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
             return Ok(None);
         }
         let view = ViewId(incarnation().map_err(SessionError::Local)?);
-        let request = PeerRequest::Meet {
-            view: view.0,
-            incarnation: self.incarnation,
-            began_with: self.began_with.map(|saved| saved.cells()),
-        };
+        let request =
+            PeerRequest::Meet { view: view.0, incarnation: self.incarnation, disk: self.disk };
         send_message(&mut session, &request, PATIENCE)?;
         match receive_message(&mut session, REPLY_MAX, PATIENCE)? {
             PeerReply::NotYet => Ok(None),
             PeerReply::Outdated => Ok(Some(Meeting::Outdated(node))),
             PeerReply::DiskOlder => Ok(Some(Meeting::DiskOlder(node))),
-            PeerReply::Met { incarnation, began_with } => {
+            PeerReply::Met { incarnation, disk } => {
                 let life = Life { life, incarnation };
                 if !self.lives.comes(node, life) {
                     send_message(&mut session, &PeerRequest::Outdated, PATIENCE)?;
@@ -202,8 +199,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                 send_message(&mut session, &PeerRequest::Kept, PATIENCE)?;
                 // From now on, the fabric decides when the connection ends.
                 session.stop_with(Arc::default());
-                let began_with = began_with.map(LeastSaved::from_cells);
-                Ok(Some(Meeting::Met(Met { node, life, view, began_with, session })))
+                Ok(Some(Meeting::Met(Met { node, life, view, disk, session })))
             }
         }
     }
@@ -218,25 +214,23 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         if self.is_over.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let (view, incarnation, began_with) =
-            match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
-                PeerRequest::Meet { view, incarnation, began_with } => {
-                    (view, incarnation, began_with)
+        let (view, incarnation, disk) = match receive_message(&mut session, REQUEST_MAX, PATIENCE)?
+        {
+            PeerRequest::Meet { view, incarnation, disk } => (view, incarnation, disk),
+            PeerRequest::CallAgain { view } => {
+                self.requests.ask(Meeting::GivenUp(node, ViewId(view)).into());
+                return Ok(());
+            }
+            PeerRequest::DiskOlder { life: rejected, incarnation } => {
+                // An earlier process may be meant, or the caller may be an earlier one.
+                let is_meant = rejected == self.identity.incarnation;
+                if is_meant && self.lives.is_current(node, Life { life, incarnation }) {
+                    self.requests.ask(Meeting::DiskOlder(node).into());
                 }
-                PeerRequest::CallAgain { view } => {
-                    self.requests.ask(Meeting::GivenUp(node, ViewId(view)).into());
-                    return Ok(());
-                }
-                PeerRequest::DiskOlder { life: rejected, incarnation } => {
-                    // An earlier process may be meant, or the caller may be an earlier one.
-                    let is_meant = rejected == self.identity.incarnation;
-                    if is_meant && self.lives.is_current(node, Life { life, incarnation }) {
-                        self.requests.ask(Meeting::DiskOlder(node).into());
-                    }
-                    return Ok(());
-                }
-                PeerRequest::Kept | PeerRequest::Outdated => return Err(SessionError::Malformed),
-            };
+                return Ok(());
+            }
+            PeerRequest::Kept | PeerRequest::Outdated => return Err(SessionError::Malformed),
+        };
         if self.has_rejected(node, life) {
             return send_message(&mut session, &PeerReply::DiskOlder, PATIENCE);
         }
@@ -244,13 +238,11 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         if !self.lives.is_current(node, life) {
             return send_message(&mut session, &PeerReply::Outdated, PATIENCE);
         }
-        let saved = self.began_with.map(|saved| saved.cells());
-        let reply = PeerReply::Met { incarnation: self.incarnation, began_with: saved };
+        let reply = PeerReply::Met { incarnation: self.incarnation, disk: self.disk };
         send_message(&mut session, &reply, PATIENCE)?;
         match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
             PeerRequest::Kept if self.lives.comes(node, life) => {
-                let (view, began_with) = (ViewId(view), began_with.map(LeastSaved::from_cells));
-                let met = Met { node, life, view, began_with, session };
+                let met = Met { node, life, view: ViewId(view), disk, session };
                 self.requests.ask(Meeting::Met(met).into());
             }
             // A later process of the node has called in the meantime.
@@ -351,7 +343,7 @@ mod tests {
         let calls = Arc::new(Calls {
             identity,
             incarnation: 1,
-            began_with: None,
+            disk: None,
             endpoints: ControlEndpoints { addresses, key: None },
             lives: Arc::new(Lives::new(LEASE)),
             requests,

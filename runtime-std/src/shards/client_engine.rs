@@ -115,7 +115,7 @@ impl<F: PeerFabric> ClientEngine<F> {
         let calls = Arc::new(Calls {
             identity,
             incarnation: taken.life.incarnation,
-            began_with: None,
+            disk: None,
             endpoints: place.endpoints.clone(),
             lives: Arc::new(Lives::new(place.lease)),
             requests,

@@ -8,24 +8,20 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use tramontane_core::ids::{ClientNumber, NodeId, Time, ViewId};
-use tramontane_core::tram::{
-    LinkId, LinkRole, Progress, ReplicaId, ReplicaLinks, Stage, Timestamp,
-};
+use tramontane_core::tram::{LinkId, LinkRole, Progress, ReplicaLinks, Stage, Timestamp};
 
 use super::application::{ShardApplication, Upcalls};
-use super::calls::{Calls, Meeting, Met, why_refused};
+use super::calls::{Meeting, Met, why_refused};
 use super::durable::Journal;
-use super::lent::ReplicaCell;
 use super::links::{Agreed, Links, row_bytes};
+use super::parts::{Parts, ReplicaCounters};
 use super::request::Request;
 use super::service::Service;
 use super::shown_disks::ShownDisks;
-use super::snapshot::{Snapshot, SnapshotSources, TakenSnapshot};
-use super::status::{ReplicaState, ReplicaStatus};
+use super::snapshot::{Snapshot, TakenSnapshot};
 use crate::fabric::peers::PeerFabric;
 use crate::member::Stopped;
 use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
@@ -47,22 +43,6 @@ const LOST_AFTER: Duration = Duration::from_secs(2);
 /// The time within which the other founders of a group ask whether it has formed.
 const LEARNING_TIME: Duration = Duration::from_secs(2);
 
-/// The components from which a replica's engine is created.
-pub(super) struct Parts<F: PeerFabric, A> {
-    pub(super) cell: ReplicaCell,
-    pub(super) links: Links<F>,
-    pub(super) fabric: F,
-    pub(super) application: A,
-    pub(super) journal: Option<Journal>,
-    pub(super) incarnation: u16,
-    pub(super) calls: Arc<Calls<Request>>,
-    pub(super) service: Arc<Service>,
-    pub(super) requests: Receiver<Request>,
-    pub(super) source: Arc<SnapshotSources>,
-    pub(super) ending: Arc<Ending>,
-    pub(super) heartbeat: Duration,
-}
-
 /// A replica that is stepped.
 pub(super) struct Engine<F: PeerFabric, A> {
     parts: Parts<F, A>,
@@ -76,18 +56,6 @@ pub(super) struct Engine<F: PeerFabric, A> {
     has_left: bool,
 }
 
-/// The counters of a replica.
-#[derive(Clone, Copy, Debug, Default)]
-struct ReplicaCounters {
-    delivered: u64,
-    delivered_before: u64,
-    delivered_per_second: u64,
-    rated_at: Time,
-    writes: u64,
-    granted: u64,
-    campaigns: u64,
-}
-
 impl Done for Progress {
     /// Heartbeats without other work do not justify another step right away, so they do not count.
     fn is_idle(&self) -> bool {
@@ -98,14 +66,15 @@ impl Done for Progress {
 
 impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
     /// Begins to call the nodes that this replica calls.
-    pub(super) fn new(parts: Parts<F, A>) -> Self {
+    pub(super) fn new(mut parts: Parts<F, A>) -> Self {
+        let shown = parts.journal.as_mut().map(Journal::take_shown).unwrap_or_default();
         let engine = Self {
             parts,
             clock: Clock::new(),
             is_fetching: false,
             lost_since: None,
             led: None,
-            shown: ShownDisks::default(),
+            shown,
             counts: ReplicaCounters::default(),
             shown_at: None,
             has_left: false,
@@ -182,11 +151,13 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
 
     /// Opens the view agreed on with a peer.
     fn meet(&mut self, met: Met) -> Result<(), Stopped> {
-        let Met { node, life, view, began_with, session } = met;
+        let Met { node, life, view, disk, session } = met;
         let Some(link) = self.link_of(node) else { return Ok(()) };
         let now = self.clock.read();
         self.give_up(now, link);
-        if !self.shown.may_follow(node, life.life, began_with.as_ref()) {
+        if self.is_of_group(node)
+            && disk.is_some_and(|disk| !self.shown.may_follow(node, life.life, &disk))
+        {
             tracing::warn!(%node, "a replica continues from an older copy of its disk: rejected");
             self.parts.calls.reject_disk(node, life.life);
             // The node's next process may have a sound disk, or none.
@@ -243,12 +214,27 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
         });
         let (view, node, life) = links.close(fabric, link)?;
         service.lives.goes(node, life);
-        if let Ok(shown) = shown
-            && self.is_of_group(node)
-        {
-            self.shown.note(node, life, &shown);
+        if let Ok(shown) = shown {
+            self.shown.note(node, life, shown);
         }
         Some((view, node))
+    }
+
+    /// Saves what the other replicas of the group have shown of their disks.
+    fn keep_shown(&mut self) -> Result<(), Stopped> {
+        let Parts { cell, links, journal, .. } = &mut self.parts;
+        let Some(journal) = journal else { return Ok(()) };
+        cell.with_dependent(|_, replica| {
+            let count = u16::try_from(replica.links().len()).unwrap_or(u16::MAX);
+            for link in (0..count).map(LinkId).filter(|link| replica.stage(*link) == Stage::Ready) {
+                if let (Some((node, life)), Ok(shown)) =
+                    (links.process(link), replica.shown_by(link, links))
+                {
+                    self.shown.note(node, life, shown);
+                }
+            }
+        });
+        journal.save_shown(&self.shown.take_unsaved())
     }
 
     /// Gives up the views of lost peers, and calls again those that this replica calls. The other
@@ -297,7 +283,10 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
                 return Err(Stopped::StateRefused("it is not of this overlay".to_owned()));
             }
             match journal {
-                Some(journal) => journal.save_with_snapshot(replica, links, snapshot),
+                Some(journal) => {
+                    self.shown.save_again();
+                    journal.save_with_snapshot(replica, links, snapshot)
+                }
                 None => Ok(()),
             }
         })
@@ -312,6 +301,7 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
         if let Some(taken) = taken {
             let record = cell.with_dependent(|_, replica| replica.taken_record());
             journal.begin_snapshot(&record, taken)?;
+            self.shown.save_again();
         }
         journal.finish_snapshot()
     }
@@ -342,8 +332,8 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
         let counts_again = |rank, life| {
             let is_peer = |replica: &ReplicaLinks| replica.find(LinkRole::Peer(rank));
             cell.with_dependent(|_, replica| {
-                let life_there = is_peer(replica.links()).and_then(|link| links.life(link));
-                let is_it = rank == service.own.rank || life_there == Some(life);
+                let there = is_peer(replica.links()).and_then(|link| links.process(link));
+                let is_it = rank == service.own.rank || there.is_some_and(|(_, of)| of == life);
                 is_it && replica.is_voting_here(rank, links).unwrap_or(false)
             })
         };
@@ -377,80 +367,12 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
         }
     }
 
-    fn count(&mut self, progress: &Progress) {
-        let ReplicaCounters { delivered, writes, granted, campaigns, .. } = &mut self.counts;
-        *delivered += u64::from(progress.delivered);
-        *writes += u64::from(progress.writes);
-        *granted += u64::from(progress.granted);
-        *campaigns += u64::from(progress.campaigns);
-    }
-
     fn show(&mut self) {
         let now = self.clock.now();
-        let elapsed = now.since(self.counts.rated_at);
-        if elapsed >= 1_000_000_000 {
-            let delivered = self.counts.delivered - self.counts.delivered_before;
-            self.counts.delivered_per_second =
-                delivered.saturating_mul(1_000_000_000).checked_div(elapsed).unwrap_or(0);
-            self.counts.delivered_before = self.counts.delivered;
-            self.counts.rated_at = now;
-        }
+        self.counts.rate(now);
         self.shown_at = Some(now);
-        let status = self.status();
+        let status = self.parts.status(&self.counts, now);
         self.parts.service.board.show(status);
-    }
-
-    fn status(&self) -> ReplicaStatus {
-        let Parts { cell, links, service, incarnation, ending, fabric, journal, .. } = &self.parts;
-        let Service { own, places, .. } = &**service;
-        let (mut clients, mut replicas) = (0, 0);
-        let notice = journal.as_ref().and_then(Journal::notice);
-        cell.with_dependent(|_, replica| {
-            let count = u16::try_from(replica.links().len()).unwrap_or(u16::MAX);
-            for link in (0..count).map(LinkId) {
-                match (replica.stage(link), replica.links().role(link)) {
-                    (Stage::Ready, Some(LinkRole::Client(_))) => clients += 1,
-                    (Stage::Ready, Some(_)) => replicas += 1,
-                    _ => {}
-                }
-            }
-            let log = replica.log_counts(links).unwrap_or_default();
-            let promised = replica.promised();
-            let stopped = ending.stopped().map(|why| why.to_string());
-            // After a crash, the disk decides.
-            let is_saved = journal.as_ref().is_none_or(|journal| journal.saved().is_voter());
-            let is_voter = replica.is_voter() && is_saved;
-            let state = match (&stopped, replica.is_leader(), is_voter) {
-                (Some(_), ..) => ReplicaState::Halted,
-                (None, true, _) => ReplicaState::Leading,
-                (None, false, true) => ReplicaState::Following,
-                (None, false, false) => ReplicaState::Returning,
-            };
-            let leader =
-                promised.rank().map(|rank| places.name(ReplicaId { group: own.group, rank }));
-            ReplicaStatus {
-                replica: places.name(*own),
-                group: places.group_name(own.group).to_owned(),
-                incarnation: *incarnation,
-                state,
-                leader,
-                round: promised.round(),
-                timestamp: promised.cell(),
-                tail: log.tail,
-                decided: log.decided,
-                processed: log.delivered,
-                saved: journal.as_ref().map(|journal| journal.saved().tail()),
-                delivered: self.counts.delivered,
-                delivered_per_second: self.counts.delivered_per_second,
-                clients,
-                replicas,
-                granted: self.counts.granted,
-                campaigns: self.counts.campaigns,
-                uptime_ms: self.clock.now().0 / 1_000_000,
-                stopped,
-                notice: fabric.notice().or_else(|| notice.map(str::to_owned)),
-            }
-        })
     }
 }
 
@@ -485,7 +407,7 @@ impl<F: PeerFabric, A: ShardApplication> Steps for Engine<F, A> {
             }
             Ok::<_, Stopped>((progress, replica.needs_snapshot()))
         })?;
-        self.count(&progress);
+        self.counts.count(&progress);
         self.tell_leading();
         if progress.delivered > 0 {
             self.clock.read_if_late();
@@ -515,6 +437,9 @@ impl<F: PeerFabric, A: ShardApplication> Steps for Engine<F, A> {
         let now = self.clock.now();
         let is_due = self.shown_at.is_none_or(|at| now.since(at) >= nanoseconds(STATUS_INTERVAL));
         if is_due {
+            if let Err(why) = self.keep_shown() {
+                self.end(why);
+            }
             self.show();
         }
     }

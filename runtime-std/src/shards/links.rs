@@ -122,9 +122,9 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         self.open.get(link.index())?.as_ref().map(|open| open.view)
     }
 
-    /// Returns the process at the other end of a link.
-    pub(super) fn life(&self, link: LinkId) -> Option<u64> {
-        self.open.get(link.index())?.as_ref().map(|open| open.life)
+    /// Returns the node and process at the other end of a link.
+    pub(super) fn process(&self, link: LinkId) -> Option<(NodeId, u64)> {
+        self.open.get(link.index())?.as_ref().map(|open| (open.node, open.life))
     }
 
     /// Returns the view of a link and the peer's rank in it.

@@ -9,10 +9,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tramontane_core::tram::LeastSaved;
 
 use super::founding_stage::FoundingStage;
 use super::lives::{Life, Seat};
+use super::shown_disks::DiskAtStart;
 use super::status::ReplicaStatus;
 
 /// Time limit for one message.
@@ -24,15 +24,12 @@ pub(super) const REQUEST_MAX: u64 = 256;
 /// The maximum length of an answer in bytes, excluding an application's state.
 pub(super) const REPLY_MAX: u64 = 1 << 20;
 
-/// The state of a replica's disk when the replica started, in cells.
-pub(super) type SavedCells = [u64; LeastSaved::CELLS];
-
 /// A request of a caller that wants to share a two-member view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PeerRequest {
     /// Proposes a view with this id, which the caller has drawn at random, so that it has never
     /// been used before.
-    Meet { view: u64, incarnation: u32, began_with: Option<SavedCells> },
+    Meet { view: u64, incarnation: u32, disk: Option<DiskAtStart> },
     /// Confirms that the caller keeps this connection and this view.
     Kept,
     /// Rejects the other end's process, because a later process of its node is known.
@@ -49,7 +46,7 @@ pub(super) enum PeerRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PeerReply {
     /// Both processes have agreed on the view.
-    Met { incarnation: u32, began_with: Option<SavedCells> },
+    Met { incarnation: u32, disk: Option<DiskAtStart> },
     /// The process is not in its group yet.
     NotYet,
     /// The caller's process is rejected, because a later one is known.

@@ -23,7 +23,7 @@
 //! | `start`, `start_error`, `entering` | how a process becomes a replica, and gets its state |
 //! | `founding`, `founding_stage`, `forming` | whether a replica forms its group or returns; in which stages, if it has a disk |
 //! | `durable`, `shown_disks` | the disk of a replica; how older copies of the others' disks are noticed |
-//! | `application`, `engine`, `snapshot` | the application's side; the engine of a replica; the state that a returning replica takes over |
+//! | `application`, `engine`, `parts`, `snapshot` | the application's side; the engine of a replica; its parts and status; the state that a returning replica takes over |
 //! | `client`, `client_engine`, `seat` | a client; its engine; how it gets its number |
 //! | `lent`, `links`, `fabric` | memory that the core borrows; two-member views; the fabric |
 //! | `calls`, `lives`, `messages`, `service` | how processes meet; the known processes; their messages; the control server |
@@ -48,6 +48,7 @@ mod lent;
 mod links;
 mod lives;
 mod messages;
+mod parts;
 mod places;
 mod request;
 mod seat;

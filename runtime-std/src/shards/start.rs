@@ -18,15 +18,17 @@ use super::application::ShardApplication;
 use super::calls::Calls;
 use super::description::{Description, Replicas};
 use super::durable::{Journal, ReplicaFolder};
-use super::engine::{Engine, Parts};
+use super::engine::Engine;
 use super::entering::Entering;
 use super::founding::{Founding, FoundingPart};
 use super::founding_stage::FoundingStage;
 use super::lent::open_replica;
 use super::links::Links;
 use super::lives::Lives;
+use super::parts::Parts;
 use super::places::Places;
 use super::service::Service;
+use super::shown_disks::DiskAtStart;
 use super::snapshot::SnapshotSources;
 use super::start_error::StartError;
 use super::status::ReplicaStatus;
@@ -321,7 +323,6 @@ impl Starting<'_> {
             incarnation,
             formation: service.formation(),
         };
-        let continues = content.is_some();
         match (content, is_founder) {
             (Some(content), _) => entering.continue_from(content, description.log_entries)?,
             (None, true) => entering.found()?,
@@ -336,7 +337,10 @@ impl Starting<'_> {
         let calls = Arc::new(Calls {
             identity,
             incarnation: u32::from(incarnation),
-            began_with: continues.then(|| cell.with_dependent(|_, replica| replica.least_saved())),
+            disk: journal.as_ref().map(|journal| DiskAtStart {
+                since: u32::from(journal.disk_since(incarnation)),
+                saved: cell.with_dependent(|_, replica| replica.least_saved()).cells(),
+            }),
             endpoints,
             lives,
             requests,

@@ -195,6 +195,57 @@ fn rolled_back_disk_is_refused() {
     world.check(&started);
 }
 
+/// Waits until the others have saved what they have seen of a replica's disk.
+fn wait_until_seen() {
+    std::thread::sleep(Duration::from_millis(500));
+}
+
+/// A copy of the disk from the last run has the right incarnation, but the others have saved that
+/// they had seen more. One of them suffices, so an older copy and one other replica never continue
+/// without what all had.
+fn older_disk_is_refused_after_the_end_of_everything(carrier: Carrier) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut world = DurableOverlay::new(carrier, &[None], folder.path());
+    let mut started = world.start();
+    let mut client = world.client();
+    world.send(&mut client, 10);
+    let ids: Vec<_> = world.places.replicas().collect();
+    for (index, id) in ids.iter().enumerate() {
+        let (disk, earlier) = (world.disk(*id), folder.path().join(format!("earlier-{index}")));
+        copy(&disk, &earlier);
+        world.send(&mut client, 10);
+        wait_until("it has more", || started[index].keeper.len() >= world.sent);
+        wait_until_seen();
+        end(started);
+        fs::remove_dir_all(&disk).expect("it was there");
+        copy(&earlier, &disk);
+        let (other, late) = (ids[(index + 1) % 3], ids[(index + 2) % 3]);
+        started = start_these(&world.description, [*id, other]);
+        let place = started.iter().position(|one| one.id == *id).expect("it started");
+        let refused = started.remove(place);
+        wait_until("it is refused", || refused.running.stopped().is_some());
+        assert!(matches!(refused.running.stopped(), Some(Stopped::DiskOlder(_))));
+        drop(refused);
+        started.push(start_one(&world.description, late).expect("it starts"));
+        world.send(&mut client, 10);
+        fs::remove_dir_all(&disk).expect("it was there");
+        started.push(start_one(&world.description, *id).expect("it returns"));
+        started.sort_by_key(|one| one.id.rank);
+        wait_until("it counts again", || started[index].running.status().state.counts());
+        world.check(&started);
+    }
+}
+
+#[test]
+fn older_disk_is_refused_after_all_ended_over_shared_memory() {
+    older_disk_is_refused_after_the_end_of_everything(Carrier::SharedMemory);
+}
+
+#[test]
+fn older_disk_is_refused_after_all_ended_over_tcp() {
+    older_disk_is_refused_after_the_end_of_everything(Carrier::Tcp);
+}
+
 /// A copy of the disk from the last run has the right incarnation, but the others have seen more.
 fn older_disk_is_refused(carrier: Carrier) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -22,6 +22,9 @@ const TERMINATED: i32 = 143;
 /// The time within which a replica with an older disk is rejected.
 const REJECTION: Duration = Duration::from_secs(2);
 
+/// The time within which the others have saved what they have seen of a disk.
+const SEEN: Duration = Duration::from_millis(500);
+
 const PAUSES_MS: [u64; 5] = [0, 20, 100, 300, 1000];
 
 /// The destinations of the clients.
@@ -33,6 +36,8 @@ struct ShardLives {
     replicas: [Option<RunningProgram>; NAMES.len()],
     clients: [RunningProgram; DESTINATIONS.len()],
     written: usize,
+    /// The replica whose disk was last replaced with an older copy.
+    rolled_back: Option<usize>,
     /// Number of replicas that were rejected because of an older disk.
     rejected: usize,
 }
@@ -48,7 +53,12 @@ impl ShardLives {
         let clients = DESTINATIONS.map(|to| {
             overlay.place.start(&overlay.command(&["send", "--to", to, "--time-limit", "120"]))
         });
-        Self { random, overlay, replicas, clients, written: 0, rejected: 0 }
+        let (written, rolled_back, rejected) = (0, None, 0);
+        Self { random, overlay, replicas, clients, written, rolled_back, rejected }
+    }
+
+    fn disk(&self, index: usize) -> PathBuf {
+        self.overlay.data_path().join(NAMES[index])
     }
 
     fn is_up(&mut self, index: usize) -> bool {
@@ -61,7 +71,14 @@ impl ShardLives {
         }
         if let Some(mut before) = self.replicas[index].take() {
             let ended = before.wait_with_input();
-            if let Some(code) = ended.status.code().filter(|code| ![0, TERMINATED].contains(code)) {
+            if ended.errors.contains("this replica is an older copy") {
+                assert_eq!(self.rolled_back, Some(index), "its disk is sound: {}", ended.errors);
+                assert_eq!(ended.status.code(), Some(9));
+                fs::remove_dir_all(self.disk(index)).expect("it was there");
+                self.rejected += 1;
+            } else if let Some(code) =
+                ended.status.code().filter(|code| ![0, TERMINATED].contains(code))
+            {
                 eprintln!("{} exited with {code}: {}", NAMES[index], ended.errors);
             }
         }
@@ -97,34 +114,56 @@ impl ShardLives {
         if let Some(replica) = &mut self.replicas[index] {
             replica.wait_with_input();
         }
-        let disk = self.overlay.data_path().join(NAMES[index]);
-        fs::remove_dir_all(disk).expect("it was there");
+        fs::remove_dir_all(self.disk(index)).expect("it was there");
         if self.random.chance(50) {
             self.kill_all();
         }
         self.come_back();
     }
 
-    /// Kills a replica and puts back a copy of its disk from the same run. The others reject the
-    /// replica if they have seen more.
+    /// Kills a replica or all of them, and puts back a copy of the replica's disk from the same run.
+    /// The others reject the replica if they have seen more.
     fn roll_back_disk(&mut self, index: usize) {
         self.come_back();
-        let disk = self.overlay.data_path().join(NAMES[index]);
-        let copy = self.overlay.data_path().join("copy");
+        let (disk, copy) = (self.disk(index), self.overlay.data_path().join("copy"));
         self.signal(index, Signal::STOP);
         copy_folder(&disk, &copy);
         self.signal(index, Signal::CONT);
         self.write();
         let pause_ms = PAUSES_MS[self.random.index(PAUSES_MS.len())];
         std::thread::sleep(Duration::from_millis(pause_ms));
-        self.signal(index, Signal::KILL);
+        let kills_all = self.random.chance(50);
+        if kills_all {
+            std::thread::sleep(SEEN);
+            (0..NAMES.len()).for_each(|each| self.signal(each, Signal::KILL));
+        } else {
+            self.signal(index, Signal::KILL);
+        }
         if let Some(replica) = &mut self.replicas[index] {
             replica.wait_with_input();
         }
         fs::remove_dir_all(&disk).expect("it was there");
         fs::rename(&copy, &disk).expect("the same file system");
-        // Until the others have another leader, this replica could help to elect one that lacks
-        // the entries which only the killed process and the leader had.
+        self.rolled_back = Some(index);
+        if kills_all {
+            // The older copy and one other replica would be a quorum.
+            let other = index / 3 * 3 + (index + 1 + self.random.index(2)) % 3;
+            self.start(other);
+        } else {
+            self.await_another_leader(index);
+        }
+        self.start(index);
+        let begin = Instant::now();
+        while self.is_up(index) && begin.elapsed() < REJECTION {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.come_back();
+    }
+
+    /// Waits until another replica of its group leads. Until then, a replica with an older disk
+    /// could help to elect one that lacks the entries which only its killed process and the leader
+    /// had.
+    fn await_another_leader(&self, index: usize) {
         let group = &NAMES[index][..2];
         wait_for("another replica leads", || {
             let leads = |(name, state): &(String, String)| {
@@ -132,21 +171,6 @@ impl ShardLives {
             };
             self.overlay.states().iter().any(leads).then_some(())
         });
-        self.start(index);
-        let begin = Instant::now();
-        while self.is_up(index) && begin.elapsed() < REJECTION {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        if !self.is_up(index)
-            && let Some(mut rejected) = self.replicas[index].take()
-        {
-            let ended = rejected.wait_with_input();
-            assert!(ended.errors.contains("an older copy"), "{}", ended.errors);
-            assert_eq!(ended.status.code(), Some(9));
-            fs::remove_dir_all(disk).expect("it was there");
-            self.rejected += 1;
-        }
-        self.come_back();
     }
 
     fn kill_all(&mut self) {

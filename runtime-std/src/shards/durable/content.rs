@@ -4,6 +4,7 @@
 //! |---|---|
 //! | an entry | a zero, and the entry as the core copies it; its index is the record's place |
 //! | a record of the core's log | a one, and the cells of the [`LogRecord`] |
+//! | what another replica's disk has | a three, and the record of [`ShownDisks`] |
 //! | a start | a two: entries before it without a record were lost with the earlier process |
 //! | a snapshot | the cells of a [`LogRecord`]; the number of the core's cells, and these cells; the application's state |
 
@@ -13,12 +14,14 @@ use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_core::tram::LogRecord;
 use tramontane_log::{Log, ReadError, Record, Sequence, SystemFolder};
 
+use crate::shards::shown_disks::ShownDisks;
 use crate::shards::snapshot::Snapshot;
 
 /// The first byte of each kind of record.
 pub(super) const ENTRY: u8 = 0;
 const LOG_RECORD: u8 = 1;
 pub(super) const START: u8 = 2;
+pub(super) const SHOWN: u8 = 3;
 
 /// A replica's state on its disk.
 #[derive(Debug)]
@@ -83,8 +86,11 @@ fn read_snapshot(mut bytes: &[u8]) -> Option<(LogRecord, Snapshot)> {
 }
 
 impl SavedContent {
-    /// Reads everything that a replica has saved. Returns `None` if it has saved nothing yet.
-    pub(super) fn read(log: &Log<SystemFolder>) -> Result<Option<Self>, ContentError> {
+    /// Reads everything that a replica has saved. Returns `None` if it has saved no state yet.
+    pub(super) fn read(
+        log: &Log<SystemFolder>,
+        shown: &mut ShownDisks,
+    ) -> Result<Option<Self>, ContentError> {
         let begin = match log.snapshot() {
             Some(place) => {
                 let (_, bytes) = log.read_snapshot()?;
@@ -111,6 +117,7 @@ impl SavedContent {
                     last = if sequence >= from { Some(record) } else { last };
                 }
                 Some(&START) => pending.clear(),
+                Some(&SHOWN) if shown.read(bytes) => {}
                 _ => return Err(ContentError::Foreign(sequence)),
             }
         }
@@ -167,7 +174,8 @@ mod tests {
         }
 
         fn read(&self) -> (String, u64, Vec<(u64, String)>) {
-            let content = SavedContent::read(&self.log).expect("it is sound").expect("a state");
+            let content = SavedContent::read(&self.log, &mut ShownDisks::default());
+            let content = content.expect("it is sound").expect("a state");
             assert_eq!(content.snapshot.cells, [7, 8]);
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let entries = content.entries.iter().map(|(place, (_, bytes))| (*place, text(bytes)));
@@ -219,10 +227,10 @@ mod tests {
 
     #[test]
     fn foreign_records_are_refused() {
-        for bytes in [&[][..], &[9], &[LOG_RECORD, 1]] {
+        for bytes in [&[][..], &[9], &[LOG_RECORD, 1], &[SHOWN, 1]] {
             let mut written = WrittenLog::new();
             written.append(0, bytes);
-            let read = SavedContent::read(&written.log);
+            let read = SavedContent::read(&written.log, &mut ShownDisks::default());
             assert!(matches!(read, Err(ContentError::Foreign(Sequence(1)))), "{bytes:?}");
         }
     }

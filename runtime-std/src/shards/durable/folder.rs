@@ -15,6 +15,7 @@ use crate::shards::description::Description;
 use crate::shards::founding_stage::FoundingStage;
 use crate::shards::places::Places;
 use crate::shards::service::Formation;
+use crate::shards::shown_disks::ShownDisks;
 
 /// The time within which an earlier replica of this process closes its folder.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -25,6 +26,7 @@ const OVERLAY: &str = "overlay";
 pub(super) const INCARNATION: &str = "incarnation";
 pub(super) const FOUNDERS: &str = "founders";
 pub(super) const STAGE: &str = "stage";
+pub(super) const SINCE: &str = "since";
 
 /// The folder of a replica that starts.
 #[derive(Debug)]
@@ -33,6 +35,7 @@ pub(in crate::shards) struct ReplicaFolder {
     pub(super) keep_bytes: u64,
     /// The state on the disk, unless the replica is new or has lost it.
     pub(super) content: Option<SavedContent>,
+    pub(super) shown: ShownDisks,
     /// A fact about the folder that an operator should know.
     pub(super) notice: Option<String>,
 }
@@ -55,9 +58,10 @@ impl ReplicaFolder {
         };
         let identity = Identity { group: description.name.clone(), subgroup: name };
         let log = open_log(&path, &identity, keep_bytes)?;
-        let mut folder = Self { log, keep_bytes, content: None, notice: None };
+        let (content, shown, notice) = (None, ShownDisks::default(), None);
+        let mut folder = Self { log, keep_bytes, content, shown, notice };
         folder.check_overlay(places.overlay().digest(), path.clone())?;
-        match SavedContent::read(&folder.log) {
+        match SavedContent::read(&folder.log, &mut folder.shown) {
             Ok(Some(content)) if !content.record.is_voter() => folder.begin_anew(&path, None)?,
             Ok(content) => folder.content = content,
             Err(ContentError::Read(error @ ReadError::Io { .. })) => return Err(error.into()),
@@ -77,7 +81,7 @@ impl ReplicaFolder {
 
     /// Continues with an empty log, because the replica cannot continue from this one, or did not
     /// count in quorums when it was written. A damaged log is kept under another name. What the
-    /// replica knows about processes remains.
+    /// replica knows about the others remains.
     fn begin_anew(
         &mut self,
         path: &Path,
@@ -111,6 +115,12 @@ impl ReplicaFolder {
     pub(super) fn incarnation(&self) -> u16 {
         let bytes = self.log.value(INCARNATION).and_then(|value| value.try_into().ok());
         bytes.map_or(0, u16::from_le_bytes)
+    }
+
+    /// Returns the incarnation under which the replica began the disk from which it continues.
+    pub(super) fn since(&self) -> Option<u16> {
+        let since = self.log.value(SINCE).filter(|_| self.content.is_some())?;
+        Some(u16::from_le_bytes(since.try_into().ok()?))
     }
 
     /// Returns how far the group has formed.

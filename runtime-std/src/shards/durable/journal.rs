@@ -16,8 +16,10 @@ use tramontane_log::{
     WriteError,
 };
 
-use super::content::{ENTRY, START, SavedContent, log_record_bytes, record_of, snapshot_head};
-use super::folder::{FOUNDERS, INCARNATION, ReplicaFolder, STAGE};
+use super::content::{
+    ENTRY, SHOWN, START, SavedContent, log_record_bytes, record_of, snapshot_head,
+};
+use super::folder::{FOUNDERS, INCARNATION, ReplicaFolder, SINCE, STAGE};
 use super::folder_error::FolderError;
 use super::known_lives::KnownLives;
 use crate::fabric::AnyBell;
@@ -26,6 +28,7 @@ use crate::retention::Retention;
 use crate::shards::founding_stage::FoundingStage;
 use crate::shards::places::Places;
 use crate::shards::service::Formation;
+use crate::shards::shown_disks::ShownDisks;
 use crate::shards::snapshot::{Snapshot, TakenSnapshot};
 
 /// The interval between checks while the replica waits for its disk at its start.
@@ -35,7 +38,9 @@ const SYNC_PAUSE: Duration = Duration::from_secs(1);
 pub(in crate::shards) struct Journal {
     commits: Arc<GroupCommit<SystemFolder>>,
     content: Option<SavedContent>,
+    shown: ShownDisks,
     incarnation: u16,
+    since: Option<u16>,
     formation: Formation,
     notice: Option<String>,
     next: Sequence,
@@ -58,8 +63,9 @@ impl Journal {
         shape: &Shape,
         log_entries: u32,
     ) -> std::io::Result<Self> {
-        let (incarnation, formation) = (folder.incarnation(), folder.formation());
-        let ReplicaFolder { log, keep_bytes, content, notice } = folder;
+        let (incarnation, since) = (folder.incarnation(), folder.since());
+        let formation = folder.formation();
+        let ReplicaFolder { log, keep_bytes, content, shown, notice } = folder;
         let (next, retention) = (log.end(), Retention::new(Some(keep_bytes), &log));
         // The core's log bounds what waits.
         let options = GroupCommitOptions { waiting_bytes_max: usize::MAX };
@@ -68,7 +74,9 @@ impl Journal {
         let mut journal = Self {
             commits: Arc::new(commits),
             content,
+            shown,
             incarnation,
+            since,
             formation,
             notice,
             next,
@@ -98,6 +106,16 @@ impl Journal {
     /// Returns what the replica continues from, once.
     pub(in crate::shards) const fn take_content(&mut self) -> Option<SavedContent> {
         self.content.take()
+    }
+
+    /// Returns what is known of the other replicas' disks, once.
+    pub(in crate::shards) fn take_shown(&mut self) -> ShownDisks {
+        std::mem::take(&mut self.shown)
+    }
+
+    /// Returns the incarnation under which a replica with this incarnation began its disk.
+    pub(in crate::shards) fn disk_since(&self, incarnation: u16) -> u16 {
+        self.since.unwrap_or(incarnation)
     }
 
     /// Returns the lowest incarnation that is higher than every earlier one of this replica, or
@@ -137,10 +155,15 @@ impl Journal {
         stage: FoundingStage,
     ) -> Result<(), FolderError> {
         let founders: Vec<u8> = founders.iter().flat_map(|life| life.to_le_bytes()).collect();
+        let since = self.disk_since(incarnation).to_le_bytes();
         let incarnation = incarnation.to_le_bytes();
         let stage = [stage.byte()];
-        let values: [(&str, Option<&[u8]>); 3] =
-            [(INCARNATION, Some(&incarnation)), (FOUNDERS, Some(&founders)), (STAGE, Some(&stage))];
+        let values: [(&str, Option<&[u8]>); 4] = [
+            (INCARNATION, Some(&incarnation)),
+            (SINCE, Some(&since)),
+            (FOUNDERS, Some(&founders)),
+            (STAGE, Some(&stage)),
+        ];
         Ok(self.commits.with_log(|log| log.set_values(&values))?)
     }
 
@@ -165,6 +188,14 @@ impl Journal {
             self.buffer = buffer;
         }
         self.save_record(unsaved.record)
+    }
+
+    /// Hands over what is known of the other replicas' disks. Nobody waits for these records.
+    pub(in crate::shards) fn save_shown(&mut self, shown: &[Vec<u8>]) -> Result<(), Stopped> {
+        for shown in shown {
+            self.append(0, &[&[SHOWN], shown.as_slice()].concat()).map_err(not_durable)?;
+        }
+        Ok(())
     }
 
     fn save_record(&mut self, record: LogRecord) -> Result<(), Stopped> {
