@@ -203,7 +203,7 @@ fn wait_until_seen() {
 /// A copy of the disk from the last run has the right incarnation, but the others have saved that
 /// they had seen more. One of them suffices, so an older copy and one other replica never continue
 /// without what all had.
-fn older_disk_is_refused_after_the_end_of_everything(carrier: Carrier) {
+fn older_disk_is_refused_after_restart(carrier: Carrier) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut world = DurableOverlay::new(carrier, &[None], folder.path());
     let mut started = world.start();
@@ -237,13 +237,13 @@ fn older_disk_is_refused_after_the_end_of_everything(carrier: Carrier) {
 }
 
 #[test]
-fn older_disk_is_refused_after_all_ended_over_shared_memory() {
-    older_disk_is_refused_after_the_end_of_everything(Carrier::SharedMemory);
+fn older_disk_is_refused_after_restart_over_shm() {
+    older_disk_is_refused_after_restart(Carrier::SharedMemory);
 }
 
 #[test]
-fn older_disk_is_refused_after_all_ended_over_tcp() {
-    older_disk_is_refused_after_the_end_of_everything(Carrier::Tcp);
+fn older_disk_is_refused_after_restart_over_tcp() {
+    older_disk_is_refused_after_restart(Carrier::Tcp);
 }
 
 /// A copy of the disk from the last run has the right incarnation, but the others have seen more.

@@ -121,8 +121,8 @@ impl ShardLives {
         self.come_back();
     }
 
-    /// Kills a replica or all of them, and puts back a copy of the replica's disk from the same run.
-    /// The others reject the replica if they have seen more.
+    /// Kills a replica or all of them, and puts back a copy of the replica's disk from the same
+    /// run. The others reject the replica if they have seen more.
     fn roll_back_disk(&mut self, index: usize) {
         self.come_back();
         let (disk, copy) = (self.disk(index), self.overlay.data_path().join("copy"));

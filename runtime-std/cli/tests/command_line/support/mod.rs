@@ -9,7 +9,7 @@ pub mod overlay;
 pub mod small_disk;
 pub mod terminal;
 
-use std::io::{Read, Write as _};
+use std::io::{ErrorKind, Read, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -119,8 +119,17 @@ fn clean(place: &Path) -> bool {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tramontane-"))
     };
     let roots = entries.map(|entry| entry.path()).filter(is_root);
-    // A file may appear during the removal.
-    roots.filter(|root| std::fs::remove_dir_all(root).is_ok()).count() > 0
+    roots.filter(|root| remove(root)).count() > 0
+}
+
+/// Removes a folder in which files may appear during the removal. Returns whether it was there.
+fn remove(folder: &Path) -> bool {
+    loop {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
+            removed => return removed.is_ok(),
+        }
+    }
 }
 
 /// A process that removes files repeatedly.
