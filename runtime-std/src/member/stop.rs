@@ -71,9 +71,10 @@ pub enum Stopped {
     /// A replica of this or another group knows a later process of this replica, or an earlier one
     /// whose state has been lost.
     #[error(
-        "{0} remembers a later process of this replica, or one whose state is lost; if this replica \
-         has a data folder, remove it, and start the replica again; otherwise stop all processes of \
-         the overlay, and start them again"
+        "{0} remembers a later process of this replica, or one whose state is lost; remove the data \
+         folder of this replica, if it has one, and start it again; if all replicas of its group end \
+         like this, the group's state is lost: stop all processes of the overlay, remove all data \
+         folders, and start them again"
     )]
     Outdated(String),
     /// This replica's disk lacks something that an earlier process of the replica has shown to

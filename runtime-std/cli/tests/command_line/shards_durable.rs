@@ -62,6 +62,37 @@ fn lost_majority_of_disks_is_reported() {
     assert!(overlay.await_same("g1", 1).contains("a new line"));
 }
 
+/// The group forms anew, but the other group remembers the lost one.
+#[test]
+fn group_that_lost_all_disks_is_reported() {
+    for group in ["g1", "g2"] {
+        let overlay = Overlay::with("shm", DURABLE);
+        let mut replicas = overlay.start_all();
+        overlay.await_leader("g1");
+        overlay.send("g1,g2", "a line\n");
+        overlay.await_same("g2", 1);
+        let lost = NAMES.iter().enumerate().filter(|(_, name)| name.starts_with(group));
+        for (index, name) in lost {
+            replicas[index].signal(Signal::KILL);
+            replicas[index].wait_with_input();
+            fs::remove_dir_all(overlay.data_path().join(name)).expect("it was there");
+        }
+        let is_lost = |name: &&str| name.starts_with(group);
+        let again: Vec<_> =
+            NAMES.iter().copied().filter(is_lost).map(|name| overlay.replica(name)).collect();
+        for mut replica in again {
+            let words = ["remembers", "the group's state is lost", "remove all data folders"];
+            replica.wait_with_input().failed_at_last(9, &words);
+        }
+        kill(replicas);
+        fs::remove_dir_all(overlay.data_path()).expect("it was there");
+        let _replicas = overlay.start_all();
+        overlay.await_leader("g1");
+        overlay.send("g1,g2", "a new line\n");
+        assert!(overlay.await_same("g2", 1).contains("a new line"));
+    }
+}
+
 #[test]
 fn replica_returns_from_full_disk() {
     let overlay = Overlay::with("shm", &(DURABLE.to_owned() + "message_max = 10000\n"));
