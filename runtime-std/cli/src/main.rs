@@ -24,6 +24,7 @@ mod publish;
 mod shards;
 mod status;
 mod subscribe;
+mod until_interrupted;
 mod verbs_check;
 
 use std::process::ExitCode;

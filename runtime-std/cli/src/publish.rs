@@ -1,7 +1,6 @@
 //! `tramontane publish`: sends lines to a group without being a member.
 
 use std::io::{self, Write as _};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use clap::Args;
@@ -13,6 +12,8 @@ use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::{Line, each_line};
 use tramontane_local::output::print_result;
+
+use crate::until_interrupted::until_interrupted;
 
 /// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
@@ -53,36 +54,16 @@ struct Published {
     level: &'static str,
 }
 
-/// Interval between checks for a signal.
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
-
 /// Publishes lines, and waits until every line has reached its level.
 pub(super) fn run(arguments: &PublishOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let members = arguments.client.members()?;
     let (lines, level) = (arguments.lines.clone(), arguments.level);
-    let (done, outcome) = channel();
-    // If a signal arrives, the process exits, which ends any wait for input or for members.
-    let publishing =
-        std::thread::Builder::new().name("tramontane-publish".into()).spawn(move || {
-            let options = PublisherOptions { level: level.level(), ..PublisherOptions::default() };
-            let published = Publisher::open(members, options)
-                .map_err(Failure::from)
-                .and_then(|publisher| publish(publisher, &lines, level));
-            // The command may have ended already.
-            let _ = done.send(published);
-        });
-    publishing.map_err(|error| Failure::system("cannot start a thread", &error))?;
-    let (report, refused) = loop {
-        interrupts.check()?;
-        match outcome.recv_timeout(LOOK_PAUSE) {
-            Ok(published) => break published?,
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::other("the publishing thread failed", "please report this"));
-            }
-        }
-    };
+    let (report, refused) = until_interrupted(&interrupts, "tramontane-publish", move || {
+        let options = PublisherOptions { level: level.level(), ..PublisherOptions::default() };
+        let publisher = Publisher::open(members, options)?;
+        publish(publisher, &lines, level)
+    })?;
     print_result(arguments.json, &report, |report| {
         let noun = if report.lines == 1 { "line" } else { "lines" };
         format!("{} {noun} {}", report.lines, report.level)

@@ -13,6 +13,8 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::add_message;
 use tramontane_local::record::Bytes;
 
+use crate::until_interrupted::{LOOK_PAUSE, until_interrupted};
+
 /// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
     [Status::Resources, Status::Group, Status::PeerLost, Status::Out, Status::Changed];
@@ -92,9 +94,6 @@ enum SubscriberLine<'l> {
     },
 }
 
-/// Interval between two checks for a signal.
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
-
 /// Prints messages until the requested number has been printed or a signal arrives.
 pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
@@ -103,10 +102,14 @@ pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
         First::Place(place) => Some(place),
     };
     let members = arguments.client.members()?;
-    let mut subscriber = match arguments.level {
-        Some(level) => Subscriber::open_at(members, from, level.level())?,
-        None => Subscriber::open(members, from)?,
-    };
+    let level = arguments.level;
+    let mut subscriber = until_interrupted(&interrupts, "tramontane-subscribe", move || {
+        let opened = match level {
+            Some(level) => Subscriber::open_at(members, from, level.level()),
+            None => Subscriber::open(members, from),
+        };
+        opened.map_err(Failure::from)
+    })?;
     let to = BufWriter::new(io::stdout().lock());
     let mut printed = Printed { json: arguments.json, to, text: Vec::new() };
     let (begin, level) = (subscriber.begin(), LevelName::of(subscriber.level()));

@@ -145,6 +145,8 @@ pub(crate) struct ClientRoute {
     why: String,
     /// The number of successive addresses at which retrying cannot help.
     hopeless: usize,
+    /// Whether the last member had accepted the client.
+    is_taken: bool,
     /// The time since when no member has accepted the client.
     since: Instant,
 }
@@ -152,7 +154,7 @@ pub(crate) struct ClientRoute {
 impl ClientRoute {
     pub(crate) fn new(members: Members) -> Self {
         let why = "no process is listening".to_owned();
-        Self { members, next: 0, why, hopeless: 0, since: Instant::now() }
+        Self { members, next: 0, why, hopeless: 0, is_taken: false, since: Instant::now() }
     }
 
     pub(crate) const fn members(&self) -> &Members {
@@ -193,15 +195,20 @@ impl ClientRoute {
         self.hopeless = 0;
     }
 
-    /// Records the loss of a member.
+    /// Records the loss of a member. Pauses if it had not accepted the client, as a process that is
+    /// starting does not.
     pub(crate) fn lost(&mut self, why: &str) {
-        why.clone_into(&mut self.why);
-        self.hopeless = 0;
-        self.since = Instant::now();
+        self.failed(why);
+        if std::mem::take(&mut self.is_taken) {
+            self.since = Instant::now();
+        } else {
+            self.pause();
+        }
     }
 
     /// Records that a member has accepted the client.
     pub(crate) fn taken(&mut self) {
+        self.is_taken = true;
         self.since = Instant::now();
     }
 
@@ -211,10 +218,11 @@ impl ClientRoute {
         (self.hopeless >= self.members.addresses.len()).then_some(&self.why)
     }
 
-    /// Returns the time since a member last accepted the client, and the problem at the last
-    /// address.
+    /// Returns the time since a member last accepted the client, in whole milliseconds, and the
+    /// problem at the last address.
     pub(crate) fn waited(&self) -> (Duration, &str) {
-        (self.since.elapsed(), &self.why)
+        let waited_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        (Duration::from_millis(waited_ms), &self.why)
     }
 
     /// Waits before all addresses are tried again.
@@ -252,6 +260,19 @@ mod tests {
             let error = Members::parse([text]).expect_err("no address").to_string();
             assert!(error.contains(" is not a member's address; give HOST:PORT"), "{error}");
         }
+    }
+
+    /// A process that is starting answers the handshake, and then ends the connection.
+    #[test]
+    fn member_that_accepts_no_client_does_not_extend_the_wait() {
+        let mut route = ClientRoute::new(Members::parse(["127.0.0.1:7000"]).expect("an address"));
+        route.lost("the connection was reset");
+        assert!(route.waited().0 >= ROUND_PAUSE);
+        route.taken();
+        std::thread::sleep(ROUND_PAUSE);
+        let begin = Instant::now();
+        route.lost("the connection was reset");
+        assert!(route.waited().0 <= begin.elapsed());
     }
 
     #[test]

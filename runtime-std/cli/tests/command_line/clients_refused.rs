@@ -18,6 +18,28 @@ use tramontane_client::{
 };
 use tramontane_control::{OpenSessionError, Refusal};
 
+/// The only node waits for the others, and accepts no client meanwhile.
+#[test]
+fn clients_do_not_wait_for_node_that_is_starting() {
+    for transport in Transport::ALL {
+        let group = group_of(transport, "");
+        let node = group.node(0, &[]);
+        node.await_errors("waiting for");
+        for command in ["subscribe", "publish"] {
+            let begin = Instant::now();
+            let ended = group.run(command, &["--time-limit", "1"]);
+            ended.failed(5, &["no member accepted this client within 1."]);
+            assert!(begin.elapsed() < Duration::from_secs(10), "{command}");
+            let arguments = [command, "--config", &*group.config, "--time-limit", "60"];
+            let mut client = group.place.start(&arguments);
+            std::thread::sleep(Duration::from_millis(500));
+            assert!(client.is_running());
+            client.signal(Signal::TERM);
+            assert_eq!(client.wait_with_input().status.code(), Some(143));
+        }
+    }
+}
+
 /// A subscriber is stopped, and then more is published than a member keeps for it.
 #[test]
 fn stopped_client_is_disconnected_and_others_continue() {

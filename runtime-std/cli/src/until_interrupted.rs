@@ -1,0 +1,40 @@
+//! Work in a thread that a signal abandons, because it waits for members, or for input.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+
+/// The interval between two checks for a signal.
+pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Returns the result of `work`, or the signal that arrives first. In that case, the work ends with
+/// the process.
+pub(super) fn until_interrupted<R: Send + 'static>(
+    interrupts: &Interrupts,
+    thread: &str,
+    work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Result<R, Failure> {
+    let (done, outcome) = channel();
+    let run = move || {
+        // The command may have ended already.
+        let _ = done.send(work());
+    };
+    let started = Builder::new().name(thread.to_owned()).spawn(run);
+    started.map_err(|error| Failure::system("cannot start a thread", &error))?;
+    loop {
+        interrupts.check()?;
+        match outcome.recv_timeout(LOOK_PAUSE) {
+            Ok(outcome) => return outcome,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::other(
+                    "a thread of this command failed",
+                    "please report this",
+                ));
+            }
+        }
+    }
+}
