@@ -93,48 +93,45 @@ pub(super) fn run(arguments: &GatewayCommand) -> Result<(), Failure> {
     /// Interval between checks for signals and of the group.
     const TICK: Duration = Duration::from_millis(50);
 
-    /// Time limit for the others to continue without this node.
-    const LEAVE: Duration = Duration::from_secs(10);
-
     let interrupts = Interrupts::watch()?;
-    let participant = arguments.part.join(&arguments.part.domain()?)?;
-    let gateways = if arguments.gateways.is_empty() {
-        vec![arguments.part.id]
-    } else {
-        arguments.gateways.clone()
-    };
-    let (rtps_domain, network) = (arguments.rtps_domain, arguments.network);
-    let mut gateway = Gateway::open(GatewayOptions { rtps_domain, gateways, network })?;
-    for Mirrored { topic, reads, writes } in arguments.mirror.iter().cloned() {
-        gateway.mirror(&participant, &MirrorOptions { topic, reads, writes })?;
-    }
-    let mut out = io::stdout().lock();
-    for Mirrored { topic, reads, writes } in &arguments.mirror {
-        writeln!(out, "{topic}: from RTPS topic {reads}, to RTPS topic {writes}")
-            .map_err(|error| Failure::output(&error))?;
-    }
-    out.flush().map_err(|error| Failure::output(&error))?;
-    let mut outcome = Ok(());
-    while !interrupts.is_asked() && outcome.is_ok() {
-        if let Some(stopped) = participant.stopped() {
-            return Err(stopped.into());
+    let domain = arguments.part.domain()?;
+    arguments.part.as_member(&domain, &interrupts, |participant| {
+        let gateways = if arguments.gateways.is_empty() {
+            vec![arguments.part.id]
+        } else {
+            arguments.gateways.clone()
+        };
+        let (rtps_domain, network) = (arguments.rtps_domain, arguments.network);
+        let mut gateway = Gateway::open(GatewayOptions { rtps_domain, gateways, network })?;
+        for Mirrored { topic, reads, writes } in arguments.mirror.iter().cloned() {
+            gateway.mirror(participant, &MirrorOptions { topic, reads, writes })?;
         }
-        // This gateway leaves the group, so that another one takes over.
-        outcome = gateway.failure().map_or(Ok(()), |failure| Err(failure.into()));
-        std::thread::sleep(TICK);
-    }
-    for (topic, counts) in gateway.counts() {
-        let MirrorCounts { entered, went_out, left_out } = counts;
-        writeln!(
-            out,
-            "{topic}: {entered} samples entered, {went_out} were forwarded, {left_out} were \
+        let mut out = io::stdout().lock();
+        for Mirrored { topic, reads, writes } in &arguments.mirror {
+            writeln!(out, "{topic}: from RTPS topic {reads}, to RTPS topic {writes}")
+                .map_err(|error| Failure::output(&error))?;
+        }
+        out.flush().map_err(|error| Failure::output(&error))?;
+        let mut outcome = Ok(());
+        while !interrupts.is_asked() && outcome.is_ok() {
+            if let Some(stopped) = participant.stopped() {
+                return Err(stopped.into());
+            }
+            // This gateway leaves the group, so that another one takes over.
+            outcome = gateway.failure().map_or(Ok(()), |failure| Err(failure.into()));
+            std::thread::sleep(TICK);
+        }
+        for (topic, counts) in gateway.counts() {
+            let MirrorCounts { entered, went_out, left_out } = counts;
+            writeln!(
+                out,
+                "{topic}: {entered} samples entered, {went_out} were forwarded, {left_out} were \
              dropped"
-        )
-        .map_err(|error| Failure::output(&error))?;
-    }
-    drop(gateway);
-    participant.leave(LEAVE)?;
-    outcome
+            )
+            .map_err(|error| Failure::output(&error))?;
+        }
+        outcome
+    })
 }
 
 #[cfg(test)]

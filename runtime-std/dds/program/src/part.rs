@@ -1,13 +1,18 @@
 //! A command's participation in a domain as one of its nodes, configured by the domain file.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use tramontane_dds::{Domain, DomainParticipant};
 use tramontane_runtime::group::StartOptions;
 
 use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::JoinOption;
+
+/// Time limit for the others to continue without this node.
+pub(super) const LEAVE: Duration = Duration::from_secs(10);
 
 /// The domain that a command joins, and the node that it joins as.
 #[derive(Args, Debug)]
@@ -55,13 +60,37 @@ impl PartOptions {
         Ok(Domain::read(&self.domain)?)
     }
 
-    /// Joins the domain.
-    pub(super) fn join(&self, domain: &Domain) -> Result<DomainParticipant, Failure> {
+    /// Joins the domain, unless a signal arrives.
+    pub(super) fn join(
+        &self,
+        domain: &Domain,
+        interrupts: &Interrupts,
+    ) -> Result<DomainParticipant, Failure> {
         let options = StartOptions {
             time_limit: self.join.join_timeout,
             data: self.data.clone(),
+            cancel: interrupts.flag(),
             ..StartOptions::new(self.id)
         };
-        Ok(DomainParticipant::join(domain, options)?)
+        let joined = DomainParticipant::join(domain, options);
+        if joined.is_err() {
+            interrupts.check()?;
+        }
+        Ok(joined?)
+    }
+
+    /// Joins the domain, does the work, and leaves in any case: a member that disappears silently
+    /// counts as failed, and in a group of two, the other member would then end.
+    pub(super) fn as_member(
+        &self,
+        domain: &Domain,
+        interrupts: &Interrupts,
+        work: impl FnOnce(&DomainParticipant) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let participant = self.join(domain, interrupts)?;
+        let done = work(&participant);
+        let left = participant.leave(LEAVE);
+        done?;
+        Ok(left?)
     }
 }

@@ -11,7 +11,7 @@ use tramontane_dds::{
 };
 
 use super::outside::OutsideOptions;
-use super::part::OptionalPart;
+use super::part::{LEAVE, OptionalPart};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 
@@ -30,9 +30,6 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds spy --domain flight.toml --i
 
 /// Interval between checks for signals and of the group.
 const TICK: Duration = Duration::from_millis(50);
-
-/// Time limit for the others to continue without this node.
-const LEAVE: Duration = Duration::from_secs(10);
 
 /// Maximum number of samples that wait to be printed.
 const WAITING_MAX: u32 = 10_000;
@@ -78,9 +75,21 @@ struct SpyLine {
 pub(super) fn run(arguments: &SpyOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let participant = match arguments.part.part() {
-        Some(part) => Looker::Member(part.join(&part.domain()?)?),
+        Some(part) => Looker::Member(part.join(&part.domain()?, &interrupts)?),
         None => Looker::Outside(OutsideParticipant::connect(arguments.outside.members()?)?),
     };
+    let done = print_samples(&participant, arguments, &interrupts);
+    // A member that disappears silently counts as failed.
+    let left = participant.leave();
+    done?;
+    left
+}
+
+fn print_samples(
+    participant: &Looker,
+    arguments: &SpyOptions,
+    interrupts: &Interrupts,
+) -> Result<(), Failure> {
     let topics = participant.topics();
     let described = topics.iter().find(|topic| topic.name == arguments.topic);
     let level = described.map(|topic| topic.level).unwrap_or_default();
@@ -128,8 +137,7 @@ pub(super) fn run(arguments: &SpyOptions) -> Result<(), Failure> {
         }
         out.flush().map_err(|error| Failure::output(&error))?;
     }
-    drop(reader);
-    participant.leave()
+    Ok(())
 }
 
 /// The participant of the command.

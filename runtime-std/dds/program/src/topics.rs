@@ -24,9 +24,6 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds topics --domain flight.toml 
   tramontane-dds topics --domain flight.toml --id 4 --delete Alarms --json
       deletes it, and prints the others as JSON";
 
-/// Time limit for the others to continue without this node.
-const LEAVE: Duration = Duration::from_secs(10);
-
 /// Print a domain's topics, and create or delete one at run time
 #[derive(Args, Debug)]
 pub(crate) struct TopicsOptions {
@@ -78,15 +75,11 @@ struct TopicLine<'t> {
 pub(super) fn run(arguments: &TopicsOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let domain = arguments.part.domain()?;
-    let participant = arguments.part.join(&domain)?;
-    let done = change(&participant, arguments)
-        .and_then(|()| Ok(interrupts.check()?))
-        .and_then(|()| list(&participant, &domain, arguments.json));
-    // Leave in any case: a member that disappears silently counts as failed, and in a group of two,
-    // the other member would then end.
-    let left = participant.leave(LEAVE);
-    done?;
-    Ok(left?)
+    arguments.part.as_member(&domain, &interrupts, |participant| {
+        change(participant, arguments)?;
+        interrupts.check()?;
+        list(participant, &domain, arguments.json)
+    })
 }
 
 fn list(participant: &DomainParticipant, domain: &Domain, json: bool) -> Result<(), Failure> {

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tramontane_dds::{Domain, DomainParticipant, Level, Octets, WriterQos};
 use tramontane_runtime::group::{ControlEndpoints, StartOptions};
 use tramontane_runtime::shared_memory::Root;
 
-use crate::support::{LONG, TestFolder};
+use crate::support::{LONG, TestFolder, wait_for};
 
 #[track_caller]
 fn perf(place: &TestFolder, arguments: &[&str]) -> Value {
@@ -128,6 +129,34 @@ fn spy_prints_kept_and_new_samples() {
     assert_eq!(historical, [true, true, false]);
     assert!(lines.iter().all(|line| line["writer"] == "0.0" && line["instance_state"] == "alive"));
     assert_eq!(lines[2]["sequence"], 4);
+    drop(writer);
+    own.leave(LONG).expect("it leaves");
+}
+
+/// In a domain of two, the other member ends if this one disappears without leaving.
+#[test]
+fn spy_leaves_in_any_case() {
+    let place = TestFolder::new();
+    let path = place.file("domain.toml", DOMAIN.as_bytes());
+    let text = path.to_str().expect("a path");
+    let spy =
+        |topic: &'static str| ["spy", "--domain", text, "--id", "1", "--join-timeout", "60", topic];
+    let mut joining = place.start(&spy("Bytes"));
+    std::thread::sleep(Duration::from_millis(300));
+    joining.signal(Signal::TERM);
+    assert_eq!(joining.wait_with_input().status.code(), Some(143));
+    let domain = Domain::read(&path).expect("a domain");
+    let options = StartOptions { root: Root::under(place.path()), ..StartOptions::new(0) };
+    let own = DomainParticipant::join(&domain, options).expect("it joins");
+    place.run(&spy("Other")).failed(2, &["Other"]);
+    let topic = own.topic::<Octets>("Bytes").expect("a topic");
+    let writer = own.create_datawriter(&topic, WriterQos::of(Level::Volatile)).expect("a writer");
+    let mut running = place.start(&spy("Bytes"));
+    wait_for("the spy", || (writer.publication_matched_status().current_count > 0).then_some(()));
+    running.signal(Signal::INT);
+    assert_eq!(running.wait_with_input().status.code(), Some(130));
+    wait_for("the view without the spy", || (own.status().members == [0]).then_some(()));
+    assert_eq!(own.stopped(), None);
     drop(writer);
     own.leave(LONG).expect("it leaves");
 }
