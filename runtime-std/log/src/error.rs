@@ -175,8 +175,8 @@ pub enum LetGoError {
 pub enum CutError {
     /// The sequence is beyond the end of the log, or before its first record.
     #[error(
-        "the log has records {first} to {end}, and cannot be truncated at {wanted}; please report \
-         this"
+        "the log cannot be truncated at {wanted}, because it has {}; please report this",
+        Records { first: *first, end: *end }
     )]
     OutOfRange {
         /// The first record of the log.
@@ -220,14 +220,31 @@ pub enum ReplaceError {
     Write(#[from] WriteError),
 }
 
+/// The records of a log, up to the one before `end`.
+struct Records {
+    first: Sequence,
+    end: Sequence,
+}
+
+impl std::fmt::Display for Records {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { first, end } = self;
+        match end.0.saturating_sub(first.0) {
+            0 => out.write_str("no records"),
+            1 => write!(out, "only record {first}"),
+            _ => write!(out, "records {first} to {}", end.0 - 1),
+        }
+    }
+}
+
 /// The reasons why a record was not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The record precedes the first one of the log, or has not been written yet.
     #[error(
-        "the log has records {first} to {end}, but not {wanted}; ask for one of these, or use a \
-         snapshot"
+        "record {wanted} is not in the log, which has {}; ask for another one, or use a snapshot",
+        Records { first: *first, end: *end }
     )]
     OutOfRange {
         /// The first record of the log.

@@ -82,6 +82,10 @@ pub(super) fn run(folder: &Path, state: Option<&Path>, json: bool) -> Result<(),
 fn noted(folder: &Path, state: Option<&Path>) -> Result<Option<Noted>, Failure> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let beside = folder.parent().map(|above| above.join(VIEW));
+    if let Some(state) = state.filter(|state| !state.is_dir()) {
+        let what = format_args!("there is no folder {}", state.display());
+        return Err(Failure::usage(what, "give the folder that the node has as --state"));
+    }
     let Some(state) = state.map(Path::to_owned).or(beside) else { return Ok(None) };
     let subgroup = folder.file_name().unwrap_or_default().to_string_lossy();
     noted_log(&state, &subgroup).map_err(|error| Failure::from(StartError::from(error)))
@@ -144,26 +148,38 @@ fn report(
     })
 }
 
+/// Returns a number and its noun.
+fn counted(number: u64, noun: &str) -> String {
+    match (number, noun) {
+        (1, _) => format!("1 {noun}"),
+        (_, "batch") => format!("{number} batches"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 fn text(report: &LogReport) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "subgroup {} of group {}: {} records, {} to before {}",
+        "subgroup {} of group {}: {}{}",
         report.subgroup,
         report.group,
-        report.end - report.first,
-        report.first,
-        report.end
+        counted(report.end - report.first, "record"),
+        match report.end - report.first {
+            0 => format!(", the next is {}", report.end),
+            1 => format!(" ({})", report.first),
+            _ => format!(" ({} to {})", report.first, report.end - 1),
+        }
     );
     let _ = writeln!(
         text,
-        "{} batches of {} bytes in {} segments of {} bytes, opened {} times",
-        report.batches,
-        report.batch_bytes,
-        report.segments,
-        report.segment_bytes,
-        report.incarnation
+        "{} of {} in {} of {}, opened {}",
+        counted(report.batches, "batch"),
+        counted(report.batch_bytes, "byte"),
+        counted(report.segments as u64, "segment"),
+        counted(report.segment_bytes, "byte"),
+        counted(report.incarnation, "time")
     );
     if let Some(snapshot) = &report.snapshot {
         let _ = writeln!(text, "snapshot at {}: {} bytes", snapshot.sequence, snapshot.bytes);

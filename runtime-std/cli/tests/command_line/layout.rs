@@ -73,11 +73,15 @@ fn invalid_layout_options_fail_with_one_line() {
     place.run(&["layout", "--nodes", "2", "--senders", "3"]).failed(2, &["3 senders"]);
     place.run(&["layout", "--window", "0"]).failed(2, &["--window"]);
     place.run(&["layout", "--config", "/nowhere"]).failed(3, &["/nowhere"]);
-    let wrong: [(&str, &str); 6] = [
+    let wrong: [(&str, &str); 7] = [
         ("nodes = [1, 2", "line 1"),
         ("name = \"g\"\nnodes = 3\n", "line 2"),
         ("name = \"g\"\nnodes = []\n", "no members"),
         ("name = \"g\"\nnodes = [{ id = 1 }, { id = 1 }]\n", "is listed twice"),
+        (
+            "name = \"g\"\nnodes = [{ id = 1 }]\n[[subgroups]]\nname = \"a\\nb\"\n",
+            "has control characters",
+        ),
         (
             "name = \"g\"\nnodes = [{ id = 1 }]\n[[subgroups]]\nname = \"a\"\nsenders = [2]\n",
             "names node 2",

@@ -290,11 +290,9 @@ impl From<tramontane_log::OpenLogError> for Failure {
     fn from(error: tramontane_log::OpenLogError) -> Self {
         use tramontane_log::OpenLogError as O;
         let status = match &error {
-            O::NoLog { .. } => Status::Input,
+            O::NoLog { .. } | O::MetadataLost { .. } => Status::Input,
             O::InUse { .. } | O::OtherGroup { .. } | O::NewerFormat { .. } => Status::Group,
-            O::ReadOnly { .. } | O::MetadataLost { .. } | O::NoSpace { .. } | O::Sync { .. } => {
-                Status::Resources
-            }
+            O::ReadOnly { .. } | O::NoSpace { .. } | O::Sync { .. } => Status::Resources,
             O::Io { source, .. } if is_exhausted(source) => Status::Resources,
             _ => Status::Other,
         };

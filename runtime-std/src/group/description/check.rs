@@ -78,6 +78,9 @@ impl Description {
         }
         let mut names = BTreeSet::new();
         for subgroup in &mut self.subgroups {
+            if subgroup.name.is_empty() || subgroup.name.contains(char::is_control) {
+                return Err(DescriptionError::SubgroupName(subgroup.name.clone()));
+            }
             if !names.insert(subgroup.name.clone()) {
                 return Err(DescriptionError::DuplicateSubgroup(subgroup.name.clone()));
             }

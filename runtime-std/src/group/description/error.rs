@@ -96,6 +96,9 @@ pub enum DescriptionError {
          take; raise it, or set it to 0"
     )]
     Eviction,
+    /// The name of a subgroup would break the lines of statuses and logs.
+    #[error("subgroup name {0:?} is empty or has control characters; give it a printable name")]
+    SubgroupName(String),
     /// Two subgroups that have the same name.
     #[error("subgroup \"{0}\" is listed twice; give each subgroup its own name")]
     DuplicateSubgroup(String),

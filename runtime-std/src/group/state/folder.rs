@@ -22,8 +22,8 @@ pub(crate) const LOCK: &str = "lock";
 pub enum StateError {
     /// The folder cannot be read or written.
     #[error(
-        "cannot store the node's state in {}: {source}; free space on the disk, or choose a state \
-         folder that this node may write to, and start the node again",
+        "cannot use the node's state in {}: {source}; use a state folder that this user may read and \
+         write, on a disk with free space",
         path.display()
     )]
     Io {
