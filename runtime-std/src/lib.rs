@@ -57,6 +57,7 @@ mod requests;
 mod retention;
 mod session_messages;
 pub mod shards;
+pub mod toml_text;
 
 pub use tramontane_shared_memory as shared_memory;
 pub use tramontane_tcp as tcp;

@@ -21,6 +21,7 @@ use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError, Re
 use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
 use crate::rdma::DeviceOptions;
+use crate::toml_text::{WrongLine, parse};
 
 /// The maximum number of concurrent clients. Each replica has memory for every one of them.
 pub const CLIENTS_MAX: u16 = 1_024;
@@ -117,7 +118,7 @@ pub struct GroupDescription {
 
 /// The replicas of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "neither a number of replicas, nor a list of their addresses")]
 pub enum Replicas {
     /// The number of replicas. Used over shared memory.
     Count(u16),
@@ -181,10 +182,8 @@ impl Description {
     /// # Errors
     /// [`DescriptionError`].
     pub fn parse(path: &Path, text: &str) -> Result<Self, DescriptionError> {
-        let mut description: Self = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            let text = error.message().trim_end().replace('\n', " ");
+        let mut description: Self = parse(text).map_err(|wrong| {
+            let WrongLine { line, text } = wrong;
             DescriptionError::Parse { path: path.to_path_buf(), line, text }
         })?;
         if let Some(folder) = path.parent() {

@@ -72,7 +72,7 @@ pub use tramontane_runtime::group::{
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};
 #[doc(inline)]
 pub use tramontane_runtime::rdma::DeviceOptions;
-pub use tramontane_runtime::{metrics, shards};
+pub use tramontane_runtime::{metrics, shards, toml_text};
 
 #[cfg(feature = "typed")]
 pub use serde;

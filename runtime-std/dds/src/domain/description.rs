@@ -10,6 +10,7 @@ use std::path::Path;
 
 use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
+use tramontane::toml_text::parse;
 use tramontane::{Description, DescriptionBuilder, SubgroupDescription, SubgroupId};
 
 use super::topic_description::TopicDescription;
@@ -145,12 +146,15 @@ impl Domain {
     /// # Errors
     /// Fails like [`Domain::new`], and if the file cannot be read or is not a domain file.
     pub fn read(path: &Path) -> Result<Self, DdsError> {
-        let wrong = |what: &dyn std::fmt::Display| {
-            DdsError::Domain(format!("{}: {what}; give a domain file", path.display()))
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let wrong =
+            |what: &dyn std::fmt::Display| DdsError::Domain(format!("{}: {what}", path.display()));
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| wrong(&format_args!("{error}; give a domain file")))?;
         let File { mut group, topics, places, client_lease_ms } =
-            toml::from_str(&text).map_err(|error| wrong(&error.to_string().replace('\n', " ")))?;
+            parse(&text).map_err(|error| {
+                let why = "the guide's page on DDS explains every field";
+                DdsError::Domain(format!("{}, {error}; {why}", path.display()))
+            })?;
         if !group.subgroups.is_empty() {
             return Err(wrong(
                 &"a domain's group has topics instead of subgroups; remove the subgroups",

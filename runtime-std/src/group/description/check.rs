@@ -11,6 +11,7 @@ use super::terms::{Description, Membership, NodeDescription, SubgroupDescription
 use super::view::View;
 use crate::group::large::limits::BUFFERS_MAX;
 use crate::rdma::DeviceOptions;
+use crate::toml_text::{WrongLine, parse};
 
 impl Description {
     /// Reads a group file, and checks all of it. A relative `key_file` is resolved against the
@@ -26,10 +27,8 @@ impl Description {
 
     /// Parses the text of a group file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, DescriptionError> {
-        let mut description: Self = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            let text = error.message().trim_end().replace('\n', " ");
+        let mut description: Self = parse(text).map_err(|wrong| {
+            let WrongLine { line, text } = wrong;
             DescriptionError::Parse { path: path.to_path_buf(), line, text }
         })?;
         if let (Some(key), Some(folder)) = (&mut description.key_file, path.parent()) {
