@@ -73,7 +73,7 @@ fn invalid_layout_options_fail_with_one_line() {
     place.run(&["layout", "--nodes", "2", "--senders", "3"]).failed(2, &["3 senders"]);
     place.run(&["layout", "--window", "0"]).failed(2, &["--window"]);
     place.run(&["layout", "--config", "/nowhere"]).failed(3, &["/nowhere"]);
-    let wrong: [(&str, &str); 7] = [
+    let wrong: [(&str, &str); 9] = [
         ("nodes = [1, 2", "line 1"),
         ("name = \"g\"\nnodes = 3\n", "line 2"),
         ("name = \"g\"\nnodes = []\n", "no members"),
@@ -82,6 +82,8 @@ fn invalid_layout_options_fail_with_one_line() {
             "name = \"g\"\nnodes = [{ id = 1 }]\n[[subgroups]]\nname = \"a\\nb\"\n",
             "has control characters",
         ),
+        ("name = \"g\"\ninitial = [1, 1]\nnodes = [{ id = 1 }]\n", "initial names node 1 twice"),
+        ("name = \"g\"\nheartbeat_ms = 0\nnodes = [{ id = 1 }]\n", "heartbeat_ms is 0"),
         (
             "name = \"g\"\nnodes = [{ id = 1 }]\n[[subgroups]]\nname = \"a\"\nsenders = [2]\n",
             "names node 2",

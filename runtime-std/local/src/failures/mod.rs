@@ -40,7 +40,7 @@ failures! {
     DescriptionError => |error| match error {
         // The library does not know the programs' options.
         DescriptionError::Parse { .. } => {
-            Self::with_text(Status::Usage, format_args!("{error} (see --example-config)"))
+            Self::with_text(Status::Usage, format_args!("{error} (tramontane node --example-config)"))
         }
         error => Self::with_text(Status::Usage, error),
     };

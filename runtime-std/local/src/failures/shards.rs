@@ -12,9 +12,10 @@ impl From<DescriptionError> for Failure {
     fn from(error: DescriptionError) -> Self {
         match error {
             // The library does not know the programs' options.
-            DescriptionError::Parse { .. } => {
-                Self::with_text(Status::Usage, format_args!("{error} (see --example-config)"))
-            }
+            DescriptionError::Parse { .. } => Self::with_text(
+                Status::Usage,
+                format_args!("{error} (tramontane shards --example-config base)"),
+            ),
             error => Self::with_text(Status::Usage, error),
         }
     }

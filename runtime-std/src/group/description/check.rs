@@ -204,8 +204,15 @@ pub(crate) fn check_nodes(
     named: &[u32],
     known: &BTreeSet<u32>,
 ) -> Result<(), DescriptionError> {
-    match named.iter().find(|node| !known.contains(node)) {
-        Some(node) => Err(DescriptionError::UnknownNode { what: what.to_owned(), node: *node }),
-        None => Ok(()),
+    let mut seen = BTreeSet::new();
+    for node in named {
+        let what = || what.to_owned();
+        if !known.contains(node) {
+            return Err(DescriptionError::UnknownNode { what: what(), node: *node });
+        }
+        if !seen.insert(node) {
+            return Err(DescriptionError::NodeTwice { what: what(), node: *node });
+        }
     }
+    Ok(())
 }

@@ -35,6 +35,14 @@ pub enum DescriptionError {
         /// The error of the parser.
         text: String,
     },
+    /// A list names a node twice.
+    #[error("{what} names node {node} twice; name each node once")]
+    NodeTwice {
+        /// The list that names the node.
+        what: String,
+        /// The node.
+        node: u32,
+    },
     /// A node that is listed twice.
     #[error("node {0} is listed twice; give each node its own id")]
     DuplicateNode(u32),
@@ -87,7 +95,7 @@ pub enum DescriptionError {
     NotOnRdma,
     /// A heartbeat interval that is not well below the failure timeout.
     #[error(
-        "failure_timeout_ms is less than 3 times heartbeat_ms, or one of them is 0; raise failure_timeout_ms"
+        "heartbeat_ms is 0, or failure_timeout_ms is less than 3 times heartbeat_ms; correct these two fields"
     )]
     Times,
     /// A time limit for slow members that is so short that one long upcall would exceed it.
