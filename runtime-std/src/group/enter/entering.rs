@@ -138,6 +138,7 @@ fn not_let_in(own: &Identity, error: AttemptError) -> StartError {
         }
         AttemptError::OpenSession(OpenSessionError::Cancelled) => StartError::Cancelled,
         AttemptError::Refused { node, why } => StartError::Refused { node: node.get(), why },
+        AttemptError::Log(error) => StartError::DiskFailed(error.to_string()),
         error => StartError::NotLetIn { node: own.node.get(), why: error.to_string() },
     }
 }

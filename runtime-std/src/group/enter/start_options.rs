@@ -182,9 +182,9 @@ pub enum StartError {
         /// That node.
         node: u32,
     },
-    /// This node's disk failed while the group was restarting from its logs. The text names the
-    /// file, the reason, and the remedy. The other nodes keep waiting for this node, or continue
-    /// without it.
+    /// This node's disk failed while the node was joining, or while the group was restarting from
+    /// its logs. The text names the file, the reason, and the remedy. The other nodes keep waiting
+    /// for this node, or continue without it.
     #[error("{0}")]
     DiskFailed(String),
     /// This node's recorded state cannot be used.
