@@ -112,7 +112,8 @@ pub(super) fn run(arguments: &SendOptions) -> Result<(), Failure> {
     match sending.refused {
         0 => Ok(()),
         count => {
-            let what = format_args!("{count} lines are longer than {limit} bytes");
+            let noun = if count == 1 { "line is" } else { "lines are" };
+            let what = format_args!("{count} {noun} longer than {limit} bytes");
             Err(Failure::new(Status::Input, what, "send shorter lines, or raise message_max"))
         }
     }

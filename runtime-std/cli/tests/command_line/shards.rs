@@ -135,7 +135,7 @@ fn error_names_number_of_too_long_line() {
     let mut client = overlay.place.start(&overlay.command(&["send", "--to", "g2"]));
     client.write(format!("short\n{}\nlast\n", "x".repeat(2000)).as_bytes());
     let ended = client.wait();
-    ended.failed_at_last(3, &["1 lines are longer than 1024 bytes"]);
+    ended.failed_at_last(3, &["1 line is longer than 1024 bytes"]);
     assert!(ended.errors.contains("line 2 is too long"), "{}", ended.errors);
     assert_eq!(String::from_utf8_lossy(&ended.output).lines().count(), 2);
     overlay.await_same("g2", 2);
