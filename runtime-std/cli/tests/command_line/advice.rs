@@ -56,13 +56,37 @@ fn restart_with_less_restores_lines_of_one_disk() {
         nodes[0].await_errors("start node 2 again with the option restart-with-less");
         nodes[1].await_errors("start node 2 again with the option restart-with-less");
         nodes[2].await_errors("0, 1 are running, but have no data of the group");
-        nodes[2].await_errors("start one node again with the option restart-with-less");
+        nodes[2].await_errors("start node 2 again with the option restart-with-less");
         let told = group.run("status", &["--id", "2"]);
         assert!(told.errors.contains("restart-with-less"), "{}", told.errors);
         nodes.pop().expect("the last").kill();
         nodes.push(durable_node(&group, 2, &["--restart-with-less"]));
         assert_whole(&group, &mut nodes);
     }
+}
+
+/// Node 0 left before the last view, so only node 2 can continue with less.
+#[test]
+fn advice_names_node_that_can_restart_with_less() {
+    let (group, mut nodes) = logged_ten(Transport::SharedMemory);
+    nodes[0].signal(Signal::TERM);
+    nodes[0].assert_left();
+    nodes[2].write("after\n");
+    group.await_same(&[1, 2], 11);
+    kill_all(nodes);
+    wipe(&group, 1);
+    let mut nodes = vec![durable_node(&group, 0, &[]), durable_node(&group, 2, &[])];
+    for node in &nodes {
+        node.await_errors("start node 2 again with the option restart-with-less");
+    }
+    nodes.remove(0).kill();
+    nodes.insert(0, durable_node(&group, 0, &["--restart-with-less"]));
+    nodes[0].await_errors("has no effect at node 0, because the group does not");
+    nodes.pop().expect("node 2").kill();
+    nodes[0].await_errors("give it to one of the nodes 1, 2 instead");
+    nodes.push(durable_node(&group, 2, &["--restart-with-less"]));
+    group.await_members(&[0, 2]);
+    assert_eq!(group.await_same(&[0, 2], 11), lines(0, 0..10) + "after\n");
 }
 
 #[test]

@@ -75,7 +75,11 @@ enum Agreed {
 
 /// The conclusion drawn from the answers.
 enum Look {
-    Wait(RestartWaiting),
+    Wait {
+        waits: RestartWaiting,
+        /// The nodes here that may continue with less.
+        able: Vec<u32>,
+    },
     NoGroup,
     /// This node has led an attempt.
     Led,
@@ -210,9 +214,9 @@ impl StartingMember {
             let looked = self.look(node, &mut enough_since);
             // A disk may also fail while this node serves another node's request.
             match node.disk_failure().map_or(looked, Err) {
-                Ok(Look::Wait(mut waits)) => {
+                Ok(Look::Wait { mut waits, able }) => {
                     if !self.forming.with_less {
-                        waits.why.push_str(&way_out(&waits.missing, &probed.forming));
+                        waits.why.push_str(&way_out(&waits.missing, &probed.forming, &able));
                     }
                     let waits = probed.stranger().unwrap_or(Waiting::Restart(waits));
                     *lock(waiting) = waits.clone();
@@ -274,7 +278,8 @@ impl StartingMember {
             Ok(known) => known,
             Err(TooFew { view, want, missing }) => {
                 let why = why(node.description, want);
-                return Ok(Look::Wait(RestartWaiting { view, missing, why }));
+                let waits = RestartWaiting { view, missing, why };
+                return Ok(Look::Wait { waits, able: Vec::new() });
             }
         };
         let known = with_returned(known, node.description, with_less);
@@ -303,11 +308,26 @@ impl StartingMember {
                         ));
                     }
                 }
-                return Ok(Look::Wait(RestartWaiting { view: wait.view.id.0, missing, why }));
+                let has_log = |answer: &&NodeAnswer| {
+                    answer.forgotten == 0 && wait.view.members.contains(&NodeId(answer.node))
+                };
+                let able = answers.iter().filter(has_log).map(|answer| answer.node).collect();
+                let members = wait.view.members;
+                if with_less && !members.contains(&self.own) {
+                    why.push_str("; ");
+                    why.push_str(&self.no_effect(members));
+                }
+                let waits = RestartWaiting { view: wait.view.id.0, missing, why };
+                return Ok(Look::Wait { waits, able });
             }
             Verdict::NoGroup => return Ok(Look::NoGroup),
         };
         let participants: Vec<NodeId> = restart.participants(&plan).collect();
+        if with_less && !participants.contains(&self.own) {
+            let why = self.no_effect(&participants);
+            let waits = RestartWaiting { why, ..RestartWaiting::default() };
+            return Ok(Look::Wait { waits, able: Vec::new() });
+        }
         let is_lowest = participants.iter().min() == Some(&self.own);
         let may_lead = participants.contains(&self.own) && (with_less || is_lowest);
         let all_here = plan.base.members.iter().all(|member| participants.contains(member));
@@ -318,6 +338,18 @@ impl StartingMember {
         }
         Attempt { node, answers: &answers, known: &known, restart, plan, with_less }.make()?;
         Ok(Look::Led)
+    }
+
+    /// Returns what to do if this node was told to continue with less, but the group can only
+    /// continue from the data of others.
+    fn no_effect(&self, able: &[NodeId]) -> String {
+        let able: Vec<u32> = able.iter().map(|node| node.get()).collect();
+        format!(
+            "the option restart-with-less has no effect at node {}, because the group does not \
+             continue from its data; give it to {} instead",
+            self.own,
+            one_of(&able)
+        )
     }
 }
 
@@ -351,16 +383,25 @@ impl NodeAnswer {
 }
 
 /// Returns the advice about missing nodes, some of which may be running without their data.
-fn way_out(missing: &[u32], here: &[u32]) -> String {
+fn way_out(missing: &[u32], here: &[u32], able: &[u32]) -> String {
     let lost: Vec<u32> = missing.iter().copied().filter(|node| here.contains(node)).collect();
     let lost = match lost.is_empty() {
         true => String::new(),
         false => format!(" ({} are running, but have no data of the group)", List(&lost)),
     };
     format!(
-        "{lost}; start them, or, if their data is lost for good, start one node again with the \
-         option restart-with-less to continue with the data found here"
+        "{lost}; start them, or, if their data is lost for good, start {} again with the option \
+         restart-with-less to continue with the data found here",
+        one_of(able)
     )
+}
+
+fn one_of(nodes: &[u32]) -> String {
+    match nodes {
+        [] => "one node".to_owned(),
+        [node] => format!("node {node}"),
+        _ => format!("one of the nodes {}", List(nodes)),
+    }
 }
 
 /// Returns the reason why nodes are awaited, in words.
