@@ -169,7 +169,14 @@ impl Failure {
             let advice = "free some of the exhausted resource, or raise its limit (df, ulimit -a)";
             return Self::new(Status::Resources, format_args!("{action}: {error}"), advice);
         }
-        Self::other(format_args!("{action}: {error}"), "see the system's message, and try again")
+        let advice = match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "give this user the right to do so, or choose another place"
+            }
+            io::ErrorKind::AddrInUse => "stop the process that uses it, or choose another address",
+            _ => "see the system's message, and try again",
+        };
+        Self::other(format_args!("{action}: {error}"), advice)
     }
 
     /// Creates a failure for output that cannot be written.

@@ -104,7 +104,7 @@ impl SharedLogFile {
         self.lock().reopen()
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.lock().path.clone()
     }
 }

@@ -196,7 +196,11 @@ impl NodeApplication {
         let failure = match error.kind() {
             // The state does not fit this node. The error contains the remedy.
             io::ErrorKind::InvalidData => Failure::with_text(Status::Group, error),
-            _ => Failure::system("cannot write the log", error),
+            _ => {
+                let files = self.logs.values().filter_map(SubgroupLog::file);
+                let paths: Vec<_> = files.map(|file| file.path().display().to_string()).collect();
+                Failure::system(format_args!("cannot write the log {}", paths.join(", ")), error)
+            }
         };
         self.send_event(NodeEvent::Failed(failure));
     }

@@ -135,7 +135,7 @@ fn group_waits_for_logs_lost_at_majority() {
         // The third node has everything, but a majority of the logs is lost, so an operator must
         // decide.
         let third = durable_node(&group, 2, &[]);
-        third.await_errors("restarting; a majority of its members is needed; node 0 is not");
+        third.await_errors("restarting view 1; a majority of its members is needed; node 0 is not");
         third.kill();
         nodes.push(durable_node(&group, 2, &["--restart-with-less"]));
         assert_whole(&group, nodes, &all, what);

@@ -226,7 +226,7 @@ fn node_exits_if_disk_fails_during_restart() {
             assert_eq!(status, Some(4), "{carrier:?}: {errors}");
             let last = errors.lines().last().expect("a line");
             let folder = format!("data-{id}/view: Is a directory");
-            assert!(last.contains(&folder) && last.contains("; free space"), "{errors}");
+            assert!(last.contains(&folder) && last.contains("; use a state folder"), "{errors}");
         };
         let mut fails = start(&group, &[2]);
         fails[0].1.await_errors("waiting for 0, 1");

@@ -192,8 +192,7 @@ impl From<StartError> for Failure {
 
 /// Returns whether the remedy is another folder, rather than a repaired disk.
 fn is_of_the_folder(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 impl From<Stopped> for Failure {

@@ -92,7 +92,8 @@ impl fmt::Display for RestartWaiting {
         let Self { view, missing, why } = self;
         match (missing.is_empty(), why.is_empty()) {
             (true, true) => return out.write_str("restarting; waiting for the other nodes"),
-            (true, false) => return write!(out, "restarting; {why}"),
+            (true, false) if *view == 0 => return write!(out, "restarting; {why}"),
+            (true, false) => return write!(out, "restarting view {view}; {why}"),
             (false, _) => {}
         }
         write!(out, "restarting view {view}; waiting for {}: {why}", List(missing))

@@ -216,7 +216,9 @@ impl StartingMember {
             match node.disk_failure().map_or(looked, Err) {
                 Ok(Look::Wait { mut waits, able }) => {
                     if !self.forming.with_less {
-                        waits.why.push_str(&way_out(&waits.missing, &probed.forming, &able));
+                        let mut here = probed.forming.clone();
+                        here.push(self.own.get());
+                        waits.why.push_str(&way_out(&waits.missing, &here, &able));
                     }
                     let waits = probed.stranger().unwrap_or(Waiting::Restart(waits));
                     *lock(waiting) = waits.clone();
@@ -385,12 +387,14 @@ impl NodeAnswer {
 /// Returns the advice about missing nodes, some of which may be running without their data.
 fn way_out(missing: &[u32], here: &[u32], able: &[u32]) -> String {
     let lost: Vec<u32> = missing.iter().copied().filter(|node| here.contains(node)).collect();
-    let lost = match lost.is_empty() {
-        true => String::new(),
-        false => format!(" ({} are running, but have no data of the group)", List(&lost)),
+    let lost = match lost.as_slice() {
+        [] => String::new(),
+        [node] => format!(" (node {node} is running, but has no data of the group)"),
+        _ => format!(" (nodes {} are running, but have no data of the group)", List(&lost)),
     };
+    let first = if missing.is_empty() { "restore what is missing" } else { "start them" };
     format!(
-        "{lost}; start them, or, if their data is lost for good, start {} again with the option \
+        "{lost}; {first}, or, if the data is lost for good, start {} again with the option \
          restart-with-less to continue with the data found here",
         one_of(able)
     )
