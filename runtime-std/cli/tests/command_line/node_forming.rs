@@ -299,3 +299,22 @@ fn foreign_listener_at_peer_port_is_tolerated() {
     let _first = group.node(0, &[]);
     group.await_members(&[0, 1]);
 }
+
+/// Two nodes with the same file wait, although the third has a different one.
+#[test]
+fn nodes_with_same_file_outlast_node_with_another() {
+    for carrier in Transport::ALL {
+        let group = GroupFile::of(carrier, 3);
+        let other = group.variant("heartbeat_ms = 50", "heartbeat_ms = 30");
+        let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+        nodes.iter().for_each(|node| node.await_errors("forming; waiting for 2"));
+        let log = group.log_path(2);
+        let log = log.to_str().expect("a path");
+        let arguments = ["node", "--config", &other, "--id", "2", "--log", log];
+        let (status, errors) = Node::start(group.place.command(&arguments)).ended();
+        assert_eq!(status, Some(5), "{errors}");
+        assert!(errors.contains("different configuration (heartbeat_ms)"), "{errors}");
+        nodes.push(group.node(2, &[]));
+        group.await_members(&[0, 1, 2]);
+    }
+}

@@ -70,7 +70,7 @@ impl StartingMember {
         let is_hopeless =
             description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
-        let (mut not_formed, mut gone) = (None, None);
+        let (mut not_formed, mut gone, mut other) = (None, None, None);
         // Answers operators until the nodes meet; the meeting then does this.
         let server = || {
             let nodes = description.nodes.iter().map(|node| NodeId(node.id));
@@ -100,7 +100,13 @@ impl StartingMember {
                     Ok(Met::NotFormed(why)) => not_formed = Some(why),
                     Ok(Met::Again(why)) => gone = Some(why),
                     Err(StartError::Meet(MeshError::Missing { .. }))
-                        if not_formed.is_some() || probed.refused.is_some() => {}
+                        if not_formed.is_some() || other.is_some() || probed.refused.is_some() => {}
+                    // The node with the different configuration ends, if it has no company.
+                    Err(error @ StartError::OtherConfiguration { .. })
+                        if self.probe().has_company =>
+                    {
+                        other = Some(error);
+                    }
                     Err(error) => return Err(error),
                 }
             } else if let Some(error) = self.other_configuration(&probed) {
@@ -113,6 +119,9 @@ impl StartingMember {
                 // A process with a different key may be a running member.
                 if let Some((node, why)) = probed.refused {
                     return Err(StartError::Refused { node: node.get(), why });
+                }
+                if let Some(error) = other {
+                    return Err(error);
                 }
                 if let Some(why) = not_formed {
                     return Err(why.into());
@@ -127,7 +136,8 @@ impl StartingMember {
                 initial: description.initial.clone(),
                 but: not_formed.clone(),
             };
-            telling.tell(|| probed.stranger().unwrap_or_else(waits));
+            let different = || other.as_ref().and_then(different);
+            telling.tell(|| probed.stranger().or_else(different).unwrap_or_else(waits));
             std::thread::sleep(LOOK_PAUSE);
         }
     }
@@ -389,6 +399,18 @@ impl StartingMember {
         let sessions = view.members.iter().copied().zip(mesh.into_sessions());
         Ok(Met::All(sessions.filter_map(|(node, session)| Some((node, session?))).collect()))
     }
+}
+
+/// Returns the reason to wait, if a node with a different configuration may be replaced by one with
+/// this configuration.
+fn different(error: &StartError) -> Option<Waiting> {
+    let StartError::OtherConfiguration { node, fields } = error else { return None };
+    let fields = if fields.is_empty() { String::new() } else { format!(" ({fields})") };
+    let answer = format!(
+        "its address has a different configuration{fields}; start that node again with the group \
+         file of the others"
+    );
+    Some(Waiting::Stranger { node: *node, answer })
 }
 
 impl StartError {
