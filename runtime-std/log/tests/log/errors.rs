@@ -112,6 +112,25 @@ fn newer_format_is_distinguished_from_damage() {
 }
 
 #[test]
+fn file_of_absurd_length_is_named() {
+    let place = tempfile::tempdir().expect("a folder");
+    let layer = || SystemFolder::create(place.path()).expect("it is there");
+    let (mut log, _) = Log::open(layer(), &identity(), SMALL).expect("a new log");
+    commit(&mut log, 3, 100);
+    drop(log);
+    let path = place.path().join("segment-00000001");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a segment");
+    file.set_len(1 << 41).expect("a sparse file");
+    let error = Log::open(layer(), &identity(), SMALL).expect_err("it is too long");
+    assert!(error.to_string().contains("segment-00000001: its 2199023255552 bytes"), "{error}");
+    one_line(&error);
+    std::fs::rename(&path, place.path().join("moved")).expect("it is moved");
+    // The node's record of its logs shows that records are missing.
+    let (log, _) = Log::open(layer(), &identity(), SMALL).expect("the rest is sound");
+    assert_eq!(log.end().0, 0);
+}
+
+#[test]
 fn log_in_use_cannot_be_opened_again() {
     let place = tempfile::tempdir().expect("a folder");
     let layer = SystemFolder::create(place.path()).expect("it is there");
