@@ -264,7 +264,7 @@ mod tests {
 
     /// A process that is starting answers the handshake, and then ends the connection.
     #[test]
-    fn member_that_accepts_no_client_does_not_extend_the_wait() {
+    fn starting_member_does_not_extend_wait() {
         let mut route = ClientRoute::new(Members::parse(["127.0.0.1:7000"]).expect("an address"));
         route.lost("the connection was reset");
         assert!(route.waited().0 >= ROUND_PAUSE);

@@ -176,7 +176,7 @@ pub enum CutError {
     /// The sequence is beyond the end of the log, or before its first record.
     #[error(
         "the log cannot be truncated at {wanted}, because it has {}; please report this",
-        Records { first: *first, end: *end }
+        RecordRange { first: *first, end: *end }
     )]
     OutOfRange {
         /// The first record of the log.
@@ -221,12 +221,12 @@ pub enum ReplaceError {
 }
 
 /// The records of a log, up to the one before `end`.
-struct Records {
+struct RecordRange {
     first: Sequence,
     end: Sequence,
 }
 
-impl std::fmt::Display for Records {
+impl std::fmt::Display for RecordRange {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { first, end } = self;
         match end.0.saturating_sub(first.0) {
@@ -244,7 +244,7 @@ pub enum ReadError {
     /// The record precedes the first one of the log, or has not been written yet.
     #[error(
         "record {wanted} is not in the log, which has {}; ask for another one, or use a snapshot",
-        Records { first: *first, end: *end }
+        RecordRange { first: *first, end: *end }
     )]
     OutOfRange {
         /// The first record of the log.

@@ -20,7 +20,7 @@ use tramontane_control::{OpenSessionError, Refusal};
 
 /// The only node waits for the others, and accepts no client meanwhile.
 #[test]
-fn clients_do_not_wait_for_node_that_is_starting() {
+fn clients_do_not_wait_for_starting_node() {
     for transport in Transport::ALL {
         let group = group_of(transport, "");
         let node = group.node(0, &[]);

@@ -127,7 +127,7 @@ fn node_exits_on_full_disk_and_keeps_lines() {
     group.await_members(&[0, 1]);
     writing.join().expect("it writes");
     await_durable(&nodes[1], 7_510);
-    // What it lacks has no room either.
+    // The records that it lacks have no room either.
     refused(&group, 2, &["--data", &folder], 4, &["no space is left", "; "]);
     disk.remount("size=300m");
     let again = Node::start(group.place.command(&arguments));
