@@ -30,10 +30,7 @@ pub enum OpenSessionError {
     #[error("interrupted while connecting")]
     Cancelled,
     /// The server refused this process, permanently or for now.
-    #[error(
-        "this process was refused: {0}; give all processes the same options, and connect again \
-         once the group is running"
-    )]
+    #[error("this process was refused: {why}; {}", .0.remedy(), why = .0)]
     Refused(Refusal),
     /// The other end has a different digest.
     #[error("the other end has a different configuration; give all processes the same one")]

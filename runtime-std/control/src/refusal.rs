@@ -46,6 +46,20 @@ impl Refusal {
             _ => return None,
         })
     }
+
+    /// Returns what the refused process, or its operator, can do.
+    pub(super) const fn remedy(self) -> &'static str {
+        match self {
+            Self::Digest => "give all processes the same group file",
+            Self::View | Self::Running | Self::Busy => "try again later",
+            Self::DuplicateId => "give each process its own id",
+            Self::NotAMember => "use an id of the group file",
+            Self::Version => "run the same version everywhere",
+            Self::KeyMode => "give the group's key file to all processes, or to none",
+            Self::Key => "give all processes the same key file",
+            Self::NotRunning => "connect again once the group is running",
+        }
+    }
 }
 
 /// Displays the reason as a clause that is true at both ends.

@@ -55,8 +55,8 @@ pub trait LayerFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// No file of a log is as long as this, even where the system promises any amount of memory.
-const READ_MAX: usize = 1 << 40;
+/// The maximum length of a file, in bytes. A damaged file may have any length.
+const READ_MAX: usize = 1 << 36;
 
 /// Reads a whole file. A missing file reads as empty.
 pub(crate) fn read_whole<L: FileLayer>(layer: &L, name: &str) -> io::Result<Vec<u8>> {
@@ -66,13 +66,11 @@ pub(crate) fn read_whole<L: FileLayer>(layer: &L, name: &str) -> io::Result<Vec<
         Err(error) => return Err(error),
     };
     let length = usize::try_from(file.length()?).map_err(io::Error::other)?;
-    let mut bytes = Vec::new();
-    // The length of a damaged file may be any number.
-    if length > READ_MAX || bytes.try_reserve_exact(length).is_err() {
-        let why = format!("its {length} bytes do not fit into memory; if it is damaged, move it");
+    if length > READ_MAX {
+        let why = format!("its {length} bytes are too many; if it is damaged, move it away");
         return Err(io::Error::other(why));
     }
-    bytes.resize(length, 0);
+    let mut bytes = vec![0; length];
     let read = file.read_at(&mut bytes, 0)?;
     bytes.truncate(read);
     Ok(bytes)

@@ -13,7 +13,7 @@ use crate::group::large::limits::{BUFFERS_MAX, LARGE_MAX};
 pub enum DescriptionError {
     /// The file cannot be read.
     #[error(
-        "cannot read {}: {source}; choose a group file that you may read",
+        "cannot read {}: {source}; give a group file, which is text, and which this user may read",
         path.display()
     )]
     Read {
