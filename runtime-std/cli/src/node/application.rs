@@ -135,6 +135,8 @@ pub(super) struct NodeApplication {
     own: Option<NodeId>,
     /// Number of this node's messages that were delivered in the subgroup of its input.
     own_delivered: u64,
+    /// The durable counts that were printed last.
+    printed: BTreeMap<SubgroupId, DurableCounts>,
     meter: Arc<Meter>,
 }
 
@@ -159,6 +161,7 @@ impl NodeApplication {
             messages: 0,
             own: None,
             own_delivered: 0,
+            printed: BTreeMap::new(),
             meter,
         }
     }
@@ -276,7 +279,9 @@ impl Application for NodeApplication {
     }
 
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
-        if !self.printing.json {
+        // Records that are not lines may have become durable.
+        let is_printed = |printed: DurableCounts| printed == *durable;
+        if !self.printing.json || self.printed.insert(subgroup, *durable).is_some_and(is_printed) {
             return;
         }
         let name = self.subgroups.has_several_logs().then(|| self.subgroups.name(subgroup));
