@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use self::values::{Gid, Pkey, RdmaOrder};
 pub use self::views::NoFabric;
 pub(crate) use self::views::open_site;
-pub use tramontane_verbs::Figures;
+pub use tramontane_verbs::{Counters as PostCounts, Figures};
 
 /// Without this error, members that have a key would continue unencrypted without anyone's consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -181,51 +181,6 @@ pub(crate) fn tell(report: &tramontane_verbs::Report) {
         send_ring_bytes = report.send_ring_bytes,
         "writes go over RDMA"
     );
-}
-
-/// The counters of a fabric, for a report. See `tramontane_verbs::Counters`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PostCounts {
-    /// Number of accepted lists of writes.
-    pub lists: u64,
-    /// Number of writes in these lists.
-    pub writes: u64,
-    /// Number of bytes in these writes.
-    pub bytes: u64,
-    /// Number of writes sent inline.
-    pub inline: u64,
-    /// Number of staged guards.
-    pub staged: u64,
-    /// Number of calls that handed requests to the device.
-    pub doorbells: u64,
-    /// Number of requests that asked for a completion.
-    pub signalled: u64,
-    /// Number of completions polled.
-    pub completions: u64,
-    /// Number of lists refused because the queue was full.
-    pub refused: u64,
-    /// Number of notices sent, which are the cost of sleeping.
-    pub notices_sent: u64,
-    /// Notices received.
-    pub notices_taken: u64,
-}
-
-impl From<&tramontane_verbs::Counters> for PostCounts {
-    fn from(counters: &tramontane_verbs::Counters) -> Self {
-        Self {
-            lists: counters.lists,
-            writes: counters.writes,
-            bytes: counters.bytes,
-            inline: counters.inline,
-            staged: counters.staged,
-            doorbells: counters.doorbells,
-            signalled: counters.signalled,
-            completions: counters.completions,
-            refused: counters.refused,
-            notices_sent: counters.notices_sent,
-            notices_taken: counters.notices_taken,
-        }
-    }
 }
 
 #[cfg(test)]

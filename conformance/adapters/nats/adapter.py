@@ -2,7 +2,6 @@
 """NATS JetStream: one stream with a replica at every server, read by ordered consumers."""
 import asyncio
 import os
-import queue
 import subprocess
 import sys
 import threading

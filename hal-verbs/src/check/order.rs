@@ -65,6 +65,28 @@ fn hear(session: &mut Session<'_>) -> Result<Counted, CheckError> {
     Ok(Counted { rounds: session.hear_number()?, broken: session.hear_number()? })
 }
 
+/// Judges an order. Groups rely on it only if it is promised; `fault` then describes the failure.
+fn judged(
+    session: &Session<'_>,
+    counted: &Counted,
+    is_promised: bool,
+    fault: impl FnOnce(&Counted) -> String,
+) -> (FindingVerdict, String) {
+    let Counted { rounds, broken } = counted;
+    match (*rounds == session.rounds, broken, is_promised) {
+        (false, ..) => (FindingVerdict::Failed, stopped(counted)),
+        (true, 0, _) => (FindingVerdict::Passed, format!("the order was kept in {rounds} rounds")),
+        (true, _, true) => (FindingVerdict::Failed, fault(counted)),
+        (true, ..) => (
+            FindingVerdict::Note,
+            format!(
+                "the order was not kept in {broken} of {rounds} rounds; groups on this device do \
+                 not rely on it"
+            ),
+        ),
+    }
+}
+
 /// Writes content and then its counter, repeatedly. The other end checks the content as soon as it
 /// sees the counter.
 pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
@@ -76,27 +98,14 @@ pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
     });
     let counted = hear(session)?;
     session.meet()?;
-    let Counted { rounds, broken } = counted;
     let by_device = session.site.report().write_order == WriteOrder::ByDevice;
-    Ok(match (rounds == session.rounds, broken, by_device) {
-        (false, ..) => (FindingVerdict::Failed, stopped(&counted)),
-        (true, 0, _) => (FindingVerdict::Passed, format!("the order was kept in {rounds} rounds")),
-        (true, _, true) => (
-            FindingVerdict::Failed,
-            format!(
-                "{broken} of {rounds} counters overtook their content: writes are placed out of \
-                 order (adaptive routing, relaxed ordering); turn these features off, or set the \
-                 RDMA order of all members to none"
-            ),
-        ),
-        (true, ..) => (
-            FindingVerdict::Note,
-            format!(
-                "the order was not kept in {broken} of {rounds} rounds; groups \
-                                     on this device do not rely on it"
-            ),
-        ),
-    })
+    Ok(judged(session, &counted, by_device, |Counted { rounds, broken }| {
+        format!(
+            "{broken} of {rounds} counters overtook their content: writes are placed out of order \
+             (adaptive routing, relaxed ordering); turn these features off, or set the RDMA order \
+             of all members to none"
+        )
+    }))
 }
 
 /// Acts as the other end of [`write_guarded`].
@@ -118,25 +127,13 @@ pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
     stream(session, &mut connection, |_| vec![CheckedHalf::at(CONTENTS, PLACE_BYTES)]);
     let counted = hear(session)?;
     session.meet()?;
-    let Counted { rounds, broken } = counted;
-    Ok(match (rounds == session.rounds, broken, session.site.report().order.addresses) {
-        (false, ..) => (FindingVerdict::Failed, stopped(&counted)),
-        (true, 0, _) => (FindingVerdict::Passed, format!("the order was kept in {rounds} rounds")),
-        (true, _, true) => (
-            FindingVerdict::Failed,
-            format!(
-                "the order was not kept in {broken} of {rounds} rounds, although the RDMA order \
-                 promises it; choose an RDMA order that promises less"
-            ),
-        ),
-        (true, ..) => (
-            FindingVerdict::Note,
-            format!(
-                "the order was not kept in {broken} of {rounds} rounds; groups \
-                                     on this device do not rely on it"
-            ),
-        ),
-    })
+    let is_promised = session.site.report().order.addresses;
+    Ok(judged(session, &counted, is_promised, |Counted { rounds, broken }| {
+        format!(
+            "the order was not kept in {broken} of {rounds} rounds, although the RDMA order \
+             promises it; choose an RDMA order that promises less"
+        )
+    }))
 }
 
 /// Acts as the other end of [`write_long`].

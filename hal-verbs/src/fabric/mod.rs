@@ -301,21 +301,34 @@ impl Verbs {
         } else {
             Err(ErrorKind::QueueFull)
         };
+        self.account(to, posted, token).map(drop)
+    }
+
+    /// Counts a list that was posted, dropped or refused. Returns whether it was posted.
+    #[inline]
+    fn account(
+        &mut self,
+        to: Rank,
+        posted: Result<bool, ErrorKind>,
+        token: Option<Token>,
+    ) -> Result<bool, ErrorKind> {
+        let peer = &mut self.peers[to.index()];
         match posted {
             Ok(true) => {
                 peer.doorbell.posted();
                 self.waiting += usize::from(token.is_some());
             }
             Ok(false) => self.done.extend(token),
-            Err(ErrorKind::QueueFull) => {
-                counters.refused += 1;
-                peer.refused = true;
-                return Err(ErrorKind::QueueFull);
+            Err(kind) => {
+                if kind == ErrorKind::QueueFull {
+                    self.counters.refused += 1;
+                    peer.refused = true;
+                }
+                return Err(kind);
             }
-            Err(kind) => return Err(kind),
         }
-        counters.lists += 1;
-        Ok(())
+        self.counters.lists += 1;
+        posted
     }
 
     /// Returns the next news about a peer, which is rare. A loss is reported once nothing more from

@@ -49,23 +49,11 @@ impl Verbs {
         } else {
             Err(ErrorKind::QueueFull)
         };
-        match posted {
-            Ok(true) => {
-                peer.doorbell.posted();
-                let last = links[row].last_update();
-                self.regions[index].has_updated = true;
-                self.regions[index].tokens.extend(token.map(|token| (last, token)));
-                self.waiting += usize::from(token.is_some());
-            }
-            Ok(false) => self.done.extend(token),
-            Err(ErrorKind::QueueFull) => {
-                counters.refused += 1;
-                peer.refused = true;
-                return Err(ErrorKind::QueueFull);
-            }
-            Err(kind) => return Err(kind),
+        if self.account(to, posted, token)? {
+            let last = self.links[row].last_update();
+            self.regions[index].has_updated = true;
+            self.regions[index].tokens.extend(token.map(|token| (last, token)));
         }
-        self.counters.lists += 1;
         Ok(())
     }
 

@@ -39,8 +39,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Idle time after which a member sends a keep-alive.
@@ -101,12 +100,6 @@ pub enum Level {
     DurableEverywhere,
 }
 
-impl Level {
-    /// All levels, in ascending order.
-    pub const ALL: [Self; 4] =
-        [Self::Delivered, Self::DurableHere, Self::DurableMajority, Self::DurableEverywhere];
-}
-
 /// The number of messages that have reached each level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
@@ -134,31 +127,12 @@ impl Reached {
 }
 
 /// Borrowed bytes of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bytes<'m>(pub &'m [u8]);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bytes<'m>(#[serde(borrow, serialize_with = "whole")] pub &'m [u8]);
 
-impl Serialize for Bytes<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(self.0)
-    }
-}
-
-impl<'de: 'm, 'm> Deserialize<'de> for Bytes<'m> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct BytesVisitor;
-        impl<'de> Visitor<'de> for BytesVisitor {
-            type Value = Bytes<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("bytes")
-            }
-
-            fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<Bytes<'de>, E> {
-                Ok(Bytes(bytes))
-            }
-        }
-        deserializer.deserialize_bytes(BytesVisitor)
-    }
+/// Encodes bytes as a whole, not as a sequence of numbers.
+fn whole<S: Serializer>(bytes: &&[u8], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bytes(bytes)
 }
 
 /// The subgroup that a client asks for, and the client's name there.

@@ -71,12 +71,6 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns the number of records.
-    #[must_use]
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
     /// Returns whether the batch has no records.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

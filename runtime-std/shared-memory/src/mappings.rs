@@ -7,7 +7,6 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 
 use super::block_queues::BlockQueues;
-use super::futex::Bell;
 use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
 use super::peer::Peer;
@@ -187,12 +186,6 @@ impl Mappings {
     #[must_use]
     pub fn residence(&self) -> &Arc<Residence> {
         self.membership.residence()
-    }
-
-    /// Returns a handle to the local doorbell, for application threads of this process.
-    #[must_use]
-    pub fn bell(&self) -> Bell {
-        self.membership.residence.bell()
     }
 
     /// Deliberately leaves the group, with all views. See [`Residence::leave`].

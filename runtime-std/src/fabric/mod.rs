@@ -115,7 +115,7 @@ impl AnyFabric {
     pub fn counts(&self) -> Option<PostCounts> {
         match self {
             Self::SharedMemory(_) | Self::Tcp(_) => None,
-            Self::Verbs(fabric) => Some(PostCounts::from(&fabric.counters())),
+            Self::Verbs(fabric) => Some(fabric.counters()),
         }
     }
 }

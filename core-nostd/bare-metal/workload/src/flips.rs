@@ -76,6 +76,14 @@ pub struct Report {
     pub reported: u64,
 }
 
+const CAPABILITIES: Capabilities = Capabilities {
+    promises: Promises::WRITE_ORDER,
+    writes_max: 8,
+    write_bytes_max: 1 << 16,
+    guard_bytes_max: 64,
+    write_overhead_bytes: 24,
+};
+
 /// Carries the local row into the peer's copy at once. One bit of the row may flip on the way.
 struct Carrier {
     row: Row<'static>,
@@ -108,13 +116,7 @@ impl Fabric for Carrier {
     type Error = ErrorKind;
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            promises: Promises::WRITE_ORDER,
-            writes_max: 8,
-            write_bytes_max: 1 << 16,
-            guard_bytes_max: 64,
-            write_overhead_bytes: 24,
-        }
+        CAPABILITIES
     }
 
     fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
@@ -237,12 +239,5 @@ fn open<'m>(
     // content, but not about the time of its writes.
     let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
     let loan = Loan { memory, state };
-    let capabilities = Capabilities {
-        promises: Promises::WRITE_ORDER,
-        writes_max: 8,
-        write_bytes_max: 1 << 16,
-        guard_bytes_max: 64,
-        write_overhead_bytes: 24,
-    };
-    Node::open(VIEW, &black_box(LAYOUT), own, loan, Options::default(), capabilities).ok()
+    Node::open(VIEW, &black_box(LAYOUT), own, loan, Options::default(), CAPABILITIES).ok()
 }

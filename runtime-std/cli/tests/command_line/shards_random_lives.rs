@@ -7,12 +7,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tramontane_fixtures::random::Random;
 
+use crate::node_lost_disks::copy_folder;
 use crate::support::overlay::{DURABLE, NAMES, Overlay};
 use crate::support::{LONG, RunningProgram, random_seeds, wait_for};
 
@@ -243,14 +244,6 @@ impl ShardLives {
             lines.iter().filter(|line| common.contains(line)).cloned().collect()
         };
         assert!(of(&orders[0]) == of(&orders[1]), "the groups disagree");
-    }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir(to).expect("a new folder");
-    for file in fs::read_dir(from).expect("a folder") {
-        let file = file.expect("a file");
-        fs::copy(file.path(), to.join(file.file_name())).expect("it is copied");
     }
 }
 

@@ -57,10 +57,10 @@ pub struct TopicDescription {
     pub clients: bool,
 }
 
-const fn window_default() -> u32 {
+pub(super) const fn window_default() -> u32 {
     WINDOW_DEFAULT
 }
-const fn sample_max_default() -> u32 {
+pub(super) const fn sample_max_default() -> u32 {
     SAMPLE_MAX_DEFAULT
 }
 #[allow(clippy::unnecessary_wraps, reason = "the field's type")]

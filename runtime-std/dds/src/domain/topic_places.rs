@@ -5,7 +5,9 @@ use tramontane::SubgroupDescription;
 use tramontane::group::WINDOW_DEFAULT;
 
 use super::level::Level;
-use super::topic_description::{SAMPLE_MAX_DEFAULT, TopicDescription, message_max};
+use super::topic_description::{
+    SAMPLE_MAX_DEFAULT, TopicDescription, message_max, sample_max_default, window_default,
+};
 use crate::error::DdsError;
 
 /// Places for topics created at run time. Each is a subgroup of all nodes, and is closed unless a
@@ -40,13 +42,6 @@ pub struct TopicPlaces {
     /// ([`TopicDescription::clients`]). If so, each message takes up to 25 more bytes.
     #[serde(default)]
     pub clients: bool,
-}
-
-const fn window_default() -> u32 {
-    WINDOW_DEFAULT
-}
-const fn sample_max_default() -> u32 {
-    SAMPLE_MAX_DEFAULT
 }
 
 /// Maximum number of places in a domain. Each takes a subgroup, and topics should be few.

@@ -97,17 +97,6 @@ impl View {
         nodes.iter().copied().map(NodeId).filter(|node| self.members.contains(node)).collect()
     }
 
-    /// Returns the senders of a subgroup in this view, in sender order.
-    #[must_use]
-    pub fn subgroup_senders(&self, description: &Description, subgroup: SubgroupId) -> Vec<NodeId> {
-        if self.is_closed(subgroup) {
-            return Vec::new();
-        }
-        let nodes =
-            description.subgroups.get(subgroup.index()).map_or(&[][..], |found| found.senders());
-        nodes.iter().copied().map(NodeId).filter(|node| self.members.contains(node)).collect()
-    }
-
     /// Returns the rank of a node.
     #[must_use]
     pub fn rank_of(&self, node: NodeId) -> Option<tramontane_core::ids::Rank> {

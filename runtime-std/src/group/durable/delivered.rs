@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::group::delivery::message::Message;
 
@@ -19,7 +19,7 @@ pub(crate) struct Delivered {
 }
 
 /// A delivered message. All queues that contain it share one copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SharedMessage(pub(crate) Arc<Delivered>);
 
 impl SharedMessage {
@@ -40,17 +40,5 @@ impl Deref for SharedMessage {
 
     fn deref(&self) -> &Delivered {
         &self.0
-    }
-}
-
-impl Serialize for SharedMessage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for SharedMessage {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Delivered::deserialize(deserializer).map(|delivered| Self(Arc::new(delivered)))
     }
 }
