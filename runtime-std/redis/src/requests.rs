@@ -1,7 +1,7 @@
 //! Complete requests: a connection replies to them, keeps them for a transaction, or passes them on
 //! to the group.
 
-use crate::batch::request_overhead;
+use crate::batch::{Requests, RequestsReader, request_overhead};
 use crate::local_commands;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
@@ -49,11 +49,8 @@ pub(crate) fn handle(
             to.ok();
             Handled::Replied
         }
-        (Verb::Discard | Verb::Unwatch, _) => {
-            if command.verb == Verb::Discard {
-                session.transaction = None;
-            }
-            session.watched = crate::batch::Requests::default();
+        (Verb::Discard, Some(_)) | (Verb::Unwatch, None) => {
+            session.end_transaction();
             to.ok();
             Handled::Replied
         }
@@ -67,7 +64,7 @@ pub(crate) fn handle(
             Handled::Replied
         }
         (verb, Some(queued)) => {
-            if command.kind == CommandKind::Local {
+            if command.kind == CommandKind::Local && !may_be_queued(verb) {
                 queued.is_refused = true;
                 let name = command.name;
                 to.error(&format!("ERR {name} is not allowed in transactions"));
@@ -93,6 +90,16 @@ pub(crate) fn handle(
             Handled::Replied
         }
     }
+}
+
+/// Returns whether a transaction may contain a command that the connection executes.
+const fn may_be_queued(verb: Verb) -> bool {
+    use Verb as V;
+    // UNWATCH changes nothing at EXEC, which ends the watch after it has looked at the keys.
+    matches!(
+        verb,
+        V::Client | V::CommandInfo | V::Config | V::Info | V::PubSub | V::Select | V::Unwatch
+    )
 }
 
 /// Looks a command up, and checks the number of its arguments and whether it is allowed now.
@@ -173,6 +180,35 @@ fn exec(session: &mut ClientSession, around: &mut Surroundings<'_>, to: &mut Rep
         let text = "EXECABORT Transaction discarded because of previous errors.";
         return refused(text, to);
     }
-    let arguments = [watched.bytes(), queued.requests.bytes()];
+    let requests = match with_local_replies(session, &queued, around) {
+        Ok(requests) => requests,
+        Err(refusal) => return refused(&refusal.0, to),
+    };
+    let arguments = [watched.bytes(), requests.bytes()];
     passed(session, Verb::Exec, &arguments, around, to)
+}
+
+/// Executes the requests of a transaction that concern the connection. Each is replaced by its
+/// reply, so that EXEC can return all replies in order.
+fn with_local_replies(
+    session: &mut ClientSession,
+    queued: &Transaction,
+    around: &Surroundings<'_>,
+) -> Result<Requests, CommandRefusal> {
+    let (mut reader, mut arguments) = (RequestsReader::new(queued.requests.bytes()), Vec::new());
+    let mut requests = Requests::default();
+    while let Some(number) = reader.next(&mut arguments)? {
+        match Verb::of(number).filter(|verb| verb.kind() == CommandKind::Local) {
+            Some(verb) => {
+                let mut reply = Reply::kept(around.limits.request_max);
+                local_commands::execute(session, verb, &arguments, around, &mut reply);
+                requests.push(number, [&*reply.into_bytes()].into_iter());
+            }
+            None => requests.push(number, arguments.iter().copied()),
+        }
+        if requests.len() > around.limits.request_max {
+            break;
+        }
+    }
+    Ok(requests)
 }

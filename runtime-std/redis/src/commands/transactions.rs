@@ -37,6 +37,11 @@ pub(super) fn exec(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Repl
         if verb.kind() != CommandKind::Write && !to.is_kept() {
             continue;
         }
+        if verb.kind() == CommandKind::Local {
+            // The connection has replaced the request by its reply.
+            nested.iter().for_each(|reply| to.raw(reply));
+            continue;
+        }
         if let Err(refusal) = execute_single(keys, verb, &nested, to) {
             to.error(&refusal.0);
         }
