@@ -28,7 +28,13 @@ pub(super) fn db_size(keys: &Keyspace, to: &mut Reply) -> Executed {
     Ok(())
 }
 
-pub(super) fn flush(keys: &mut Keyspace, to: &mut Reply) -> Executed {
+pub(super) fn flush(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let is_mode =
+        |mode: &[u8]| mode.eq_ignore_ascii_case(b"ASYNC") || mode.eq_ignore_ascii_case(b"SYNC");
+    // A mistyped option must not delete everything. Both modes delete at once here.
+    if !matches!(arguments, [] | [_]) || !arguments.iter().all(|mode| is_mode(mode)) {
+        return Err(CommandRefusal::SYNTAX);
+    }
     keys.clear();
     to.ok();
     Ok(())
