@@ -16,7 +16,8 @@
 //! | `keyspace`, `value`, `sorted_set`, `text` | the keys and their values |
 //! | `table`, `commands` | the commands' names and numbers, and what they do |
 //! | `subscriptions`, `pattern` | who receives published messages; patterns of names |
-//! | `protocol`, `refusal`, `numbers` | requests, replies and errors as bytes; numbers as text |
+//! | `protocol`, `refusal` | requests, replies and errors as bytes |
+//! | `numbers`, `long_double` | numbers as text; the sums of INCRBYFLOAT |
 
 mod batch;
 mod commands;
@@ -26,6 +27,7 @@ mod inbox;
 mod keyspace;
 mod limits;
 mod local_commands;
+mod long_double;
 mod machine;
 #[cfg(test)]
 mod model_tests;
