@@ -49,7 +49,7 @@ impl StateMachine for Database {
                     runs.push(RunReplies { bytes: reply.into_bytes(), is_too_large });
                 }
                 Ok(Some(0)) => {}
-                Ok(Some(verb)) => self.request(verb, &arguments, is_own, &mut replies),
+                Ok(Some(verb)) => self.request(verb, &arguments, &mut replies),
                 Ok(None) => return runs,
                 Err(refusal) => {
                     replies.error(&refusal.0);
@@ -62,9 +62,10 @@ impl StateMachine for Database {
 
 impl Database {
     /// Executes one request.
-    fn request(&mut self, number: u8, arguments: &[&[u8]], is_own: bool, reply: &mut Reply) {
+    fn request(&mut self, number: u8, arguments: &[&[u8]], reply: &mut Reply) {
         match Verb::of(number) {
-            Some(verb) if is_own || verb.kind() == CommandKind::Write => {
+            // Reads are not executed for replies that nobody gets.
+            Some(verb) if reply.is_kept() || verb.kind() == CommandKind::Write => {
                 execute(&mut self.keyspace, verb, arguments, reply);
             }
             Some(_) => {}

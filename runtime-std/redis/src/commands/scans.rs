@@ -111,12 +111,16 @@ pub(super) fn set_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Repl
 pub(super) fn sorted_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let (key, options) = of_collection(arguments)?;
     let members = keys.read::<SortedSet>(key)?.into_iter().flat_map(SortedSet::iter);
-    let members: Vec<_> = members
-        .filter(|(member, _)| options.matches(member))
-        .map(|(member, score)| (member, numbers::float_text(score)))
-        .collect();
-    let items: Vec<&[u8]> =
-        members.iter().flat_map(|(member, score)| [&***member, score.as_bytes()]).collect();
-    whole(&items, to);
+    let members: Vec<_> = members.filter(|(member, _)| options.matches(member)).collect();
+    to.array(2);
+    to.bulk(b"0");
+    to.array(members.len() * 2);
+    for (member, score) in members {
+        if !to.is_kept() {
+            break;
+        }
+        to.bulk(member);
+        to.bulk(numbers::float_text(score).as_bytes());
+    }
     Ok(())
 }

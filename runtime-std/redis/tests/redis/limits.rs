@@ -66,6 +66,12 @@ fn client_that_never_reads_is_disconnected() {
         silent.stream.write_all(&request(&[b"GET", b"k"])).is_err()
     });
     assert!(node.memory() < 300 << 20);
+    // Draws of a large member are not copied before the limit is known.
+    let mut drawing = node.client();
+    drawing.send(&request(&[b"SADD", b"s", &vec![b'x'; 100_000]]));
+    assert_eq!(drawing.read(), "1");
+    assert_eq!(drawing.ask("SRANDMEMBER s -10000"), "(closed)");
+    assert!(node.memory() < 300 << 20);
     // A single answer above the limit ends the connection too, and nothing else.
     let mut greedy = node.client();
     greedy.send(&request(&[b"MGET", b"k", b"k", b"k", b"k", b"k"]));
