@@ -188,13 +188,18 @@ impl ClientConnection {
                 Parsed::TooLarge { consumed, bytes } => {
                     at += consumed;
                     self.session.refuse_transaction();
-                    reply.error(&CommandRefusal::value_too_large(bytes, request_max).0);
+                    reply.error(&CommandRefusal::request_too_large(bytes, request_max).0);
                     around.outgoing.end_run();
                 }
                 Parsed::Malformed(why) => {
                     reply.error(&format!("ERR Protocol error: {why}"));
                     self.is_ending = true;
                     at = bytes.len();
+                }
+                Parsed::Line { consumed, words } => {
+                    at += consumed;
+                    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                    self.handle(&words, around, &mut reply)?;
                 }
                 Parsed::Request { consumed } => {
                     at += consumed;

@@ -31,11 +31,11 @@ impl CommandRefusal {
         Self(Cow::Borrowed(text))
     }
 
-    /// Refuses a value above a limit of this server.
-    pub(crate) fn value_too_large(bytes: usize, limit: usize) -> Self {
+    /// Refuses a request above a limit of this server. Each argument takes a few bytes more.
+    pub(crate) fn request_too_large(bytes: usize, limit: usize) -> Self {
         Self(Cow::Owned(format!(
-            "ERR a value of {bytes} bytes exceeds this server's limit of {limit}; store smaller \
-             values, or raise large_max in the group file"
+            "ERR a request of {bytes} bytes exceeds this server's limit of {limit}; send smaller \
+             values or fewer arguments, or raise large_max in the group file"
         )))
     }
 

@@ -159,8 +159,9 @@ fn passed(
     to: &mut Reply,
 ) -> Handled {
     let bytes: usize = arguments.iter().map(|argument| argument.len()).sum();
-    if bytes + request_overhead(arguments.len()) > around.limits.request_max {
-        to.error(&CommandRefusal::value_too_large(bytes, around.limits.request_max).0);
+    let bytes = bytes + request_overhead(arguments.len());
+    if bytes > around.limits.request_max {
+        to.error(&CommandRefusal::request_too_large(bytes, around.limits.request_max).0);
         return Handled::Replied;
     }
     if verb == Verb::Watch {

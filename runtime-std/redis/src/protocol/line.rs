@@ -88,7 +88,8 @@ mod tests {
             (r"a\n", vec![r"a\n"]),
             ("", vec![]),
         ] {
-            let expected: Vec<Vec<u8>> = expected.iter().map(|word| word.as_bytes().into()).collect();
+            let expected: Vec<Vec<u8>> =
+                expected.iter().map(|word| word.as_bytes().into()).collect();
             assert_eq!(words(line.as_bytes()), Some(expected), "{line}");
         }
         for line in [r#"SET k "open"#, r#""closed"early"#, "'open", r#""\"#, r#"a"b"c"#, r"'\'"] {
