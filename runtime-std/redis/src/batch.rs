@@ -48,6 +48,11 @@ impl Requests {
         self.0.extend_from_slice(bytes);
     }
 
+    /// Adds all requests of `others`.
+    pub(crate) fn append(&mut self, others: Self) {
+        self.0.extend_from_slice(&others.0);
+    }
+
     /// Ends a run.
     pub(crate) fn end_run(&mut self) {
         self.0.push(0);

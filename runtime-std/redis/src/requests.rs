@@ -3,6 +3,7 @@
 
 use crate::batch::{Requests, RequestsReader, request_overhead};
 use crate::local_commands;
+use crate::paced::TRANSACTION_WRITES_MAX;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
 use crate::session::{ClientSession, Transaction};
@@ -16,6 +17,8 @@ pub(crate) enum Handled {
     Replied,
     /// The request goes to the group. `begins_run` says whether it begins a run.
     Passed { begins_run: bool },
+    /// The request goes to the group as a slow one. Only slow reads may follow before its answer.
+    PassedSlow { begins_run: bool },
     /// WATCH goes to the group, and its reply is the versions of the keys.
     Watching,
     /// The reply has been written, and the connection ends.
@@ -68,6 +71,12 @@ pub(crate) fn handle(
                 queued.is_refused = true;
                 let name = command.name;
                 to.error(&format!("ERR {name} is not allowed in transactions"));
+            } else if verb.is_slow()
+                && command.kind == CommandKind::Write
+                && queued.slow_writes >= TRANSACTION_WRITES_MAX
+            {
+                queued.is_refused = true;
+                to.error(&CommandRefusal::too_many_slow(command.name).0);
             } else if queued.push(verb, rest, around.limits.request_max) {
                 to.simple("QUEUED");
             } else {
@@ -75,7 +84,7 @@ pub(crate) fn handle(
             }
             Handled::Replied
         }
-        (Verb::Watch, None) => match passed(session, Verb::Watch, rest, around, to) {
+        (Verb::Watch, None) => match passed(session, Verb::Watch, rest, false, around, to) {
             Handled::Passed { .. } => {
                 around.outgoing.end_run();
                 Handled::Watching
@@ -83,7 +92,7 @@ pub(crate) fn handle(
             handled => handled,
         },
         (verb, None) if matches!(command.kind, CommandKind::Read | CommandKind::Write) => {
-            passed(session, verb, rest, around, to)
+            passed(session, verb, rest, verb.is_slow(), around, to)
         }
         (verb, None) => {
             local_commands::execute(session, verb, rest, around, to);
@@ -145,6 +154,20 @@ fn unknown(arguments: &[&[u8]]) -> CommandRefusal {
     CommandRefusal(text.into())
 }
 
+/// Returns whether a request may follow a slow one of its connection before that is answered.
+pub(crate) fn may_follow_slow(
+    session: &ClientSession,
+    arguments: &[&[u8]],
+    around: &Surroundings<'_>,
+) -> bool {
+    let Some((name, rest)) = arguments.split_first() else { return false };
+    let command = CommandEntry::named(name).filter(|command| command.takes(arguments.len()));
+    let is_slow_read =
+        |command: &CommandEntry| command.kind == CommandKind::Read && command.verb.is_slow();
+    command.is_some_and(is_slow_read)
+        && around.outgoing.has_room_for_slow(session.subscriber.token, rest)
+}
+
 fn refused(text: &str, to: &mut Reply) -> Handled {
     to.error(text);
     Handled::Replied
@@ -155,6 +178,7 @@ fn passed(
     session: &ClientSession,
     verb: Verb,
     arguments: &[&[u8]],
+    is_slow: bool,
     around: &mut Surroundings<'_>,
     to: &mut Reply,
 ) -> Handled {
@@ -163,6 +187,10 @@ fn passed(
     if bytes > around.limits.request_max {
         to.error(&CommandRefusal::request_too_large(bytes, around.limits.request_max).0);
         return Handled::Replied;
+    }
+    if is_slow {
+        let begins_run = around.outgoing.slow.push(session.subscriber.token, verb, arguments);
+        return Handled::PassedSlow { begins_run };
     }
     if verb == Verb::Watch {
         around.outgoing.end_run();
@@ -186,7 +214,7 @@ fn exec(session: &mut ClientSession, around: &mut Surroundings<'_>, to: &mut Rep
         Err(refusal) => return refused(&refusal.0, to),
     };
     let arguments = [watched.bytes(), requests.bytes()];
-    passed(session, Verb::Exec, &arguments, around, to)
+    passed(session, Verb::Exec, &arguments, queued.is_slow, around, to)
 }
 
 /// Executes the requests of a transaction that concern the connection. Each is replaced by its

@@ -42,8 +42,13 @@ pub(super) fn flush(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Rep
 
 pub(super) fn keys(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let &[sought] = arguments else { return Err(CommandRefusal::arity(b"keys")) };
-    let found: Vec<&[u8]> =
-        keys.keys().map(|key| &**key).filter(|key| pattern::matches(sought, key)).collect();
+    let (mut found, mut steps) = (Vec::<&[u8]>::new(), pattern::STEPS_OF_REQUEST);
+    for key in keys.keys() {
+        let is_found = pattern::matches_within(sought, key, &mut steps);
+        if is_found.ok_or(CommandRefusal::PATTERN_TIME)? {
+            found.push(key);
+        }
+    }
     to.bulks(found.into_iter());
     Ok(())
 }

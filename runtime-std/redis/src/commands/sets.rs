@@ -188,7 +188,7 @@ pub(super) fn shift(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Rep
 
 /// The maximum number of look-ups of members for one combination. Otherwise a request that names a
 /// large set many times would keep the nodes busy for minutes.
-const LOOKUPS_MAX: usize = 50_000_000;
+const LOOKUPS_MAX: usize = 5_000_000;
 
 /// Returns the combination of sets.
 fn combined<'k>(
