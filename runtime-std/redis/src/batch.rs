@@ -71,6 +71,24 @@ impl Requests {
     }
 }
 
+/// Requests of one connection that are answered together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestRun {
+    /// The connection's token.
+    pub(crate) token: u64,
+    /// The number of requests.
+    pub(crate) requests: usize,
+}
+
+/// A batch that is complete.
+#[derive(Debug, Default)]
+pub(crate) struct CollectedBatch {
+    pub(crate) requests: Requests,
+    pub(crate) runs: Vec<RequestRun>,
+    /// Whether the requests are [slow](crate::paced) ones.
+    pub(crate) is_slow: bool,
+}
+
 /// The maximum number of bytes that a request needs, in addition to its arguments.
 pub(crate) const fn request_overhead(arguments: usize) -> usize {
     // A length of up to 2^28 takes four bytes, and the end of the run one.

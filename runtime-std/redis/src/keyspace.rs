@@ -169,7 +169,7 @@ impl Keyspace {
         let sought = (hash(key), key);
         match self.entries.get(&sought as &dyn SoughtKey) {
             Some(entry) if self.is_live(entry) => entry.version,
-            // It has expired, but it is still to be removed. No change has this number.
+            // An expired key that is still to be removed. No change has this number.
             Some(entry) => !entry.version,
             None => {
                 let removed = self.removals.get(&removal_place(sought.0)).copied();

@@ -1,7 +1,7 @@
-//! The numbers of INCRBYFLOAT: Redis computes them in C's `long double`, which on x86 has 64 bits of
-//! precision, and prints 17 digits after the point.
+//! The numbers of INCRBYFLOAT. Redis computes them in C's `long double`, which on x86 has 64 bits
+//! of precision, and prints 17 digits after the point.
 //!
-//! They are computed here with integers, so that all members get the same result on any processor.
+//! This file computes them with integers, so that all members get the same result on any processor.
 //! Crates that compute with such numbers do not print them in this way, and decimal crates round in
 //! other places than Redis.
 

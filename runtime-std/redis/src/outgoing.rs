@@ -1,27 +1,9 @@
 //! Requests on their way to the group: everything that a thread read at once, in as few batches as
 //! fit.
 
-use crate::batch::{Requests, request_overhead};
+use crate::batch::{CollectedBatch, RequestRun, request_overhead};
 use crate::paced::SlowRequests;
 use crate::table::Verb;
-
-/// Requests of one connection that are answered together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequestRun {
-    /// The connection's token.
-    pub(crate) token: u64,
-    /// The number of requests.
-    pub(crate) requests: usize,
-}
-
-/// A batch that is complete.
-#[derive(Debug, Default)]
-pub(crate) struct CollectedBatch {
-    pub(crate) requests: Requests,
-    pub(crate) runs: Vec<RequestRun>,
-    /// Whether the requests are slow ones.
-    pub(crate) is_slow: bool,
-}
 
 /// Collects requests into batches.
 #[derive(Debug)]

@@ -12,8 +12,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::batch::Requests;
-use crate::outgoing::{CollectedBatch, RequestRun};
+use crate::batch::{CollectedBatch, RequestRun, Requests};
 use crate::table::{CommandKind, Verb};
 
 /// The weight of a batch. A read weighs one, and a transaction fills a batch.
@@ -23,13 +22,10 @@ const BATCH_WEIGHT: usize = 64;
 const WRITE_WEIGHT: usize = 16;
 
 /// The time after which a batch executes no further reads. They travel in a later batch.
-pub(crate) const BATCH_TIME: Duration = Duration::from_millis(100);
+pub(crate) const BATCH_TIME: Duration = Duration::from_millis(50);
 
 /// The time after which a transaction executes no further slow reads. They are refused.
 pub(crate) const TRANSACTION_TIME: Duration = Duration::from_millis(500);
-
-/// The maximum number of slow writes of a transaction.
-pub(crate) const TRANSACTION_WRITES_MAX: usize = 16;
 
 /// The time that has been spent on slow reads. It never decides what happens to the keys.
 #[derive(Debug, Default)]

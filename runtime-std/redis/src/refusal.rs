@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::paced::TRANSACTION_WRITES_MAX;
+use crate::limits::SLOW_WRITES_MAX;
 
 /// An error reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl CommandRefusal {
     pub(crate) fn too_many_slow(command: &str) -> Self {
         Self(Cow::Owned(format!(
             "ERR {command} may take long, and this transaction contains \
-             {TRANSACTION_WRITES_MAX} such writes already; use several transactions"
+             {SLOW_WRITES_MAX} such writes already; use several transactions"
         )))
     }
 

@@ -2,8 +2,8 @@
 //! to the group.
 
 use crate::batch::{Requests, RequestsReader, request_overhead};
+use crate::limits::SLOW_WRITES_MAX;
 use crate::local_commands;
-use crate::paced::TRANSACTION_WRITES_MAX;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
 use crate::session::{ClientSession, Transaction};
@@ -73,7 +73,7 @@ pub(crate) fn handle(
                 to.error(&format!("ERR {name} is not allowed in transactions"));
             } else if verb.is_slow()
                 && command.kind == CommandKind::Write
-                && queued.slow_writes >= TRANSACTION_WRITES_MAX
+                && queued.slow_writes >= SLOW_WRITES_MAX
             {
                 queued.is_refused = true;
                 to.error(&CommandRefusal::too_many_slow(command.name).0);

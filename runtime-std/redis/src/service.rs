@@ -22,13 +22,13 @@ use rustix::event::{Timespec, epoll};
 use tramontane::typed::{Durability, Proposal};
 use tramontane::{NotAnswered, Replicated};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, CollectedBatch, RequestRun};
 use crate::connection::{ClientConnection, Closed};
 use crate::facts::ServerFacts;
 use crate::inbox::{InboxContents, ThreadInbox};
 use crate::limits::ServerLimits;
 use crate::machine::{Database, RunReplies};
-use crate::outgoing::{BatchCollector, CollectedBatch, RequestRun};
+use crate::outgoing::BatchCollector;
 use crate::process;
 use crate::session::ClientSession;
 use crate::slots::Slots;
