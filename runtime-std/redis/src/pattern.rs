@@ -4,7 +4,7 @@
 const STEPS_OF_NAME: u64 = 1_000_000;
 
 /// The number of steps of one request: some tenths of a second.
-pub(crate) const STEPS_OF_REQUEST: u64 = 50_000_000;
+pub(crate) const STEPS_OF_REQUEST: u64 = 20_000_000;
 
 /// Returns whether a name matches a pattern. A name that would take a million steps does not.
 pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
@@ -20,6 +20,7 @@ pub(crate) fn matches_within(pattern: &[u8], name: &[u8], steps: &mut u64) -> Op
     loop {
         *steps = steps.checked_sub(1)?;
         match pattern.get(p) {
+            Some(b'*') if p + 1 == pattern.len() => return Some(true),
             Some(b'*') => {
                 star = Some((p + 1, n));
                 p += 1;
@@ -28,8 +29,8 @@ pub(crate) fn matches_within(pattern: &[u8], name: &[u8], steps: &mut u64) -> Op
             None if n == name.len() => return Some(true),
             Some(_) if n < name.len() => {
                 let (is_one, length) = one(pattern.get(p..).unwrap_or_default(), name[n]);
-                // A set takes as many steps as it has bytes.
-                *steps = steps.checked_sub(length as u64)?;
+                // A set takes as many further steps as it has bytes.
+                *steps = steps.checked_sub(length.saturating_sub(1) as u64)?;
                 if is_one {
                     p += length;
                     n += 1;
