@@ -48,6 +48,11 @@ impl Requests {
         self.0.extend_from_slice(bytes);
     }
 
+    /// Adds all requests of `others`.
+    pub(crate) fn append(&mut self, others: Self) {
+        self.0.extend_from_slice(&others.0);
+    }
+
     /// Ends a run.
     pub(crate) fn end_run(&mut self) {
         self.0.push(0);
@@ -64,6 +69,24 @@ impl Requests {
     pub(crate) fn into_text(self) -> Text {
         Text(self.0)
     }
+}
+
+/// Requests of one connection that are answered together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestRun {
+    /// The connection's token.
+    pub(crate) token: u64,
+    /// The number of requests.
+    pub(crate) requests: usize,
+}
+
+/// A batch that is complete.
+#[derive(Debug, Default)]
+pub(crate) struct CollectedBatch {
+    pub(crate) requests: Requests,
+    pub(crate) runs: Vec<RequestRun>,
+    /// Whether the requests are [slow](crate::paced) ones.
+    pub(crate) is_slow: bool,
 }
 
 /// The maximum number of bytes that a request needs, in addition to its arguments.

@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use crate::machine::RunReplies;
 use crate::protocol::{Parsed, Reply, RequestLimits, RequestReader};
 use crate::refusal::CommandRefusal;
-use crate::requests::{Handled, handle};
+use crate::requests::{Handled, handle, may_follow_slow};
 use crate::session::ClientSession;
 use crate::surroundings::Surroundings;
 
@@ -58,8 +58,10 @@ pub(crate) struct ClientConnection {
     pub(crate) is_writable: bool,
     /// Whether the connection is in its thread's list of those that are served next.
     pub(crate) is_listed: bool,
-    /// Whether `input` waits for the versions of watched keys.
+    /// Whether `input` waits for the versions of watched keys, or for the replies to slow requests.
     is_held: bool,
+    /// Whether the last request was a slow one, which is still to be answered.
+    is_slow: bool,
     /// Whether `input` may begin with a complete request.
     has_unparsed: bool,
     /// Whether no more requests are read, and the connection ends after the last reply.
@@ -83,6 +85,7 @@ impl ClientConnection {
             is_writable: true,
             is_listed: false,
             is_held: false,
+            is_slow: false,
             has_unparsed: false,
             is_ending: false,
             counted: 0,
@@ -188,7 +191,9 @@ impl ClientConnection {
                 Parsed::TooLarge { consumed, bytes } => {
                     at += consumed;
                     self.session.refuse_transaction();
-                    reply.error(&CommandRefusal::value_too_large(bytes, request_max).0);
+                    // This reply comes after those to the slow requests before it.
+                    self.is_held |= self.is_slow;
+                    reply.error(&CommandRefusal::request_too_large(bytes, request_max).0);
                     around.outgoing.end_run();
                 }
                 Parsed::Malformed(why) => {
@@ -196,17 +201,39 @@ impl ClientConnection {
                     self.is_ending = true;
                     at = bytes.len();
                 }
-                Parsed::Request { consumed } => {
+                Parsed::Line { consumed, words } => {
+                    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                    if self.must_wait(&words, around) {
+                        continue;
+                    }
                     at += consumed;
+                    self.handle(&words, around, &mut reply)?;
+                }
+                Parsed::Request { consumed } => {
                     arguments.clear();
                     let ranges = self.reader.arguments().iter();
                     arguments.extend(ranges.filter_map(|range| rest.get(range.clone())));
+                    if self.must_wait(&arguments, around) {
+                        continue;
+                    }
+                    at += consumed;
                     self.handle(&arguments, around, &mut reply)?;
                 }
             }
         }
         self.add_local(&mut reply, around)?;
         Ok(at)
+    }
+
+    /// Returns whether a request has to be read again later, because a slow one is to be answered
+    /// first.
+    fn must_wait(&mut self, arguments: &[&[u8]], around: &Surroundings<'_>) -> bool {
+        if !self.is_slow || may_follow_slow(&self.session, arguments, around) {
+            return false;
+        }
+        self.is_held = true;
+        self.reader = RequestReader::default();
+        true
     }
 
     /// Handles one request.
@@ -227,6 +254,13 @@ impl ClientConnection {
             Handled::Passed { begins_run: true } => {
                 self.add_local(reply, around)?;
                 self.owed.push_back(Owed::Run);
+            }
+            Handled::PassedSlow { begins_run } => {
+                self.is_slow = true;
+                if begins_run {
+                    self.add_local(reply, around)?;
+                    self.owed.push_back(Owed::Run);
+                }
             }
             Handled::Watching => {
                 self.add_local(reply, around)?;
@@ -271,6 +305,11 @@ impl ClientConnection {
         self.add_ready(message.to_vec());
     }
 
+    /// Adds the group's replies to a part of a run.
+    pub(crate) fn add_part(&mut self, bytes: Vec<u8>) {
+        self.add_output(bytes);
+    }
+
     /// Adds the group's replies to a run.
     pub(crate) fn answer(&mut self, replies: RunReplies) -> Result<(), Closed> {
         if replies.is_too_large {
@@ -288,17 +327,29 @@ impl ClientConnection {
             }
             Some(Owed::Ready(_)) | None => return Err(Closed),
         }
+        self.end_slow();
         self.release();
         Ok(())
+    }
+
+    /// Continues after a slow run, if that was the last one.
+    fn end_slow(&mut self) {
+        if self.is_slow && self.owed.iter().all(|owed| matches!(owed, Owed::Ready(_))) {
+            self.is_slow = false;
+            self.is_held = false;
+        }
     }
 
     /// Replies an error to each request of a run that the group has not answered.
     pub(crate) fn fail(&mut self, requests: usize, text: &str) {
         self.owed.pop_front();
-        self.is_held = false;
         let mut reply = Reply::kept(usize::MAX);
         (0..requests).for_each(|_| reply.error(text));
         self.add_output(reply.into_bytes());
+        self.end_slow();
+        if self.owed.is_empty() {
+            self.is_held = false;
+        }
         self.release();
     }
 

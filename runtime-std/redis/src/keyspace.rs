@@ -21,6 +21,9 @@ use crate::value::{Stored, Value};
 /// The number of expired keys that one batch removes. The others are removed by the next ones.
 const EXPIRED_PER_BATCH: usize = 100;
 
+/// The number of bits of a key's hash that tell apart the absent keys that a client watches.
+const REMOVAL_BITS: u32 = 16;
+
 /// A key in the order of its hash. A scan follows this order, so its cursor is a hash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct HashedKey {
@@ -76,6 +79,11 @@ fn hash(key: &[u8]) -> u64 {
     xxh3_64(key).max(1)
 }
 
+/// Returns the place of a key in the table of removals.
+const fn removal_place(hash: u64) -> u16 {
+    (hash >> (u64::BITS - REMOVAL_BITS)) as u16
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct KeyEntry {
     value: Value,
@@ -94,6 +102,12 @@ pub(crate) struct Keyspace {
     now_ms: u64,
     /// The number of changes so far.
     changes: u64,
+    /// The numbers of the last removals of keys, by the first bits of their hashes. An absent key
+    /// that is created and removed again has another number then, so WATCH notices it. The keys
+    /// that share these bits share a number: this costs EXEC a needless nil, but bounds the memory.
+    removals: BTreeMap<u16, u64>,
+    /// The number of the last FLUSHALL, which removed every key.
+    cleared: u64,
 }
 
 impl Keyspace {
@@ -107,6 +121,7 @@ impl Keyspace {
             }
             if let Some((_, key)) = self.expiries.pop_first() {
                 self.entries.remove(&key);
+                self.note_removal(key.hash);
             }
         }
     }
@@ -148,9 +163,24 @@ impl Keyspace {
         self.entry(key).is_some()
     }
 
-    /// Returns the number of the key's last change, or 0 if there is no such key.
+    /// Returns a number that differs after every change of the key, also if it is absent before and
+    /// after.
     pub(crate) fn version(&self, key: &[u8]) -> u64 {
-        self.entry(key).map_or(0, |entry| entry.version)
+        let sought = (hash(key), key);
+        match self.entries.get(&sought as &dyn SoughtKey) {
+            Some(entry) if self.is_live(entry) => entry.version,
+            // An expired key that is still to be removed. No change has this number.
+            Some(entry) => !entry.version,
+            None => {
+                let removed = self.removals.get(&removal_place(sought.0)).copied();
+                removed.unwrap_or(0).max(self.cleared)
+            }
+        }
+    }
+
+    fn note_removal(&mut self, hash: u64) {
+        self.changes += 1;
+        self.removals.insert(removal_place(hash), self.changes);
     }
 
     /// Returns the key's time, or `None` within if it has none.
@@ -234,7 +264,7 @@ impl Keyspace {
         let sought = (hash(key), key);
         let entry = self.entries.remove(&sought as &dyn SoughtKey)?;
         self.note_expiry(key, entry.expires_at_ms, None);
-        self.changes += 1;
+        self.note_removal(sought.0);
         self.is_live(&entry).then_some((entry.value, entry.expires_at_ms))
     }
 
@@ -269,7 +299,9 @@ impl Keyspace {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.expiries.clear();
+        self.removals.clear();
         self.changes += 1;
+        self.cleared = self.changes;
     }
 
     /// Returns all keys, in the order of scans.
@@ -282,5 +314,66 @@ impl Keyspace {
         let from = HashedKey { hash: cursor, key: Text::default() };
         let live = self.entries.range(from..).filter(|(_, entry)| self.is_live(entry));
         live.map(|(key, entry)| (key.hash, &key.key, &entry.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(keys: &mut Keyspace, key: &[u8], expires_at_ms: Option<u64>) {
+        keys.set(key, Value::Text(key.into()), expires_at_ms);
+    }
+
+    #[test]
+    fn versions_differ_after_every_change_of_key() {
+        let mut keys = Keyspace::default();
+        let mut seen = vec![keys.version(b"k")];
+        let mut check = |keys: &Keyspace, step: &str| {
+            let version = keys.version(b"k");
+            assert!(!seen.contains(&version), "{step}");
+            seen.push(version);
+        };
+        set(&mut keys, b"k", None);
+        check(&keys, "created");
+        keys.remove(b"k");
+        check(&keys, "removed");
+        set(&mut keys, b"k", Some(10));
+        check(&keys, "created with a time");
+        keys.advance(10);
+        check(&keys, "removed when it expired");
+        // More keys than one batch removes expire before this one.
+        for key in 0..200_u64 {
+            set(&mut keys, &key.to_le_bytes(), Some(20));
+        }
+        set(&mut keys, b"k", Some(30));
+        keys.advance(30);
+        assert!(!keys.has(b"k") && keys.len() > 0);
+        check(&keys, "expired, but not removed yet");
+        set(&mut keys, b"k", None);
+        check(&keys, "created again");
+        keys.clear();
+        check(&keys, "removed with all keys");
+    }
+
+    #[test]
+    fn changes_of_other_keys_leave_versions() {
+        let mut keys = Keyspace::default();
+        set(&mut keys, b"there", None);
+        let versions = |keys: &Keyspace| (keys.version(b"there"), keys.version(b"absent"));
+        let before = versions(&keys);
+        set(&mut keys, b"other", None);
+        keys.remove(b"other");
+        assert_eq!(versions(&keys), before);
+    }
+
+    #[test]
+    fn removals_take_bounded_memory() {
+        let mut keys = Keyspace::default();
+        for key in 0..200_000_u64 {
+            set(&mut keys, &key.to_le_bytes(), None);
+            keys.remove(&key.to_le_bytes());
+        }
+        assert!(keys.removals.len() <= 1 << REMOVAL_BITS);
     }
 }

@@ -11,12 +11,13 @@
 //! | `connection`, `session`, `requests` | one client: its bytes, its state, what it asks for |
 //! | `surroundings`, `facts`, `limits` | what requests need of their thread; facts for INFO; limits |
 //! | `local_commands` | commands that concern the connection or the server |
-//! | `outgoing`, `batch` | requests on their way to the group, and their encoding |
+//! | `outgoing`, `paced`, `batch` | requests on their way to the group, slow ones, and their encoding |
 //! | `machine`, `process` | the state machine, and what it knows of its process |
 //! | `keyspace`, `value`, `sorted_set`, `text` | the keys and their values |
 //! | `table`, `commands` | the commands' names and numbers, and what they do |
 //! | `subscriptions`, `pattern` | who receives published messages; patterns of names |
-//! | `protocol`, `refusal`, `numbers` | requests, replies and errors as bytes; numbers as text |
+//! | `protocol`, `refusal` | requests, replies and errors as bytes |
+//! | `numbers`, `long_double` | numbers as text; the sums of INCRBYFLOAT |
 
 mod batch;
 mod commands;
@@ -26,6 +27,7 @@ mod inbox;
 mod keyspace;
 mod limits;
 mod local_commands;
+mod long_double;
 mod machine;
 #[cfg(test)]
 mod model_tests;
@@ -33,6 +35,7 @@ mod node;
 mod numbers;
 mod options;
 mod outgoing;
+mod paced;
 mod pattern;
 mod process;
 mod protocol;

@@ -16,3 +16,6 @@ pub(crate) struct ServerLimits {
     /// The maximum number of bytes of a batch with several requests.
     pub(crate) batch_max: usize,
 }
+
+/// The maximum number of slow writes of a transaction.
+pub(crate) const SLOW_WRITES_MAX: usize = 16;

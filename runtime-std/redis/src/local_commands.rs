@@ -49,6 +49,10 @@ pub(crate) fn execute(
         Verb::Unsubscribe => unsubscribe(session, arguments, false, to),
         Verb::PUnsubscribe => unsubscribe(session, arguments, true, to),
         Verb::PubSub => pub_sub(arguments, to),
+        Verb::Unwatch => {
+            to.ok();
+            Ok(())
+        }
         _ => Err(CommandRefusal::MALFORMED),
     };
     if let Err(refusal) = outcome {

@@ -23,8 +23,17 @@ pub(crate) fn count(text: &[u8]) -> Result<usize, CommandRefusal> {
     usize::try_from(count).map_err(|_| CommandRefusal::NOT_POSITIVE)
 }
 
-/// Parses a floating-point number, or an infinity.
+/// Parses a floating-point number, or an infinity. Refuses numbers that are out of range.
 pub(crate) fn float(text: &[u8]) -> Result<f64, CommandRefusal> {
+    let number = bound(text)?;
+    let mut digits = text.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
+    let is_lost = number.is_infinite() && text.iter().any(u8::is_ascii_digit)
+        || number == 0.0 && digits.any(|byte| matches!(byte, b'1'..=b'9'));
+    if is_lost { Err(CommandRefusal::NOT_FLOAT) } else { Ok(number) }
+}
+
+/// Parses a floating-point number as the bound of a range. One that is out of range is infinite.
+pub(crate) fn bound(text: &[u8]) -> Result<f64, CommandRefusal> {
     let number = std::str::from_utf8(text).ok().filter(|text| !text.is_empty());
     let number = number.and_then(|text| text.parse::<f64>().ok());
     number.filter(|number| !number.is_nan()).ok_or(CommandRefusal::NOT_FLOAT)
@@ -89,7 +98,11 @@ mod tests {
             assert_eq!(float_text(number), text);
             assert_eq!(float(text.as_bytes()), Ok(number));
         }
-        assert_eq!(float(b"nan"), Err(CommandRefusal::NOT_FLOAT));
+        for text in ["nan", "1e400", "-1e400", "1e-400", "1 "] {
+            assert_eq!(float(text.as_bytes()), Err(CommandRefusal::NOT_FLOAT), "{text}");
+        }
+        assert_eq!((float(b"-inf"), float(b"0e9")), (Ok(f64::NEG_INFINITY), Ok(0.0)));
+        assert_eq!(bound(b"1e400"), Ok(f64::INFINITY));
     }
 
     #[test]

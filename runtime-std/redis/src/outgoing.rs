@@ -1,24 +1,9 @@
 //! Requests on their way to the group: everything that a thread read at once, in as few batches as
 //! fit.
 
-use crate::batch::{Requests, request_overhead};
+use crate::batch::{CollectedBatch, RequestRun, request_overhead};
+use crate::paced::SlowRequests;
 use crate::table::Verb;
-
-/// Requests of one connection that are answered together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequestRun {
-    /// The connection's token.
-    pub(crate) token: u64,
-    /// The number of requests.
-    pub(crate) requests: usize,
-}
-
-/// A batch that is complete.
-#[derive(Debug, Default)]
-pub(crate) struct CollectedBatch {
-    pub(crate) requests: Requests,
-    pub(crate) runs: Vec<RequestRun>,
-}
 
 /// Collects requests into batches.
 #[derive(Debug)]
@@ -29,12 +14,13 @@ pub(crate) struct BatchCollector {
     /// Whether the last run of the current batch continues.
     is_open: bool,
     full: Vec<CollectedBatch>,
+    pub(crate) slow: SlowRequests,
 }
 
 impl BatchCollector {
     pub(crate) fn new(batch_max: usize) -> Self {
         let (current, full) = (CollectedBatch::default(), Vec::new());
-        Self { batch_max, current, is_open: false, full }
+        Self { batch_max, current, is_open: false, full, slow: SlowRequests::default() }
     }
 
     /// Adds a request of a connection. Returns whether it begins a run, which has replies of its
@@ -75,10 +61,18 @@ impl BatchCollector {
         }
     }
 
-    /// Takes all batches.
+    /// Returns whether a further slow read may join the connection's run.
+    pub(crate) fn has_room_for_slow(&self, token: u64, arguments: &[&[u8]]) -> bool {
+        let bytes: usize = arguments.iter().map(|argument| argument.len()).sum();
+        self.slow.has_room(token, bytes + request_overhead(arguments.len()), self.batch_max)
+    }
+
+    /// Takes all batches, of which at most one is slow.
     pub(crate) fn take(&mut self) -> Vec<CollectedBatch> {
         self.close_batch();
-        std::mem::take(&mut self.full)
+        let mut batches = std::mem::take(&mut self.full);
+        batches.extend(self.slow.take(self.batch_max));
+        batches
     }
 }
 

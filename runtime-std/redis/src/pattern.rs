@@ -1,20 +1,37 @@
 //! Patterns of names: `*`, `?`, sets in brackets, and `\` before a character.
 
-/// Returns whether a name matches a pattern. Takes at most the product of their lengths.
+/// The number of steps for a name that is matched without a limit of the caller.
+const STEPS_OF_NAME: u64 = 1_000_000;
+
+/// The number of steps of one request: some tenths of a second.
+pub(crate) const STEPS_OF_REQUEST: u64 = 20_000_000;
+
+/// Returns whether a name matches a pattern. A name that would take a million steps does not.
 pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    matches_within(pattern, name, &mut { STEPS_OF_NAME }).unwrap_or(false)
+}
+
+/// Returns whether a name matches a pattern, and subtracts the steps that this took from `steps`.
+/// Returns `None` if they do not suffice. At most the product of the lengths is needed.
+pub(crate) fn matches_within(pattern: &[u8], name: &[u8], steps: &mut u64) -> Option<bool> {
     let (mut p, mut n) = (0, 0);
     // The place after the last star, and the place in the name at which its rest begins.
     let mut star: Option<(usize, usize)> = None;
     loop {
+        *steps = steps.checked_sub(1)?;
         match pattern.get(p) {
+            Some(b'*') if p + 1 == pattern.len() => return Some(true),
             Some(b'*') => {
                 star = Some((p + 1, n));
                 p += 1;
                 continue;
             }
-            None if n == name.len() => return true,
+            None if n == name.len() => return Some(true),
             Some(_) if n < name.len() => {
-                if let Some(length) = one(pattern.get(p..).unwrap_or_default(), name[n]) {
+                let (is_one, length) = one(pattern.get(p..).unwrap_or_default(), name[n]);
+                // A set takes as many further steps as it has bytes.
+                *steps = steps.checked_sub(length.saturating_sub(1) as u64)?;
+                if is_one {
                     p += length;
                     n += 1;
                     continue;
@@ -27,26 +44,26 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
                 star = Some((after, from + 1));
                 (p, n) = (after, from + 1);
             }
-            _ => return false,
+            _ => return Some(false),
         }
     }
 }
 
-/// Returns the length of the pattern's first element if that matches a byte.
-fn one(pattern: &[u8], byte: u8) -> Option<usize> {
+/// Returns whether the pattern's first element matches a byte, and the element's length.
+fn one(pattern: &[u8], byte: u8) -> (bool, usize) {
     match pattern {
-        [b'?', ..] => Some(1),
-        [b'\\', escaped, ..] => (*escaped == byte).then_some(2),
+        [b'?', ..] => (true, 1),
+        [b'\\', escaped, ..] => (*escaped == byte, 2),
         [b'[', rest @ ..] => {
             let (is_negated, rest) = match rest {
                 [b'^', rest @ ..] => (true, rest),
                 _ => (false, rest),
             };
             let (is_in, length) = in_set(rest, byte);
-            (is_in != is_negated).then_some(1 + usize::from(is_negated) + length)
+            (is_in != is_negated, 1 + usize::from(is_negated) + length)
         }
-        [literal, ..] => (*literal == byte).then_some(1),
-        [] => None,
+        [literal, ..] => (*literal == byte, 1),
+        [] => (false, 0),
     }
 }
 
@@ -104,5 +121,10 @@ mod tests {
     fn many_stars_take_bounded_time() {
         let (pattern, name) = ("a*".repeat(200) + "b", "a".repeat(2000));
         assert!(!matches(pattern.as_bytes(), name.as_bytes()));
+        let (long, sets) = ("a".repeat(200_000), format!("[{}]*", "b".repeat(100_000)).repeat(2));
+        for pattern in [format!("*{}b", "a".repeat(5000)), format!("*{sets}")] {
+            let mut steps = STEPS_OF_REQUEST;
+            assert_eq!(matches_within(pattern.as_bytes(), long.as_bytes(), &mut steps), None);
+        }
     }
 }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::limits::SLOW_WRITES_MAX;
+
 /// An error reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandRefusal(pub(crate) Cow<'static, str>);
@@ -23,6 +25,12 @@ impl CommandRefusal {
     pub(crate) const HASH_NUMBER: Self = Self::of("ERR hash value is not an integer");
     pub(crate) const HASH_FLOAT: Self = Self::of("ERR hash value is not a float");
     pub(crate) const NOT_A_NUMBER: Self = Self::of("ERR increment would produce NaN or Infinity");
+    pub(crate) const TRANSACTION_TIME: Self = Self::of(
+        "ERR the slow reads of this transaction took too long; send this one outside a transaction",
+    );
+    pub(crate) const PATTERN_TIME: Self = Self::of(
+        "ERR the pattern takes too long for these names; use a shorter pattern, or SCAN with COUNT",
+    );
     /// A batch that this program did not encode.
     pub(crate) const MALFORMED: Self = Self::of("ERR the batch of this request is damaged");
 
@@ -31,11 +39,19 @@ impl CommandRefusal {
         Self(Cow::Borrowed(text))
     }
 
-    /// Refuses a value above a limit of this server.
-    pub(crate) fn value_too_large(bytes: usize, limit: usize) -> Self {
+    /// Refuses a request above a limit of this server. Each argument takes a few bytes more.
+    pub(crate) fn request_too_large(bytes: usize, limit: usize) -> Self {
         Self(Cow::Owned(format!(
-            "ERR a value of {bytes} bytes exceeds this server's limit of {limit}; store smaller \
-             values, or raise large_max in the group file"
+            "ERR a request of {bytes} bytes exceeds this server's limit of {limit}; send smaller \
+             values or fewer arguments, or raise large_max in the group file"
+        )))
+    }
+
+    /// Refuses a slow write in a transaction that contains too many.
+    pub(crate) fn too_many_slow(command: &str) -> Self {
+        Self(Cow::Owned(format!(
+            "ERR {command} may take long, and this transaction contains \
+             {SLOW_WRITES_MAX} such writes already; use several transactions"
         )))
     }
 

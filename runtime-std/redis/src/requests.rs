@@ -1,7 +1,8 @@
 //! Complete requests: a connection replies to them, keeps them for a transaction, or passes them on
 //! to the group.
 
-use crate::batch::request_overhead;
+use crate::batch::{Requests, RequestsReader, request_overhead};
+use crate::limits::SLOW_WRITES_MAX;
 use crate::local_commands;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
@@ -16,6 +17,8 @@ pub(crate) enum Handled {
     Replied,
     /// The request goes to the group. `begins_run` says whether it begins a run.
     Passed { begins_run: bool },
+    /// The request goes to the group as a slow one. Only slow reads may follow before its answer.
+    PassedSlow { begins_run: bool },
     /// WATCH goes to the group, and its reply is the versions of the keys.
     Watching,
     /// The reply has been written, and the connection ends.
@@ -49,11 +52,8 @@ pub(crate) fn handle(
             to.ok();
             Handled::Replied
         }
-        (Verb::Discard | Verb::Unwatch, _) => {
-            if command.verb == Verb::Discard {
-                session.transaction = None;
-            }
-            session.watched = crate::batch::Requests::default();
+        (Verb::Discard, Some(_)) | (Verb::Unwatch, None) => {
+            session.end_transaction();
             to.ok();
             Handled::Replied
         }
@@ -67,10 +67,16 @@ pub(crate) fn handle(
             Handled::Replied
         }
         (verb, Some(queued)) => {
-            if command.kind == CommandKind::Local {
+            if command.kind == CommandKind::Local && !may_be_queued(verb) {
                 queued.is_refused = true;
                 let name = command.name;
                 to.error(&format!("ERR {name} is not allowed in transactions"));
+            } else if verb.is_slow()
+                && command.kind == CommandKind::Write
+                && queued.slow_writes >= SLOW_WRITES_MAX
+            {
+                queued.is_refused = true;
+                to.error(&CommandRefusal::too_many_slow(command.name).0);
             } else if queued.push(verb, rest, around.limits.request_max) {
                 to.simple("QUEUED");
             } else {
@@ -78,7 +84,7 @@ pub(crate) fn handle(
             }
             Handled::Replied
         }
-        (Verb::Watch, None) => match passed(session, Verb::Watch, rest, around, to) {
+        (Verb::Watch, None) => match passed(session, Verb::Watch, rest, false, around, to) {
             Handled::Passed { .. } => {
                 around.outgoing.end_run();
                 Handled::Watching
@@ -86,13 +92,23 @@ pub(crate) fn handle(
             handled => handled,
         },
         (verb, None) if matches!(command.kind, CommandKind::Read | CommandKind::Write) => {
-            passed(session, verb, rest, around, to)
+            passed(session, verb, rest, verb.is_slow(), around, to)
         }
         (verb, None) => {
             local_commands::execute(session, verb, rest, around, to);
             Handled::Replied
         }
     }
+}
+
+/// Returns whether a transaction may contain a command that the connection executes.
+const fn may_be_queued(verb: Verb) -> bool {
+    use Verb as V;
+    // UNWATCH changes nothing at EXEC, which ends the watch after it has looked at the keys.
+    matches!(
+        verb,
+        V::Client | V::CommandInfo | V::Config | V::Info | V::PubSub | V::Select | V::Unwatch
+    )
 }
 
 /// Looks a command up, and checks the number of its arguments and whether it is allowed now.
@@ -138,6 +154,20 @@ fn unknown(arguments: &[&[u8]]) -> CommandRefusal {
     CommandRefusal(text.into())
 }
 
+/// Returns whether a request may follow a slow one of its connection before that is answered.
+pub(crate) fn may_follow_slow(
+    session: &ClientSession,
+    arguments: &[&[u8]],
+    around: &Surroundings<'_>,
+) -> bool {
+    let Some((name, rest)) = arguments.split_first() else { return false };
+    let command = CommandEntry::named(name).filter(|command| command.takes(arguments.len()));
+    let is_slow_read =
+        |command: &CommandEntry| command.kind == CommandKind::Read && command.verb.is_slow();
+    command.is_some_and(is_slow_read)
+        && around.outgoing.has_room_for_slow(session.subscriber.token, rest)
+}
+
 fn refused(text: &str, to: &mut Reply) -> Handled {
     to.error(text);
     Handled::Replied
@@ -148,13 +178,19 @@ fn passed(
     session: &ClientSession,
     verb: Verb,
     arguments: &[&[u8]],
+    is_slow: bool,
     around: &mut Surroundings<'_>,
     to: &mut Reply,
 ) -> Handled {
     let bytes: usize = arguments.iter().map(|argument| argument.len()).sum();
-    if bytes + request_overhead(arguments.len()) > around.limits.request_max {
-        to.error(&CommandRefusal::value_too_large(bytes, around.limits.request_max).0);
+    let bytes = bytes + request_overhead(arguments.len());
+    if bytes > around.limits.request_max {
+        to.error(&CommandRefusal::request_too_large(bytes, around.limits.request_max).0);
         return Handled::Replied;
+    }
+    if is_slow {
+        let begins_run = around.outgoing.slow.push(session.subscriber.token, verb, arguments);
+        return Handled::PassedSlow { begins_run };
     }
     if verb == Verb::Watch {
         around.outgoing.end_run();
@@ -173,6 +209,35 @@ fn exec(session: &mut ClientSession, around: &mut Surroundings<'_>, to: &mut Rep
         let text = "EXECABORT Transaction discarded because of previous errors.";
         return refused(text, to);
     }
-    let arguments = [watched.bytes(), queued.requests.bytes()];
-    passed(session, Verb::Exec, &arguments, around, to)
+    let requests = match with_local_replies(session, &queued, around) {
+        Ok(requests) => requests,
+        Err(refusal) => return refused(&refusal.0, to),
+    };
+    let arguments = [watched.bytes(), requests.bytes()];
+    passed(session, Verb::Exec, &arguments, queued.is_slow, around, to)
+}
+
+/// Executes the requests of a transaction that concern the connection. Each is replaced by its
+/// reply, so that EXEC can return all replies in order.
+fn with_local_replies(
+    session: &mut ClientSession,
+    queued: &Transaction,
+    around: &Surroundings<'_>,
+) -> Result<Requests, CommandRefusal> {
+    let (mut reader, mut arguments) = (RequestsReader::new(queued.requests.bytes()), Vec::new());
+    let mut requests = Requests::default();
+    while let Some(number) = reader.next(&mut arguments)? {
+        match Verb::of(number).filter(|verb| verb.kind() == CommandKind::Local) {
+            Some(verb) => {
+                let mut reply = Reply::kept(around.limits.request_max);
+                local_commands::execute(session, verb, &arguments, around, &mut reply);
+                requests.push(number, [&*reply.into_bytes()].into_iter());
+            }
+            None => requests.push(number, arguments.iter().copied()),
+        }
+        if requests.len() > around.limits.request_max {
+            break;
+        }
+    }
+    Ok(requests)
 }

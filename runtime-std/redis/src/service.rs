@@ -22,13 +22,13 @@ use rustix::event::{Timespec, epoll};
 use tramontane::typed::{Durability, Proposal};
 use tramontane::{NotAnswered, Replicated};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, CollectedBatch, RequestRun};
 use crate::connection::{ClientConnection, Closed};
 use crate::facts::ServerFacts;
 use crate::inbox::{InboxContents, ThreadInbox};
 use crate::limits::ServerLimits;
 use crate::machine::{Database, RunReplies};
-use crate::outgoing::{BatchCollector, CollectedBatch, RequestRun};
+use crate::outgoing::BatchCollector;
 use crate::process;
 use crate::session::ClientSession;
 use crate::slots::Slots;
@@ -67,6 +67,7 @@ pub(crate) struct ServerShared {
 struct InFlight {
     proposal: Proposal<Vec<RunReplies>>,
     runs: Vec<RequestRun>,
+    is_slow: bool,
 }
 
 /// A thread with connections.
@@ -153,7 +154,8 @@ impl ClientService {
                 self.serve(token);
             }
             self.propose();
-            if is_ending && self.in_flight.is_empty() {
+            let is_idle = self.in_flight.is_empty() && !self.outgoing.slow.has_next_batch();
+            if is_ending && is_idle {
                 // The last answers. Requests that arrive from now on are not read.
                 for token in std::mem::take(&mut self.ready) {
                     if let Some(connection) = self.slots.get_mut(token) {
@@ -167,7 +169,9 @@ impl ClientService {
 
     /// Waits for events.
     fn wait(&self, events: &mut Vec<epoll::Event>, is_ending: bool) {
-        let has_work = !self.ready.is_empty() || self.has_more_to_accept;
+        let has_work = !self.ready.is_empty()
+            || self.has_more_to_accept
+            || self.outgoing.slow.has_next_batch();
         let may_sleep = !has_work && (!is_ending || !self.in_flight.is_empty());
         let timeout = match may_sleep && self.wakeup.begin_sleep() {
             true => TICK,
@@ -294,11 +298,21 @@ impl ClientService {
             let Poll::Ready(answer) = Pin::new(&mut first.proposal).poll(&mut context) else {
                 return;
             };
-            let Some(InFlight { runs, .. }) = self.in_flight.pop_front() else { return };
+            let Some(InFlight { runs, is_slow, .. }) = self.in_flight.pop_front() else { return };
+            if is_slow {
+                self.outgoing.slow.end_batch();
+            }
             match answer {
                 Ok(replies) => {
-                    for (run, replies) in runs.into_iter().zip(replies) {
+                    for (run, mut replies) in runs.into_iter().zip(replies) {
                         let Some(connection) = self.slots.get_mut(run.token) else { continue };
+                        if replies.rest_count > 0 && !replies.is_too_large {
+                            connection.add_part(replies.bytes);
+                            let rest = std::mem::take(&mut replies.rest);
+                            self.outgoing.slow.push_rest(run.token, rest, replies.rest_count);
+                            self.list(run.token);
+                            continue;
+                        }
                         match connection.answer(replies) {
                             Ok(()) => self.list(run.token),
                             Err(Closed) => self.close(run.token),
@@ -355,14 +369,14 @@ impl ClientService {
         shared.facts.batches.fetch_add(batches.len() as u64, Ordering::Relaxed);
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let now_ms = u64::try_from(now_ms).unwrap_or(u64::MAX);
-        for CollectedBatch { requests, runs } in batches {
+        for CollectedBatch { requests, runs, is_slow } in batches {
             let origin = process::incarnation();
             let batch = Batch { origin, now_ms, requests: requests.into_text() };
             let proposal = match shared.durability {
                 Some(durability) => shared.replicated.propose_durable(batch, durability),
                 None => shared.replicated.propose(batch),
             };
-            self.in_flight.push_back(InFlight { proposal, runs });
+            self.in_flight.push_back(InFlight { proposal, runs, is_slow });
         }
         // Registers the wakeup for the first answer.
         self.answer();

@@ -5,13 +5,17 @@ use std::collections::BTreeSet;
 
 use crate::batch::{Requests, request_overhead};
 use crate::subscriptions::{self, Subscriber};
-use crate::table::Verb;
+use crate::table::{CommandKind, Verb};
 use crate::text::Text;
 
 /// The requests between MULTI and EXEC.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     pub(crate) requests: Requests,
+    /// Whether a request is slow.
+    pub(crate) is_slow: bool,
+    /// The number of slow writes.
+    pub(crate) slow_writes: usize,
     /// Whether a request was refused, so that EXEC must be refused too.
     pub(crate) is_refused: bool,
 }
@@ -22,6 +26,8 @@ impl Transaction {
         let bytes: usize = arguments.iter().map(|argument| argument.len()).sum();
         let length = bytes + request_overhead(arguments.len());
         let fits = self.requests.len() + length <= bytes_max;
+        self.is_slow |= verb.is_slow();
+        self.slow_writes += usize::from(verb.is_slow() && verb.kind() == CommandKind::Write);
         if fits {
             self.requests.push(verb as u8, arguments.iter().copied());
         } else {

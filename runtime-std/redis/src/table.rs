@@ -201,6 +201,43 @@ commands! {
     "ZSCORE" ZScore 130 3 Read (1, 1, 1);
 }
 
+impl Verb {
+    /// Returns whether the work of the command may grow with the number of keys or with the size of
+    /// a value, and not only with the sizes of the request and its reply.
+    pub(crate) const fn is_slow(self) -> bool {
+        use Verb as V;
+        matches!(
+            self,
+            V::Keys
+                | V::Scan
+                | V::HScan
+                | V::SScan
+                | V::ZScan
+                | V::LPos
+                | V::LRem
+                | V::LInsert
+                | V::LTrim
+                | V::SInter
+                | V::SUnion
+                | V::SDiff
+                | V::SInterStore
+                | V::SUnionStore
+                | V::SDiffStore
+                | V::SRandMember
+                | V::SPop
+                | V::ZRank
+                | V::ZRevRank
+                | V::ZCount
+                | V::ZRange
+                | V::ZRevRange
+                | V::ZRangeByScore
+                | V::ZRevRangeByScore
+                | V::ZRemRangeByRank
+                | V::ZRemRangeByScore
+        )
+    }
+}
+
 /// The longest name.
 const NAME_MAX: usize = 16;
 

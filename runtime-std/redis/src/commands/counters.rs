@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
+use crate::long_double::{LongDouble, ParsedNumber};
 use crate::numbers;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
@@ -28,17 +29,25 @@ pub(super) fn add_to(
     Ok(sum)
 }
 
+/// Parses the number that INCRBYFLOAT or HINCRBYFLOAT adds. An infinity is `None`.
+pub(super) fn float_step(step: &[u8]) -> Result<Option<LongDouble>, CommandRefusal> {
+    match LongDouble::parse(step).ok_or(CommandRefusal::NOT_FLOAT)? {
+        ParsedNumber::Finite(step) => Ok(Some(step)),
+        ParsedNumber::Infinite => Ok(None),
+    }
+}
+
 /// Adds to a floating-point number that is text.
 pub(super) fn add_float_to(
     value: &mut Text,
-    step: f64,
+    step: Option<LongDouble>,
     not_a_number: CommandRefusal,
 ) -> Result<(), CommandRefusal> {
-    let sum = numbers::float(value).map_err(|_| not_a_number)? + step;
-    if !sum.is_finite() {
-        return Err(CommandRefusal::NOT_A_NUMBER);
-    }
-    value.0 = numbers::float_text(sum).into_bytes();
+    let sum = match (LongDouble::parse(value).ok_or(not_a_number)?, step) {
+        (ParsedNumber::Finite(number), Some(step)) => number.plus(step),
+        _ => None,
+    };
+    value.0 = sum.ok_or(CommandRefusal::NOT_A_NUMBER)?.text().into_bytes();
     Ok(())
 }
 
@@ -78,7 +87,7 @@ pub(super) fn add_float(
     to: &mut Reply,
 ) -> Executed {
     let &[key, step] = arguments else { return Err(CommandRefusal::arity(b"incrbyfloat")) };
-    let step = numbers::float(step)?;
+    let step = float_step(step)?;
     let sum = keys.edit_from(key, zero, |value| {
         add_float_to(value, step, CommandRefusal::NOT_FLOAT)?;
         Ok(value.clone())

@@ -16,6 +16,16 @@ pub(super) enum Unit {
 }
 
 impl Unit {
+    /// Returns the name of the command whose number has this meaning.
+    const fn command(self) -> &'static [u8] {
+        match self {
+            Self::Seconds => b"expire",
+            Self::Milliseconds => b"pexpire",
+            Self::SecondsSince1970 => b"expireat",
+            Self::MillisecondsSince1970 => b"pexpireat",
+        }
+    }
+
     /// Returns the time in milliseconds since 1970, which may have passed.
     fn at_ms(self, number: i64, now_ms: u64) -> Option<i64> {
         let now_ms = i64::try_from(now_ms).ok()?;
@@ -86,8 +96,8 @@ pub(super) fn expire(
         return Err(CommandRefusal::arity(b"expire"));
     };
     let number = numbers::integer(number)?;
-    let at_ms =
-        unit.at_ms(number, keys.now_ms()).ok_or_else(|| CommandRefusal::expiry(b"expire"))?;
+    let at_ms = unit.at_ms(number, keys.now_ms());
+    let at_ms = at_ms.ok_or_else(|| CommandRefusal::expiry(unit.command()))?;
     let conditions = Conditions::parse(options)?;
     let current = keys.expires_at_ms(key);
     let is_set = current.is_some_and(|current| conditions.hold(current, at_ms));

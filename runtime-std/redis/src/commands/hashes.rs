@@ -1,7 +1,7 @@
 //! Hashes: fields and their values. Fields are returned in the order of their bytes.
 
 use super::arguments::{Arguments, Executed};
-use super::counters::{add_float_to, add_to, zero};
+use super::counters::{add_float_to, add_to, float_step, zero};
 use crate::keyspace::Keyspace;
 use crate::numbers;
 use crate::protocol::Reply;
@@ -78,6 +78,9 @@ pub(super) fn get_all(
     let parts = usize::from(with_fields) + usize::from(with_values);
     to.array(hash.map_or(0, Hash::len) * parts);
     for (field, value) in hash.into_iter().flatten() {
+        if !to.is_kept() {
+            break;
+        }
         if with_fields {
             to.bulk(field);
         }
@@ -130,7 +133,7 @@ pub(super) fn incr_by_float(
     to: &mut Reply,
 ) -> Executed {
     let &[key, field, step] = arguments else { return Err(CommandRefusal::arity(b"hincrbyfloat")) };
-    let step = numbers::float(step)?;
+    let step = float_step(step)?;
     let sum = edit_field(keys, key, field, |value| {
         add_float_to(value, step, CommandRefusal::HASH_FLOAT)?;
         Ok(value.clone())

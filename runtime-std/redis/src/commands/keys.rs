@@ -28,7 +28,13 @@ pub(super) fn db_size(keys: &Keyspace, to: &mut Reply) -> Executed {
     Ok(())
 }
 
-pub(super) fn flush(keys: &mut Keyspace, to: &mut Reply) -> Executed {
+pub(super) fn flush(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
+    let is_mode =
+        |mode: &[u8]| mode.eq_ignore_ascii_case(b"ASYNC") || mode.eq_ignore_ascii_case(b"SYNC");
+    // A mistyped option must not delete everything. Both modes delete at once here.
+    if !matches!(arguments, [] | [_]) || !arguments.iter().all(|mode| is_mode(mode)) {
+        return Err(CommandRefusal::SYNTAX);
+    }
     keys.clear();
     to.ok();
     Ok(())
@@ -36,8 +42,13 @@ pub(super) fn flush(keys: &mut Keyspace, to: &mut Reply) -> Executed {
 
 pub(super) fn keys(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let &[sought] = arguments else { return Err(CommandRefusal::arity(b"keys")) };
-    let found: Vec<&[u8]> =
-        keys.keys().map(|key| &**key).filter(|key| pattern::matches(sought, key)).collect();
+    let (mut found, mut steps) = (Vec::<&[u8]>::new(), pattern::STEPS_OF_REQUEST);
+    for key in keys.keys() {
+        let is_found = pattern::matches_within(sought, key, &mut steps);
+        if is_found.ok_or(CommandRefusal::PATTERN_TIME)? {
+            found.push(key);
+        }
+    }
     to.bulks(found.into_iter());
     Ok(())
 }

@@ -45,8 +45,8 @@ impl SetOptions {
                 + usize::from(parsed.keep_ttl)
                 + usize::from(parsed.persist);
             match option.to_ascii_uppercase().as_slice() {
-                b"NX" if parsed.only_if_exists.is_none() => parsed.only_if_exists = Some(false),
-                b"XX" if parsed.only_if_exists.is_none() => parsed.only_if_exists = Some(true),
+                b"NX" if parsed.only_if_exists != Some(true) => parsed.only_if_exists = Some(false),
+                b"XX" if parsed.only_if_exists != Some(false) => parsed.only_if_exists = Some(true),
                 b"GET" => parsed.get = true,
                 b"KEEPTTL" if times == 0 => parsed.keep_ttl = true,
                 b"PERSIST" if times == 0 => parsed.persist = true,

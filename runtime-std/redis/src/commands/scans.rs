@@ -19,11 +19,18 @@ struct ScanOptions<'a> {
     pattern: Option<&'a [u8]>,
     count: usize,
     type_name: Option<Vec<u8>>,
+    /// The number of steps that are left for the pattern.
+    steps: u64,
 }
 
 impl<'a> ScanOptions<'a> {
     fn parse(options: &Arguments<'a>) -> Result<Self, CommandRefusal> {
-        let mut parsed = Self { pattern: None, count: COUNT_DEFAULT, type_name: None };
+        let mut parsed = Self {
+            pattern: None,
+            count: COUNT_DEFAULT,
+            type_name: None,
+            steps: pattern::STEPS_OF_REQUEST,
+        };
         let (pairs, []) = options.as_chunks() else { return Err(CommandRefusal::SYNTAX) };
         for [option, value] in pairs {
             match option.to_ascii_uppercase().as_slice() {
@@ -41,8 +48,9 @@ impl<'a> ScanOptions<'a> {
         Ok(parsed)
     }
 
-    fn matches(&self, name: &[u8]) -> bool {
-        self.pattern.is_none_or(|pattern| pattern::matches(pattern, name))
+    fn matches(&mut self, name: &[u8]) -> Result<bool, CommandRefusal> {
+        let Some(pattern) = self.pattern else { return Ok(true) };
+        pattern::matches_within(pattern, name, &mut self.steps).ok_or(CommandRefusal::PATTERN_TIME)
     }
 }
 
@@ -53,7 +61,7 @@ fn cursor(text: &[u8]) -> Result<u64, CommandRefusal> {
 
 pub(super) fn scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
     let [from, options @ ..] = arguments else { return Err(CommandRefusal::arity(b"scan")) };
-    let (from, options) = (cursor(from)?, ScanOptions::parse(options)?);
+    let (from, mut options) = (cursor(from)?, ScanOptions::parse(options)?);
     let (mut found, mut examined, mut next, mut last) = (Vec::new(), 0, 0, 0);
     for (hash, key, value) in keys.entries_from(from) {
         // Keys with equal hashes are returned together, because a cursor cannot separate them.
@@ -64,7 +72,7 @@ pub(super) fn scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -
         (examined, last) = (examined + 1, hash);
         let type_name = options.type_name.as_deref();
         let is_of_type = type_name.is_none_or(|name| name == value.type_name().as_bytes());
-        if is_of_type && options.matches(key) {
+        if is_of_type && options.matches(key)? {
             found.push(&**key);
         }
     }
@@ -92,31 +100,46 @@ fn of_collection<'a>(
 }
 
 pub(super) fn hash_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
-    let (key, options) = of_collection(arguments)?;
-    let fields = keys.read::<Hash>(key)?.into_iter().flatten();
-    let fields = fields.filter(|(field, _)| options.matches(field));
-    let items: Vec<&[u8]> = fields.flat_map(|(field, value)| [&**field, &**value]).collect();
+    let (key, mut options) = of_collection(arguments)?;
+    let mut items: Vec<&[u8]> = Vec::new();
+    for (field, value) in keys.read::<Hash>(key)?.into_iter().flatten() {
+        if options.matches(field)? {
+            items.extend([&**field, &**value]);
+        }
+    }
     whole(&items, to);
     Ok(())
 }
 
 pub(super) fn set_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
-    let (key, options) = of_collection(arguments)?;
-    let members = keys.read::<Set>(key)?.into_iter().flatten().map(|member| &**member);
-    let items: Vec<&[u8]> = members.filter(|member| options.matches(member)).collect();
+    let (key, mut options) = of_collection(arguments)?;
+    let mut items: Vec<&[u8]> = Vec::new();
+    for member in keys.read::<Set>(key)?.into_iter().flatten() {
+        if options.matches(member)? {
+            items.push(member);
+        }
+    }
     whole(&items, to);
     Ok(())
 }
 
 pub(super) fn sorted_scan(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply) -> Executed {
-    let (key, options) = of_collection(arguments)?;
-    let members = keys.read::<SortedSet>(key)?.into_iter().flat_map(SortedSet::iter);
-    let members: Vec<_> = members
-        .filter(|(member, _)| options.matches(member))
-        .map(|(member, score)| (member, numbers::float_text(score)))
-        .collect();
-    let items: Vec<&[u8]> =
-        members.iter().flat_map(|(member, score)| [&***member, score.as_bytes()]).collect();
-    whole(&items, to);
+    let (key, mut options) = of_collection(arguments)?;
+    let mut members = Vec::new();
+    for (member, score) in keys.read::<SortedSet>(key)?.into_iter().flat_map(SortedSet::iter) {
+        if options.matches(member)? {
+            members.push((member, score));
+        }
+    }
+    to.array(2);
+    to.bulk(b"0");
+    to.array(members.len() * 2);
+    for (member, score) in members {
+        if !to.is_kept() {
+            break;
+        }
+        to.bulk(member);
+        to.bulk(numbers::float_text(score).as_bytes());
+    }
     Ok(())
 }

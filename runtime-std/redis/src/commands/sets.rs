@@ -1,5 +1,7 @@
 //! Sets. Members are returned in the order of their bytes.
 
+use std::collections::BTreeSet;
+
 use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
 use crate::numbers;
@@ -42,7 +44,7 @@ pub(super) fn members(keys: &Keyspace, arguments: &Arguments<'_>, to: &mut Reply
     let &[key] = arguments else { return Err(CommandRefusal::arity(b"smembers")) };
     let set = keys.read::<Set>(key)?;
     to.array(set.map_or(0, Set::len));
-    set.into_iter().flatten().for_each(|member| to.bulk(member));
+    to.bulks_of_array(set.into_iter().flatten().map(|member| &**member));
     Ok(())
 }
 
@@ -143,13 +145,27 @@ pub(super) fn random_members(
     if repeats && wanted > 1 << 20 {
         return Err(CommandRefusal::of("ERR value is out of range"));
     }
-    let places = match (repeats, length) {
-        (_, 0) => Vec::new(),
-        (true, _) => (0..wanted).map(|draw| random(keys, key, draw, length)).collect(),
-        (false, _) => places(keys, key, length, wanted),
+    let Some(set) = set else {
+        reply_members(&[], count.is_some(), to);
+        return Ok(());
     };
-    let members = set.map_or_else(Vec::new, |set| members_at(set, &places));
-    reply_members(&members, count.is_some(), to);
+    if count.is_none() {
+        let place = random(keys, key, 0, length);
+        to.bulk_or_nil(set.iter().nth(place).map(|member| &**member));
+        return Ok(());
+    }
+    // Members are written one by one and not copied first: a few large ones that are drawn a
+    // million times would not fit into memory.
+    let all: Vec<&Text> = set.iter().collect();
+    let member = |place: usize| all.get(place).map(|member| &***member);
+    if repeats {
+        to.array(wanted);
+        to.bulks_of_array((0..wanted).filter_map(|draw| member(random(keys, key, draw, length))));
+    } else {
+        let places = places(keys, key, length, wanted);
+        to.array(places.len());
+        to.bulks_of_array(places.into_iter().filter_map(member));
+    }
     Ok(())
 }
 
@@ -170,22 +186,40 @@ pub(super) fn shift(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Rep
     Ok(())
 }
 
+/// The maximum number of look-ups of members for one combination. Otherwise a request that names a
+/// large set many times would keep the nodes busy for minutes.
+const LOOKUPS_MAX: usize = 5_000_000;
+
 /// Returns the combination of sets.
-fn combined(keys: &Keyspace, sets: &Arguments<'_>, of: Of) -> Result<Set, CommandRefusal> {
+fn combined<'k>(
+    keys: &'k Keyspace,
+    sets: &Arguments<'_>,
+    of: Of,
+) -> Result<BTreeSet<&'k Text>, CommandRefusal> {
     // All types are checked, also if the result is known earlier.
     let sets = sets.iter().map(|key| keys.read::<Set>(key)).collect::<Result<Vec<_>, _>>()?;
-    let Some((first, others)) = sets.split_first() else { return Ok(Set::new()) };
+    let Some((first, others)) = sets.split_first() else { return Ok(BTreeSet::new()) };
+    let length = |set: &Option<&Set>| set.map_or(0, Set::len);
+    let lookups = match of {
+        Of::Any => others.iter().map(length).fold(length(first), usize::saturating_add),
+        Of::All | Of::First => length(first).saturating_mul(others.len().max(1)),
+    };
+    if lookups > LOOKUPS_MAX {
+        return Err(CommandRefusal::of(
+            "ERR the sets are too large to be combined in one request; combine fewer sets",
+        ));
+    }
     let first = first.iter().copied().flatten();
     let is_in = |other: &Option<&Set>, member: &Text| other.is_some_and(|set| set.contains(member));
     Ok(match of {
-        Of::Any => first.chain(others.iter().flatten().copied().flatten()).cloned().collect(),
+        Of::Any => first.chain(others.iter().flatten().copied().flatten()).collect(),
         Of::All => {
             let is_in_all = |member: &&Text| others.iter().all(|other| is_in(other, member));
-            first.filter(is_in_all).cloned().collect()
+            first.filter(is_in_all).collect()
         }
         Of::First => {
             let is_in_none = |member: &&Text| !others.iter().any(|other| is_in(other, member));
-            first.filter(is_in_none).cloned().collect()
+            first.filter(is_in_none).collect()
         }
     })
 }
@@ -197,7 +231,7 @@ pub(super) fn combine(
     to: &mut Reply,
 ) -> Executed {
     let set = combined(keys, arguments, of)?;
-    to.bulks(set.iter().map(|member| &**member));
+    to.bulks(set.iter().map(|member| &***member));
     Ok(())
 }
 
@@ -208,7 +242,7 @@ pub(super) fn combine_store(
     to: &mut Reply,
 ) -> Executed {
     let [onto, sets @ ..] = arguments else { return Err(CommandRefusal::SYNTAX) };
-    let set = combined(keys, sets, of)?;
+    let set: Set = combined(keys, sets, of)?.into_iter().cloned().collect();
     to.count(set.len());
     if set.is_empty() {
         keys.remove(onto);

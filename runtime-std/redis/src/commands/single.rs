@@ -43,7 +43,7 @@ pub(super) fn execute_single(
         V::DbSize => keys::db_size(keys, to),
         V::Del | V::Unlink => keys::del(keys, arguments, to),
         V::Exists | V::Touch => keys::exists(keys, arguments, to),
-        V::FlushAll | V::FlushDb => keys::flush(keys, to),
+        V::FlushAll | V::FlushDb => keys::flush(keys, arguments, to),
         V::Keys => keys::keys(keys, arguments, to),
         V::RandomKey => keys::random_key(keys, to),
         V::Rename => keys::rename(keys, arguments, false, to),

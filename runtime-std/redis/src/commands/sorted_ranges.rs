@@ -24,7 +24,7 @@ impl Scores {
                 Some(number) => (true, number),
                 None => (false, text),
             };
-            Ok((numbers::float(number).map_err(|_| CommandRefusal::RANGE)?, excludes))
+            Ok((numbers::bound(number).map_err(|_| CommandRefusal::RANGE)?, excludes))
         };
         let ((least, excludes_least), (most, excludes_most)) = (bound(least)?, bound(most)?);
         Ok(Self { least, excludes_least, most, excludes_most })
@@ -87,6 +87,9 @@ impl RangeOptions {
         }
         to.array(members.len() * if self.with_scores { 2 } else { 1 });
         for (member, score) in members {
+            if !to.is_kept() {
+                return;
+            }
             to.bulk(member);
             if self.with_scores {
                 to.bulk(numbers::float_text(score).as_bytes());

@@ -7,6 +7,7 @@ use super::arguments::{Arguments, Executed};
 use super::single::execute_single;
 use crate::batch::RequestsReader;
 use crate::keyspace::Keyspace;
+use crate::paced::{SpentTime, TRANSACTION_TIME};
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
 use crate::table::{CommandKind, Verb};
@@ -31,10 +32,21 @@ pub(super) fn exec(keys: &mut Keyspace, arguments: &Arguments<'_>, to: &mut Repl
     };
     to.array(count);
     let (mut requests, mut nested) = (RequestsReader::new(requests), Vec::new());
+    let mut spent = SpentTime::default();
     while let Some(number) = requests.next(&mut nested)? {
         let verb = Verb::of(number).ok_or(CommandRefusal::MALFORMED)?;
         // Only changes matter if nobody reads the replies.
         if verb.kind() != CommandKind::Write && !to.is_kept() {
+            continue;
+        }
+        let is_slow_read = verb.is_slow() && verb.kind() == CommandKind::Read;
+        if is_slow_read && !spent.is_below(TRANSACTION_TIME) {
+            to.error(&CommandRefusal::TRANSACTION_TIME.0);
+            continue;
+        }
+        if verb.kind() == CommandKind::Local {
+            // The connection has replaced the request by its reply.
+            nested.iter().for_each(|reply| to.raw(reply));
             continue;
         }
         if let Err(refusal) = execute_single(keys, verb, &nested, to) {

@@ -1,5 +1,6 @@
 //! The Redis protocol, version 2: what clients send and what they receive.
 
+mod line;
 mod reply;
 mod request;
 

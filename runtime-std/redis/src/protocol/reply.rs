@@ -117,7 +117,17 @@ impl Reply {
     /// Adds an array of bulk strings.
     pub(crate) fn bulks<'b>(&mut self, items: impl ExactSizeIterator<Item = &'b [u8]>) {
         self.array(items.len());
-        items.for_each(|item| self.bulk(item));
+        self.bulks_of_array(items);
+    }
+
+    /// Adds the elements of an array that has begun, as far as anybody reads them.
+    pub(crate) fn bulks_of_array<'b>(&mut self, items: impl Iterator<Item = &'b [u8]>) {
+        for item in items {
+            if !self.is_kept {
+                return;
+            }
+            self.bulk(item);
+        }
     }
 
     fn head(&mut self, kind: u8, value: i64) {

@@ -12,6 +12,9 @@
 
 use std::ops::Range;
 
+use super::line;
+use crate::batch::request_overhead;
+
 /// The maximum length of a line, in bytes. Redis has the same limit.
 const LINE_MAX: usize = 64 << 10;
 
@@ -38,7 +41,9 @@ pub(crate) enum Parsed {
     Incomplete { consumed: usize },
     /// A complete request, whose arguments are [`RequestReader::arguments`].
     Request { consumed: usize },
-    /// A request that was skipped, because its arguments have this number of bytes.
+    /// A complete request that was a line of words.
+    Line { consumed: usize, words: Vec<Vec<u8>> },
+    /// A request that was skipped, because it is encoded in this number of bytes.
     TooLarge { consumed: usize, bytes: usize },
     /// A line without words.
     Empty { consumed: usize },
@@ -58,6 +63,8 @@ pub(crate) struct RequestReader {
     /// The number of bytes of an argument that are to be skipped, with the end of its line.
     to_skip: usize,
     arguments: Vec<Range<usize>>,
+    /// The number of arguments so far, with those that were skipped.
+    count: usize,
     /// The number of bytes of the arguments so far.
     bytes: usize,
     is_skipping: bool,
@@ -110,10 +117,7 @@ impl RequestReader {
                         }
                         count
                     }
-                    _ => {
-                        self.words(input, line);
-                        0
-                    }
+                    _ => return self.read_line(input, line, limits).map(Some),
                 }
             }
         };
@@ -125,8 +129,9 @@ impl RequestReader {
             left -= 1;
             self.left = Some(left);
         }
-        let (consumed, bytes) = (self.at, self.bytes);
-        Ok(Some(if self.is_skipping || bytes > limits.request_max {
+        let consumed = self.at;
+        Ok(Some(if self.is_skipping || self.bytes > limits.request_max {
+            let bytes = self.bytes.saturating_add(request_overhead(self.count));
             Parsed::TooLarge { consumed, bytes }
         } else if self.arguments.is_empty() {
             Parsed::Empty { consumed }
@@ -170,6 +175,7 @@ impl RequestReader {
         let length = number(length).and_then(|length| usize::try_from(length).ok());
         let length = length.filter(|length| *length <= ANNOUNCED_MAX);
         let length = length.ok_or("invalid bulk length")?;
+        self.count += 1;
         self.bytes = self.bytes.saturating_add(length);
         // An argument costs memory even if it is empty.
         let held = self.arguments.len().saturating_mul(size_of::<Range<usize>>());
@@ -198,18 +204,23 @@ impl RequestReader {
         Ok(Some(start..start + end - usize::from(has_return)))
     }
 
-    /// Reads the words of a line as arguments.
-    fn words(&mut self, input: &[u8], line: Range<usize>) {
-        let start = line.start;
-        let words = input.get(line).unwrap_or_default().split(u8::is_ascii_whitespace);
-        let mut at = start;
-        for word in words {
-            if !word.is_empty() {
-                self.arguments.push(at..at + word.len());
-                self.bytes += word.len();
-            }
-            at += word.len() + 1;
-        }
+    /// Reads the words of a line as a request.
+    fn read_line(
+        &self,
+        input: &[u8],
+        line: Range<usize>,
+        limits: RequestLimits,
+    ) -> Result<Parsed, &'static str> {
+        let words = line::words(input.get(line).unwrap_or_default());
+        let words = words.ok_or("unbalanced quotes in request")?;
+        let (consumed, bytes) = (self.at, words.iter().map(Vec::len).sum::<usize>());
+        Ok(if words.is_empty() {
+            Parsed::Empty { consumed }
+        } else if bytes > limits.request_max {
+            Parsed::TooLarge { consumed, bytes: bytes + request_overhead(words.len()) }
+        } else {
+            Parsed::Line { consumed, words }
+        })
     }
 }
 
@@ -245,6 +256,10 @@ mod tests {
                         requests.push(arguments.map(|at| kept[at.clone()].to_vec()).collect());
                         consumed
                     }
+                    Parsed::Line { consumed, words } => {
+                        requests.push(words);
+                        consumed
+                    }
                     Parsed::TooLarge { consumed, bytes } => {
                         requests.push(vec![format!("{bytes} bytes").into_bytes()]);
                         consumed
@@ -277,8 +292,8 @@ mod tests {
         let long = "x".repeat(HELD_FREE + 20);
         let bytes =
             format!("*3\r\n$3\r\nSET\r\n${0}\r\n{long}\r\n$1\r\n\n\r\nPING\r\n", long.len());
-        let expected =
-            vec![vec![format!("{} bytes", long.len() + 4).into_bytes()], vec![b"PING".to_vec()]];
+        let too_large = format!("{} bytes", long.len() + 4 + request_overhead(3));
+        let expected = vec![vec![too_large.into_bytes()], vec![b"PING".to_vec()]];
         for part in [1, 2, 3, 7, 1000, bytes.len()] {
             assert_eq!(read_all(bytes.as_bytes(), part, limits).as_ref(), Ok(&expected), "{part}");
         }
@@ -292,6 +307,7 @@ mod tests {
             ("*1\r\n:1\r\n", "expected '$'"),
             ("*1\r\n$-1\r\n", "invalid bulk length"),
             ("*1\r\n$999999999999\r\n", "invalid bulk length"),
+            ("SET k \"v\r\n", "unbalanced quotes in request"),
             ("*1\r\n$1\r\nabc\r\n", "expected the end of a line after an argument"),
         ] {
             assert_eq!(read_all(bytes.as_bytes(), 64, LIMITS), Err(why.to_owned()), "{bytes:?}");

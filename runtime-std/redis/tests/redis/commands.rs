@@ -61,6 +61,13 @@ fn commands_reply_as_in_redis() {
          SET m 9223372036854775807 => OK
          INCR m => (error) ERR increment or decrement would overflow
          INCRBYFLOAT f 2.5 => \"2.5\"
+         SET big 9007199254740993 => OK
+         INCRBYFLOAT big 1 => \"9007199254740994\"
+         HINCRBYFLOAT floats f 1e17 => \"100000000000000000\"
+         HINCRBYFLOAT floats f 1 => \"100000000000000001\"
+         INCRBYFLOAT f inf => (error) ERR increment would produce NaN or Infinity
+         DEL floats big => 2
+         ZADD zero 1e400 m => (error) ERR value is not a valid float
          LPUSH k x => (error) WRONGTYPE Operation against a key holding the wrong kind of value",
     );
     client.check(
@@ -122,8 +129,15 @@ fn commands_reply_as_in_redis() {
          CLIENT GETNAME => \"me\"
          RENAME c renamed => OK
          KEYS ren* => [\"renamed\"]
-         FLUSHALL => OK
-         DBSIZE => 0",
+         FLUSHALL BOGUS => (error) ERR syntax error
+         FLUSHDB SYNC ASYNC => (error) ERR syntax error
+         EXISTS renamed => 1
+         FLUSHALL async => OK
+         FLUSHDB SYNC => OK
+         DBSIZE => 0
+         SET k v NX NX => OK
+         PEXPIRE k 9223372036854775807 => (error) ERR invalid expire time in 'pexpire' command
+         EXPIREAT k 9223372036854775807 => (error) ERR invalid expire time in 'expireat' command",
     );
 }
 

@@ -20,12 +20,16 @@ fn too_large_value_is_refused_and_connection_continues() {
         bytes.extend_from_slice(&request(&[b"STRLEN", b"k"]));
         client.send(&bytes);
         let reply = client.read();
-        assert!(reply.starts_with("(error) ERR a value of "), "{reply}");
+        assert!(reply.starts_with("(error) ERR a request of "), "{reply}");
         assert_eq!(client.read(), "90000");
     }
+    let mut empty = b"*50000\r\n".to_vec();
+    (0..50_000).for_each(|_| empty.extend_from_slice(b"$0\r\n\r\n"));
+    client.send(&empty);
+    assert!(client.read().starts_with("(error) ERR a request of 200012 bytes exceeds "));
     client.check("MULTI => OK\nSET a 1 => QUEUED");
     client.send(&request(&[b"SET", b"k", &vec![b'y'; 200_000]]));
-    assert!(client.read().starts_with("(error) ERR a value of "));
+    assert!(client.read().starts_with("(error) ERR a request of "));
     client.check("EXEC => (error) EXECABORT Transaction discarded because of previous errors.");
     assert!(node.memory() < 300 << 20);
 }
@@ -35,6 +39,7 @@ fn malformed_request_ends_connection_with_error() {
     let group = TestGroup::of(1, "");
     let [node] = &group.start_all(&[0])[..] else { panic!("a node") };
     for (bytes, error) in [
+        ("SET k \"v\r\n", "unbalanced quotes in request"),
         ("*1\r\n:1\r\n", "expected '$'"),
         ("*99999999\r\n", "invalid multibulk length"),
         ("*1\r\n$-5\r\n", "invalid bulk length"),
@@ -66,6 +71,12 @@ fn client_that_never_reads_is_disconnected() {
         silent.stream.write_all(&request(&[b"GET", b"k"])).is_err()
     });
     assert!(node.memory() < 300 << 20);
+    // Draws of a large member are not copied before the limit is known.
+    let mut drawing = node.client();
+    drawing.send(&request(&[b"SADD", b"s", &vec![b'x'; 100_000]]));
+    assert_eq!(drawing.read(), "1");
+    assert_eq!(drawing.ask("SRANDMEMBER s -10000"), "(closed)");
+    assert!(node.peak_memory() < 300 << 20);
     // A single answer above the limit ends the connection too, and nothing else.
     let mut greedy = node.client();
     greedy.send(&request(&[b"MGET", b"k", b"k", b"k", b"k", b"k"]));

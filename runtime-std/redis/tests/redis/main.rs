@@ -8,6 +8,7 @@ mod failures;
 mod histories;
 mod limits;
 mod nodes;
+mod slow;
 mod subscriptions;
 mod transactions;
 

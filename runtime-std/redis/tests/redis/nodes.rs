@@ -115,6 +115,15 @@ impl TestNode {
     }
 
     /// Returns the resident memory of the node's process, in bytes.
+    /// Returns the greatest number of bytes of memory that the process has had.
+    pub(crate) fn peak_memory(&self) -> usize {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = fs::read_to_string(path).expect("it runs");
+        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        let kilobytes = peak.trim().split(' ').next().expect("a number");
+        kilobytes.parse::<usize>().expect("a number") << 10
+    }
+
     pub(crate) fn memory(&self) -> usize {
         let path = format!("/proc/{}/statm", self.child.id());
         let text = fs::read_to_string(path).expect("it runs");

@@ -52,6 +52,43 @@ fn change_from_any_node_fails_watching_transaction() {
     a.check("WATCH k => OK\nUNWATCH => OK");
     b.check("INCR k => 7");
     a.check("MULTI => OK\nINCR k => QUEUED\nEXEC => [8]");
+    // UNWATCH in a transaction is too late to save it.
+    a.check("WATCH k => OK\nMULTI => OK\nUNWATCH => QUEUED\nSET k mine => QUEUED");
+    b.check("SET k theirs => OK");
+    a.check("EXEC => nil\nGET k => \"theirs\"\nMULTI => OK\nUNWATCH => QUEUED\nEXEC => [OK]");
+}
+
+#[test]
+fn absent_key_that_was_present_fails_transaction() {
+    let group = TestGroup::new("");
+    let nodes = group.start_all(&[0, 1, 2]);
+    let (mut a, mut b) = (nodes[0].client(), nodes[1].client());
+    a.check("WATCH k => OK");
+    b.check("SET k 1 => OK\nDEL k => 1\nGET k => nil");
+    a.check("MULTI => OK\nSET m x => QUEUED\nEXEC => nil\nWATCH k => OK");
+    b.check("SET k 1 PX 1 => OK");
+    crate::nodes::await_that("k expires", || b.ask("GET k") == "nil");
+    a.check("MULTI => OK\nSET m x => QUEUED\nEXEC => nil\nWATCH k => OK");
+    b.check("SET other 1 => OK");
+    a.check("MULTI => OK\nSET m x => QUEUED\nEXEC => [OK]");
+}
+
+#[test]
+fn connection_commands_are_queued() {
+    let group = TestGroup::of(1, "");
+    let [node] = &group.start_all(&[0])[..] else { panic!("a node") };
+    node.client().check(
+        "MULTI => OK
+         SELECT 0 => QUEUED
+         CLIENT SETNAME me => QUEUED
+         SELECT 1 => QUEUED
+         SET k 1 => QUEUED
+         CLIENT GETNAME => QUEUED
+         EXEC => [OK OK (error) ERR DB index is out of range: this server has only DB 0 OK \"me\"]
+         MULTI => OK
+         SUBSCRIBE c => (error) ERR SUBSCRIBE is not allowed in transactions
+         EXEC => (error) EXECABORT Transaction discarded because of previous errors.",
+    );
 }
 
 #[test]

@@ -1,0 +1,318 @@
+//! The numbers of INCRBYFLOAT. Redis computes them in C's `long double`, which on x86 has 64 bits
+//! of precision, and prints 17 digits after the point.
+//!
+//! This file computes them with integers, so that all members get the same result on any processor.
+//! Crates that compute with such numbers do not print them in this way, and decimal crates round in
+//! other places than Redis.
+
+/// The maximum length of a number's text, in bytes. Redis has the same limit.
+const TEXT_MAX: usize = 5 << 10;
+
+/// The greatest exponent of a number's lowest bit, and the least one that is told from zero.
+const EXPONENT_MAX: i32 = 16383 - 63;
+const EXPONENT_MIN: i32 = -16445;
+
+/// The greatest decimal exponent that a text may have.
+const DECIMAL_EXPONENT_MAX: i32 = 20_000;
+
+/// The number of digits after the point.
+const DIGITS: u32 = 17;
+
+/// A number: `mantissa` times two to the power of `exponent`. The highest bit of `mantissa` is set,
+/// unless the number is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LongDouble {
+    is_negative: bool,
+    mantissa: u64,
+    exponent: i32,
+}
+
+/// A number as text, or an infinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParsedNumber {
+    Finite(LongDouble),
+    Infinite,
+}
+
+impl LongDouble {
+    /// Parses a number. Returns `None` if the text is not a number, or if it is out of range.
+    pub(crate) fn parse(text: &[u8]) -> Option<ParsedNumber> {
+        let (is_negative, unsigned) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            _ => (false, text),
+        };
+        if unsigned.eq_ignore_ascii_case(b"inf") || unsigned.eq_ignore_ascii_case(b"infinity") {
+            return Some(ParsedNumber::Infinite);
+        }
+        if text.len() >= TEXT_MAX {
+            return None;
+        }
+        let at = unsigned.iter().position(|byte| matches!(byte, b'e' | b'E'));
+        let (number, power) = unsigned.split_at(at.unwrap_or(unsigned.len()));
+        let mut power = match power.get(1..) {
+            Some(power) => decimal_exponent(power)?,
+            None => 0,
+        };
+        let point = number.iter().position(|byte| *byte == b'.').unwrap_or(number.len());
+        let fraction = number.get(point + 1..).unwrap_or_default();
+        let mut digits = number.get(..point).unwrap_or_default().iter().chain(fraction);
+        if point == 0 && fraction.is_empty() || !digits.clone().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let mut value = Natural::default();
+        digits.by_ref().for_each(|digit| value.multiply_and_add(10, u32::from(digit - b'0')));
+        power -= i32::try_from(fraction.len()).ok()?;
+        if value.0.is_empty() {
+            return Some(ParsedNumber::Finite(Self { is_negative, ..Self::default() }));
+        }
+        // The digits divided by `divisor` are the number.
+        let mut divisor = Natural(vec![1]);
+        let scaled = if power < 0 { &mut divisor } else { &mut value };
+        (0..power.unsigned_abs()).for_each(|_| scaled.multiply_and_add(10, 0));
+        Self::quotient(is_negative, value, divisor).map(ParsedNumber::Finite)
+    }
+
+    /// Divides two numbers that are not zero.
+    fn quotient(is_negative: bool, mut value: Natural, mut divisor: Natural) -> Option<Self> {
+        let mut exponent = value.bits() - divisor.bits();
+        let shifted = if exponent < 0 { &mut value } else { &mut divisor };
+        shifted.shift_left(exponent.unsigned_abs());
+        if value.is_less_than(&divisor) {
+            value.shift_left(1);
+            exponent -= 1;
+        }
+        // One bit after another: 64, and two by which the last one is rounded.
+        let mut bits = 0_u128;
+        for _ in 0..66 {
+            bits <<= 1;
+            if !value.is_less_than(&divisor) {
+                value.subtract(&divisor);
+                bits |= 1;
+            }
+            value.shift_left(1);
+        }
+        bits = bits << 1 | u128::from(!value.0.is_empty());
+        Self::rounded(is_negative, bits, exponent - 66)
+    }
+
+    /// Rounds to 64 bits, to an even number if two are equally near. Returns `None` if the result
+    /// is out of range.
+    fn rounded(is_negative: bool, bits: u128, exponent: i32) -> Option<Self> {
+        if bits == 0 {
+            return Some(Self::default());
+        }
+        let excess = 64 - i32::try_from(bits.leading_zeros()).ok()?;
+        let (mut mantissa, mut exponent) = (bits, exponent + excess);
+        if excess <= 0 {
+            mantissa <<= excess.unsigned_abs();
+        } else {
+            mantissa = divided(bits, excess.unsigned_abs());
+        }
+        if mantissa >> 64 != 0 {
+            mantissa >>= 1;
+            exponent += 1;
+        }
+        let is_in_range = (EXPONENT_MIN..=EXPONENT_MAX).contains(&exponent);
+        let mantissa = u64::try_from(mantissa).ok().filter(|_| is_in_range)?;
+        Some(Self { is_negative, mantissa, exponent })
+    }
+
+    /// Adds two numbers. Returns `None` if the sum is out of range.
+    pub(crate) fn plus(self, other: Self) -> Option<Self> {
+        let order = |number: &Self| (number.mantissa != 0, number.exponent, number.mantissa);
+        let (great, small) =
+            if order(&self) < order(&other) { (other, self) } else { (self, other) };
+        if small.mantissa == 0 {
+            return Some(great);
+        }
+        // 62 bits remain below the lowest one of the greater number, and one above its highest.
+        let shift = great.exponent.abs_diff(small.exponent);
+        let one = u128::from(great.mantissa) << 62;
+        let added = u128::from(small.mantissa) << 62;
+        let other = added.checked_shr(shift).unwrap_or(0);
+        // Bits that are lost decide on which side of a half the sum is.
+        let is_inexact = other.checked_shl(shift) != Some(added);
+        let other = other | u128::from(is_inexact);
+        let sum = if great.is_negative == small.is_negative { one + other } else { one - other };
+        Self::rounded(great.is_negative, sum, great.exponent - 62)
+    }
+
+    /// Formats the number with at most 17 digits after the point, and no exponent.
+    pub(crate) fn text(self) -> String {
+        let mut digits = if self.exponent >= 0 {
+            let mantissa = u128::from(self.mantissa);
+            let mut value = Natural(vec![mantissa as u32, (mantissa >> 32) as u32]);
+            value.shift_left(self.exponent.unsigned_abs());
+            (0..DIGITS).for_each(|_| value.multiply_and_add(10, 0));
+            value.text()
+        } else {
+            // Below 2^121.
+            let scaled = u128::from(self.mantissa) * 10_u128.pow(DIGITS);
+            divided(scaled, self.exponent.unsigned_abs()).to_string()
+        };
+        let places = DIGITS as usize;
+        if digits.len() <= places {
+            digits.insert_str(0, &"0".repeat(places + 1 - digits.len()));
+        }
+        let (whole, fraction) = digits.split_at(digits.len() - places);
+        let fraction = fraction.trim_end_matches('0');
+        let point = if fraction.is_empty() { "" } else { "." };
+        let is_zero = whole == "0" && fraction.is_empty();
+        let sign = if self.is_negative && !is_zero { "-" } else { "" };
+        format!("{sign}{whole}{point}{fraction}")
+    }
+}
+
+/// Parses the exponent of a decimal number. One that is out of every range becomes a large one.
+fn decimal_exponent(text: &[u8]) -> Option<i32> {
+    let (sign, digits) = match text {
+        [b'-', rest @ ..] => (-1, rest),
+        [b'+', rest @ ..] => (1, rest),
+        _ => (1, text),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let more =
+        |sum: i32, digit: &u8| (sum * 10 + i32::from(digit - b'0')).min(DECIMAL_EXPONENT_MAX);
+    Some(sign * digits.iter().fold(0, more))
+}
+
+/// Divides by a power of two, and rounds to an even number if two are equally near.
+fn divided(value: u128, shift: u32) -> u128 {
+    let Some(whole) = value.checked_shr(shift) else { return 0 };
+    let rest = value - (whole << shift);
+    let half = 1 << (shift - 1);
+    whole + u128::from(rest > half || rest == half && whole & 1 == 1)
+}
+
+/// A natural number, as digits to the base 2^32 with the lowest first, without leading zeros.
+#[derive(Clone, Debug, Default)]
+struct Natural(Vec<u32>);
+
+impl Natural {
+    fn multiply_and_add(&mut self, factor: u32, summand: u32) {
+        let mut carry = u64::from(summand);
+        for digit in &mut self.0 {
+            carry += u64::from(*digit) * u64::from(factor);
+            *digit = carry as u32;
+            carry >>= 32;
+        }
+        if carry > 0 {
+            self.0.push(carry as u32);
+        }
+    }
+
+    fn bits(&self) -> i32 {
+        let highest = self.0.last().map_or(0, |digit| 32 - digit.leading_zeros());
+        let others = self.0.len().saturating_sub(1) * 32;
+        i32::try_from(others).unwrap_or(i32::MAX - 32) + highest.cast_signed()
+    }
+
+    fn shift_left(&mut self, bits: u32) {
+        if self.0.is_empty() {
+            return;
+        }
+        self.multiply_and_add(1 << (bits % 32), 0);
+        let zeros = std::iter::repeat_n(0, (bits / 32) as usize);
+        self.0.splice(0..0, zeros);
+    }
+
+    fn is_less_than(&self, other: &Self) -> bool {
+        let lengths = self.0.len().cmp(&other.0.len());
+        lengths.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev())).is_lt()
+    }
+
+    /// Subtracts a number that is not greater.
+    fn subtract(&mut self, other: &Self) {
+        let mut borrowed = 0;
+        for (at, digit) in self.0.iter_mut().enumerate() {
+            let taken = u64::from(other.0.get(at).copied().unwrap_or(0)) + borrowed;
+            let (left, is_less) = u64::from(*digit).overflowing_sub(taken);
+            *digit = left as u32;
+            borrowed = u64::from(is_less);
+        }
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while self.0.last() == Some(&0) {
+            self.0.pop();
+        }
+    }
+
+    fn text(mut self) -> String {
+        const BASE: u64 = 1_000_000_000;
+        let mut parts = Vec::new();
+        self.trim();
+        while !self.0.is_empty() {
+            let mut rest = 0;
+            for digit in self.0.iter_mut().rev() {
+                rest = rest << 32 | u64::from(*digit);
+                *digit = (rest / BASE) as u32;
+                rest %= BASE;
+            }
+            self.trim();
+            parts.push(rest);
+        }
+        let lower = parts.iter().rev().skip(1).map(|part| format!("{part:09}"));
+        let highest = parts.last().map_or_else(|| "0".to_owned(), u64::to_string);
+        std::iter::once(highest).chain(lower).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(one: &str, other: &str) -> String {
+        let number = |text: &str| match LongDouble::parse(text.as_bytes()) {
+            Some(ParsedNumber::Finite(number)) => number,
+            other => panic!("{text}: {other:?}"),
+        };
+        number(one).plus(number(other)).map_or_else(|| "none".to_owned(), LongDouble::text)
+    }
+
+    /// The expected sums are the replies of Redis 7.
+    #[test]
+    fn sums_are_those_of_redis() {
+        for (one, other, expected) in [
+            ("9007199254740993", "1", "9007199254740994"),
+            ("100000000000000000", "1", "100000000000000001"),
+            ("1e17", "1", "100000000000000001"),
+            ("0.1", "0.2", "0.3"),
+            ("3.0e3", "200", "3200"),
+            ("1000.1", "0.2", "1000.29999999999999999"),
+            ("123456.7", "-0.1", "123456.60000000000000142"),
+            ("0.3", "-0.3", "0"),
+            ("-1e-20", "0", "0"),
+            ("1e20", "0", "100000000000000000000"),
+            ("18446744073709551615", "1", "18446744073709551616"),
+            ("18446744073709551617", "2", "18446744073709551618"),
+            ("5e-18", "0", "0"),
+            ("1e-17", "4e-18", "0.00000000000000001"),
+            ("1e30", "-1e30", "0"),
+            ("-2.5", ".25", "-2.25"),
+            ("3.", "+4", "7"),
+            ("1e-4900", "1", "1"),
+            ("1e0000000000000000000001", "1", "11"),
+            ("12345678901234567890123", "0.5", "12345678901234567889920"),
+            ("1", "5.421010862427523e-20", "1"),
+            ("-0", "-0", "0"),
+        ] {
+            assert_eq!(sum(one, other), expected, "{one} + {other}");
+            assert_eq!(sum(other, one), expected, "{other} + {one}");
+        }
+        assert_eq!(sum("1.18e4932", "1.18e4932"), "none");
+    }
+
+    #[test]
+    fn texts_that_are_not_numbers_are_refused() {
+        for text in ["", "-", ".", "e1", "1e", "1e+", "nan", " 1", "1 ", "1.2.3", "1e5000", "--1"] {
+            assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(LongDouble::parse(b"-Infinity"), Some(ParsedNumber::Infinite));
+        assert_eq!(LongDouble::parse(&vec![b'1'; TEXT_MAX]), None);
+    }
+}
