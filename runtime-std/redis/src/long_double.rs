@@ -10,7 +10,7 @@ const TEXT_MAX: usize = 5 << 10;
 
 /// The greatest exponent of a number's lowest bit, and the least one that is told from zero.
 const EXPONENT_MAX: i32 = 16383 - 63;
-const EXPONENT_MIN: i32 = -16445;
+const EXPONENT_MIN: i32 = -16445 - 63;
 
 /// The greatest decimal exponent that a text may have.
 const DECIMAL_EXPONENT_MAX: i32 = 20_000;
@@ -70,7 +70,8 @@ impl LongDouble {
         let mut divisor = Natural(vec![1]);
         let scaled = if power < 0 { &mut divisor } else { &mut value };
         (0..power.unsigned_abs()).for_each(|_| scaled.multiply_and_add(10, 0));
-        Self::quotient(is_negative, value, divisor).map(ParsedNumber::Finite)
+        let number = Self::quotient(is_negative, value, divisor)?;
+        (number.mantissa != 0).then_some(ParsedNumber::Finite(number))
     }
 
     /// Divides two numbers that are not zero.
@@ -96,8 +97,8 @@ impl LongDouble {
         Self::rounded(is_negative, bits, exponent - 66)
     }
 
-    /// Rounds to 64 bits, to an even number if two are equally near. Returns `None` if the result
-    /// is out of range.
+    /// Rounds to 64 bits, to an even number if two are equally near. A result that is too small
+    /// becomes zero. Returns `None` if it is too large.
     fn rounded(is_negative: bool, bits: u128, exponent: i32) -> Option<Self> {
         if bits == 0 {
             return Some(Self::default());
@@ -113,12 +114,14 @@ impl LongDouble {
             mantissa >>= 1;
             exponent += 1;
         }
-        let is_in_range = (EXPONENT_MIN..=EXPONENT_MAX).contains(&exponent);
-        let mantissa = u64::try_from(mantissa).ok().filter(|_| is_in_range)?;
+        if exponent < EXPONENT_MIN {
+            return Some(Self::default());
+        }
+        let mantissa = u64::try_from(mantissa).ok().filter(|_| exponent <= EXPONENT_MAX)?;
         Some(Self { is_negative, mantissa, exponent })
     }
 
-    /// Adds two numbers. Returns `None` if the sum is out of range.
+    /// Adds two numbers. Returns `None` if the sum is too large.
     pub(crate) fn plus(self, other: Self) -> Option<Self> {
         let order = |number: &Self| (number.mantissa != 0, number.exponent, number.mantissa);
         let (great, small) =
@@ -296,6 +299,7 @@ mod tests {
             ("-2.5", ".25", "-2.25"),
             ("3.", "+4", "7"),
             ("1e-4900", "1", "1"),
+            ("-77685994.89707835", "32351e-4942", "-77685994.89707834999717306"),
             ("1e0000000000000000000001", "1", "11"),
             ("12345678901234567890123", "0.5", "12345678901234567889920"),
             ("1", "5.421010862427523e-20", "1"),
@@ -309,7 +313,9 @@ mod tests {
 
     #[test]
     fn texts_that_are_not_numbers_are_refused() {
-        for text in ["", "-", ".", "e1", "1e", "1e+", "nan", " 1", "1 ", "1.2.3", "1e5000", "--1"] {
+        for text in [
+            "", "-", ".", "e1", "1e", "1e+", "nan", " 1", "1 ", "1.2.3", "1e5000", "1e-4960", "--1",
+        ] {
             assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text:?}");
         }
         assert_eq!(LongDouble::parse(b"-Infinity"), Some(ParsedNumber::Infinite));

@@ -19,7 +19,10 @@ use crate::table::{CommandKind, Verb};
 const BATCH_WEIGHT: usize = 64;
 
 /// The weight of a write. All nodes execute all of a batch's writes.
-const WRITE_WEIGHT: usize = 16;
+const WRITE_WEIGHT: usize = 4;
+
+/// The weight of a write that may look up millions of members.
+const STORE_WEIGHT: usize = BATCH_WEIGHT / 2;
 
 /// The time after which a batch executes no further reads. They travel in a later batch.
 pub(crate) const BATCH_TIME: Duration = Duration::from_millis(50);
@@ -59,6 +62,7 @@ impl SlowRequests {
     pub(crate) fn push(&mut self, token: u64, verb: Verb, arguments: &[&[u8]]) -> bool {
         let weight = match verb {
             Verb::Exec => BATCH_WEIGHT,
+            Verb::SInterStore | Verb::SUnionStore | Verb::SDiffStore => STORE_WEIGHT,
             _ if verb.kind() == CommandKind::Read => 1,
             _ => WRITE_WEIGHT,
         };
@@ -125,19 +129,17 @@ mod tests {
     #[test]
     fn one_slow_batch_is_in_flight() {
         let mut slow = SlowRequests::default();
-        for token in 0..10 {
+        for token in 0..20 {
             assert!(slow.push(token, Verb::LRem, &[b"list", b"0", b"x"]));
         }
-        assert!(slow.push(20, Verb::LPos, &[b"list", b"x"]));
-        assert!(slow.has_room(20, 10, 1000) && !slow.has_room(19, 10, 1000));
-        assert!(!slow.push(20, Verb::LPos, &[b"list", b"x"]));
+        assert!(slow.push(30, Verb::LPos, &[b"list", b"x"]));
+        assert!(slow.has_room(30, 10, 1000) && !slow.has_room(19, 10, 1000));
+        assert!(!slow.push(30, Verb::LPos, &[b"list", b"x"]));
         let runs = |batch: Option<CollectedBatch>| batch.map(|batch| batch.runs.len());
-        assert_eq!(runs(slow.take(1000)), Some(4));
+        assert_eq!(runs(slow.take(1000)), Some(16));
         assert_eq!(runs(slow.take(1000)), None);
         slow.end_batch();
-        assert_eq!(runs(slow.take(1000)), Some(4));
-        slow.end_batch();
-        assert_eq!(runs(slow.take(1000)), Some(3));
+        assert_eq!(runs(slow.take(1000)), Some(5));
         slow.end_batch();
         assert_eq!(runs(slow.take(1000)), None);
         assert!(slow.push(1, Verb::Exec, &[b"", b""]));
