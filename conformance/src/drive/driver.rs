@@ -145,6 +145,7 @@ impl Driver<'_> {
                 Ending::Broken { what, log } => {
                     Ok(Some(outcome::broken(scenario, seed, what, log)))
                 }
+                Ending::Denied(what) => Ok(Some(outcome::broken(scenario, seed, what, None))),
                 Ending::Unsupported(why) => Ok(Some(outcome::unsupported(scenario, seed, why))),
                 Ending::Failed(error) => Err(error),
             };
@@ -281,6 +282,7 @@ impl Driver<'_> {
         let mut stage = Stage::set(self.setting, name, title.as_deref(), plan, folder, around)?;
         let outcome = stage.play();
         let starved = stage.starved.take();
+        let not_durable = stage.not_durable.take();
         notes.append(&mut stage.notes);
         self.introduction = self.introduction.take().or(stage.introduction.take());
         // Dropping the stage kills the members that are still running.
@@ -295,6 +297,7 @@ impl Driver<'_> {
             claims: self.claims(),
             notes,
             starved,
+            not_durable,
             took: began.elapsed(),
         })
     }

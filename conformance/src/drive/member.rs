@@ -66,6 +66,8 @@ pub(super) struct Member {
     pub(super) answered: u64,
     /// Number of delivered messages, including those that no node sent.
     pub(super) delivered: u64,
+    /// Whether the member has reported that deliveries are durable.
+    pub(super) durable: bool,
     /// Number of messages that the member was asked to send.
     pub(super) sent: u64,
     /// Number of messages that all members had sent when this one became ready.

@@ -157,6 +157,8 @@ pub(super) enum Condition {
     Delivered { node: usize, count: u64 },
     /// Every message has been delivered by all nodes that should deliver it.
     AllDelivered,
+    /// Each of these nodes has reported since its start that deliveries are durable.
+    Durable(Vec<usize>),
     /// The node has left, or ended in another way.
     Ended(usize),
     /// All other running nodes have a view without these nodes.
@@ -349,6 +351,14 @@ impl Draft {
     /// Waits until a node has delivered `count` messages.
     pub(super) fn await_delivered(&mut self, node: usize, count: u64) {
         self.then(Step::Await(Condition::Delivered { node, count }));
+    }
+
+    /// Waits until each of these nodes has reported durable deliveries, if the implementation
+    /// claims that its members do.
+    pub(super) fn await_durable(&mut self, nodes: &[usize]) {
+        if self.claims(Feature::Durable) {
+            self.then(Step::Await(Condition::Durable(nodes.to_vec())));
+        }
     }
 
     /// Returns whether the fault of this number is injected.

@@ -125,6 +125,8 @@ impl Stage<'_> {
             }
             MemberLine::Durable { group, upto } => {
                 self.known_group(origin, text, &group)?;
+                self.members[node].durable = true;
+                self.durable |= only(node);
                 self.history_file.of(node, t_ns, |t_ns, node| Event::Durable {
                     t_ns,
                     node,
@@ -221,10 +223,11 @@ impl Stage<'_> {
             return Ok(());
         }
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        Err(Ending::Unsupported(format!(
-            "{} reports the feature as unsupported{why}",
-            self.members[node].name
-        )))
+        let member = &self.members[node];
+        let what = format!("{} reports the feature as unsupported{why}", member.name);
+        // Only at the beginning may a member find that it does not support the groups.
+        let begins = member.phase == MemberPhase::Starting && self.ledger.len() == 0;
+        Err(if begins { Ending::Unsupported(what) } else { Ending::Denied(what) })
     }
 
     fn take_delivery(

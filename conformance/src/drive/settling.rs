@@ -1,10 +1,11 @@
 //! Decides whether everything sent has been delivered. This is an approximation that determines
 //! when to continue, and does not judge.
 
+use super::feature::Feature;
 use super::ledger::{Fate, LedgerMessage, NodeSet, only, set};
 use super::member::{Member, MemberPhase};
 use super::names::node_name;
-use super::stage::Stage;
+use super::stage::{Introduction, Stage};
 
 impl Stage<'_> {
     /// Returns the nodes that run and accept messages.
@@ -73,6 +74,20 @@ impl Stage<'_> {
         })
     }
 
+    /// Returns the members that have delivered something, but never reported that deliveries are
+    /// durable although the implementation claims that its members do.
+    pub(super) fn without_durable(&self) -> NodeSet {
+        let claims = |introduction: &Introduction| {
+            introduction.features.iter().any(|name| name == Feature::Durable.name())
+        };
+        if !self.introduction.as_ref().is_some_and(claims) {
+            return 0;
+        }
+        let delivered = |node: &usize| self.members[*node].delivered > 0;
+        let nodes = (0..self.members.len()).filter(delivered).fold(0, |set, node| set | only(node));
+        nodes & self.present(self.live()) & !self.durable
+    }
+
     /// Returns the first message that some nodes still have to deliver, and these nodes.
     fn first_lacking(&mut self, live: NodeSet) -> Option<(usize, NodeSet)> {
         let now: Vec<NodeSet> =
@@ -112,7 +127,7 @@ impl Stage<'_> {
         let live = self.live();
         if let Some((place, lacking)) = self.first_lacking(live) {
             let name = &self.ledger.message(place).name;
-            return Some(format!("{} had not delivered {name}", names(lacking)));
+            return Some(format!("{} had not delivered {name}", nodes_of(lacking)));
         }
         let present = self.present(live);
         let here = |node: &usize| only(*node) & present != 0;
@@ -148,12 +163,12 @@ impl Stage<'_> {
                 let behind = behind.fold(0, |set, node| set | only(node));
                 (gone | missing | behind != 0).then_some((group, (view, gone | missing | behind)))
             })?;
-        Some(format!("view {view} of g{group} did not match the state of {}", names(members)))
+        Some(format!("view {view} of g{group} did not match the state of {}", nodes_of(members)))
     }
 }
 
 /// Lists the names of a set of nodes.
-fn names(nodes: NodeSet) -> String {
+pub(super) fn nodes_of(nodes: NodeSet) -> String {
     let names: Vec<String> = (0..super::ledger::NODES_MAX)
         .filter(|node| only(*node) & nodes != 0)
         .map(node_name)

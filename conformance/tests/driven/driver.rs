@@ -252,13 +252,6 @@ pub fn harmless_adapter_oddities_are_only_noted() {
 pub fn scenario_with_missing_feature_is_unsupported() {
     let case = bad_case("cannot-start");
     assert!(matches!(&case.status, CaseStatus::Unsupported(why) if why.contains("not today")));
-    // The adapter claims the feature `pause`, but answers the command as unsupported.
-    let run = driven(&bad("no-pause"), 2, &["slow-consumer"], Duration::from_secs(2)).run;
-    let status = &run.cases[0].status;
-    assert!(
-        matches!(status, CaseStatus::Unsupported(why) if why.contains("no hurry")),
-        "{status:?}"
-    );
     // This adapter claims no feature.
     let run =
         driven(&bad("good"), 3, &["kill-sender", "partition", "quiet"], Duration::from_secs(2)).run;
@@ -269,6 +262,18 @@ pub fn scenario_with_missing_feature_is_unsupported() {
     assert!(
         matches!(&run.cases[0].status, CaseStatus::Unsupported(why) if why.contains("3 nodes"))
     );
+}
+
+/// The adapter claims the feature `pause`, but answers the command as unsupported.
+pub fn claimed_feature_reported_as_unsupported_is_broken() {
+    let slow = |way| driven(&bad(way), 2, &["slow-consumer"], Duration::from_secs(2)).run.cases;
+    let case = slow("no-pause-undelivered").remove(0);
+    let CaseStatus::Broken(what) = &case.status else { panic!("{:?}", case.status) };
+    assert!(what.contains("no hurry") && what.contains("claims pause"), "{what}");
+    // The deliveries before that are judged.
+    let case = slow("no-pause-null").remove(0);
+    assert_eq!(case.status, CaseStatus::Failed, "{:?}", case.notes);
+    assert!(case.notes.iter().any(|note| note.contains("claims pause")), "{:?}", case.notes);
 }
 
 /// Returns the requests to each node and the faults at each node, in order.
@@ -413,6 +418,24 @@ pub fn claimed_feature_without_evidence_marks_adapter_broken() {
         );
     }
     assert_broken("claims-nonsense", &["line 1", "durabel", "unknown feature"]);
+}
+
+/// One member delivers, but never reports that its deliveries are durable.
+pub fn each_member_must_report_claimed_durability() {
+    let reference = shell_words::quote(REFERENCE).into_owned();
+    let silent = r#"grep --line-buffered -v '"type":"durable"'"#;
+    let script =
+        format!("if [ {{node}} = n1 ]; then {reference} | {silent}; else exec {reference}; fi");
+    let adapter = format!("sh -c {}", shell_words::quote(&script));
+    let run = driven(&adapter, 3, &["one-sender", "restart"], Duration::from_secs(5)).run;
+    for case in &run.cases {
+        // A busy machine may have been too slow for the deadline.
+        let CaseStatus::Broken(what) = &case.status else {
+            assert!(matches!(case.status, CaseStatus::Inconclusive(_)), "{:?}", case.status);
+            continue;
+        };
+        assert!(what.contains("claims durable, but n1 delivered messages"), "{what}");
+    }
 }
 
 pub fn note_names_the_unanswered_multicast() {
