@@ -11,15 +11,18 @@ use crate::random::Random;
 
 use super::disks::Trouble;
 use super::feature::Feature;
-use super::protocol::WINDOW;
+use super::protocol::{MESSAGE_BYTES_MAX, ORDINARY_BYTES_MAX, WINDOW};
 use super::reach::Reach;
 use crate::history::GroupOrder;
 
 /// Length of the shortest non-empty message, longer than any name.
 const BYTES_MIN: u64 = 32;
 
-/// Length of the longest message, if sizes do not matter.
+/// Length of most messages, at most, if sizes do not matter.
 const BYTES_USUAL_MAX: u64 = 512;
+
+/// One of this many messages is larger.
+const LARGER_EVERY: u64 = 16;
 
 /// Number of rounds in which messages are sent if the load has to last.
 const PACED_ROUNDS: u64 = 10;
@@ -301,7 +304,13 @@ impl Draft {
 
     /// Has each of these nodes send `each` messages of usual sizes to the first group.
     pub(super) fn send(&mut self, senders: &[usize], each: u64) {
-        self.send_sized(senders, each, BYTES_MIN, BYTES_USUAL_MAX);
+        let mut list = Vec::new();
+        for _ in 0..each {
+            for &sender in senders {
+                list.push(PlannedSend { sender, groups: vec![0], bytes: self.bytes() });
+            }
+        }
+        self.then(Step::Send(list));
     }
 
     /// Has each of these nodes send `each` messages with sizes from this range.
@@ -338,9 +347,15 @@ impl Draft {
         self.scale.min(WINDOW as u64 / 2)
     }
 
-    /// Returns a random message size, up to the largest usual size.
+    /// Returns a random message size. Most sizes are usual ones; some are larger, up to the limit
+    /// that the implementation claims.
     pub(super) fn bytes(&mut self) -> u64 {
-        self.chance.between(BYTES_MIN, BYTES_USUAL_MAX)
+        if self.chance.between(1, LARGER_EVERY) > 1 {
+            return self.chance.between(BYTES_MIN, BYTES_USUAL_MAX);
+        }
+        let large = self.claims(Feature::LargeMessages);
+        let most = if large { MESSAGE_BYTES_MAX } else { ORDINARY_BYTES_MAX };
+        self.chance.between(BYTES_USUAL_MAX + 1, most)
     }
 
     /// Kills a member.
