@@ -161,10 +161,8 @@ fn conclude_broken(
     case.notes.extend(log.clone());
     case.status = match &played.starved {
         None => CaseStatus::Broken(what.to_owned()),
-        Some(why) => {
-            case.notes.push(what.to_owned());
-            CaseStatus::Inconclusive(why.clone())
-        }
+        // The deadline may have been the reason, so this proves nothing.
+        Some(why) => CaseStatus::Inconclusive(format!("{what}; {why}")),
     };
     match judged(played)? {
         Ok(verdict) if CaseStatus::of(&verdict) == CaseStatus::Failed => {

@@ -79,8 +79,7 @@ impl Stage<'_> {
                     let why = format!("it claims the unknown feature \"{feature}\"");
                     return Err(self.broken(origin, &why, text));
                 }
-                self.take_introduction(node, Introduction { name, version, features });
-                Ok(())
+                self.take_introduction(origin, text, Introduction { name, version, features })
             }
             MemberLine::Ok { message: Some(message) } => {
                 let Some(place) = self.answer(node, &message) else {
@@ -164,21 +163,30 @@ impl Stage<'_> {
         }
     }
 
-    fn take_introduction(&mut self, node: usize, introduction: Introduction) {
-        let sent = self.ledger.len();
+    fn take_introduction(
+        &mut self,
+        origin: LineOrigin,
+        text: &[u8],
+        introduction: Introduction,
+    ) -> Result<(), Ending> {
+        let (node, sent) = (origin.node, self.ledger.len());
         let member = &mut self.members[node];
         member.ready_at = sent;
         member.phase = MemberPhase::Ready;
         match &self.introduction {
             None => self.introduction = Some(introduction),
-            Some(first) if *first != introduction => {
+            Some(first) if first.is_of_another_system(&introduction) => {
+                let why = "it reports a different name or other features than the first member";
+                return Err(self.broken(origin, why, text));
+            }
+            // Members of different versions may work together.
+            Some(first) if first.version != introduction.version => {
                 let name = self.members[node].name.clone();
-                self.note(format!(
-                    "{name} reports a different name, version or features than the first member"
-                ));
+                self.note(format!("{name} reports a different version than the first member"));
             }
             Some(_) => {}
         }
+        Ok(())
     }
 
     /// Removes a message from a member's unanswered ones.
@@ -353,7 +361,8 @@ impl Stage<'_> {
             _ => "its output ended, but its process did not".to_owned(),
         };
         if member.phase != MemberPhase::Ended {
-            return Err(self.broken(origin, &format!("{how} without a `halt` line"), &[]));
+            let name = &self.members[origin.node].name;
+            return Err(self.broken_by(origin.node, format!("{name}: {how} without a `halt` line")));
         }
         if !ended || !status.is_some_and(|status| status.success()) {
             let name = member.name.clone();
@@ -375,10 +384,14 @@ impl Stage<'_> {
         if !text.is_empty() {
             what += &format!(": {}", shown(text));
         }
-        Ending::Broken {
-            what,
-            log: self.log_end(origin.node).map(|end| format!("the log of {name} ends with: {end}")),
-        }
+        self.broken_by(origin.node, what)
+    }
+
+    /// Returns the end of a case that a member broke, with the end of its log.
+    pub(super) fn broken_by(&self, node: usize, what: String) -> Ending {
+        let name = &self.members[node].name;
+        let log = self.log_end(node).map(|end| format!("the log of {name} ends with: {end}"));
+        Ending::Broken { what, log }
     }
 }
 

@@ -225,10 +225,7 @@ impl Stage<'_> {
             "{name} did not answer `init` within {} s",
             self.setting.deadline.as_secs_f64()
         );
-        Ending::Broken {
-            what,
-            log: self.log_end(node).map(|end| format!("the log of {name} ends with: {end}")),
-        }
+        self.broken_by(node, what)
     }
 
     pub(super) fn suspend(&mut self, node: usize) -> Result<(), Ending> {

@@ -44,6 +44,7 @@ fn driven_at(
         hosts: hosts.iter().map(ToString::to_string).collect(),
         nodes,
         scenarios: scenarios.iter().map(ToString::to_string).collect(),
+        program: "tramontane-conformance".to_owned(),
         seed: 7,
         repeat: 1,
         soak: None,
@@ -161,7 +162,7 @@ pub fn failed_case_prints_the_command_that_repeats_it() {
     let mut again = told.lines().filter_map(|line| line.trim_start().strip_prefix("again: "));
     let again = again.next_back();
     let again = shell_words::split(again.expect("there is a command")).expect("it has words");
-    assert_eq!(again[0], "tramontane-conformance");
+    assert_eq!(again[0], program);
     let (code, told) = run(&again[1..]);
     assert_eq!(code, Some(1), "{told}");
     let page = fs::read_to_string(folder.path().join("first/report.html")).expect("a page");
@@ -186,7 +187,8 @@ pub fn prematurely_ended_adapter_output_is_reported() {
     assert_broken("exit-later", &["exit status: 0", "without a `halt` line"]);
     assert_broken("closed", &["its output ended, but its process did not"]);
     let case = bad_case("exit-at-once");
-    assert!(matches!(&case.status, CaseStatus::Broken(what) if what.contains("exit status: 3")));
+    let CaseStatus::Broken(what) = &case.status else { panic!("{:?}", case.status) };
+    assert!(what.starts_with("n0: its process ended with exit status: 3"), "{what}");
     assert!(case.notes.iter().any(|note| note.contains("no licence found")), "{:?}", case.notes);
 }
 
@@ -418,6 +420,35 @@ pub fn claimed_feature_without_evidence_marks_adapter_broken() {
         );
     }
     assert_broken("claims-nonsense", &["line 1", "durabel", "unknown feature"]);
+}
+
+/// The second member has another name and claims less.
+pub fn members_of_different_systems_are_broken() {
+    let script = format!(
+        "if [ {{node}} = n1 ]; then exec {}; fi; exec {}",
+        bad("no-pause-null"),
+        bad("good")
+    );
+    let adapter = format!("sh -c {}", shell_words::quote(&script));
+    let run = driven(&adapter, 2, &["one-sender"], Duration::from_secs(5)).run;
+    let case = &run.cases[0];
+    let told = || case.status.reason().into_iter().chain(case.notes.iter().map(String::as_str));
+    assert!(
+        told().any(|why| why.contains("other features than the first member")),
+        "{:?}",
+        case.status
+    );
+}
+
+pub fn first_broken_adapter_ends_a_run_until_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
+    command.args(["run", "--nodes", "1", "--repeat", "3", "--until-failed", "--adapter"]);
+    command.arg(bad("garbage")).args(["--scenario", "one-sender", "--output"]).arg(folder.path());
+    assert_eq!(command.output().expect("the program starts").status.code(), Some(3));
+    let results = fs::read(folder.path().join("results.json")).expect("a report");
+    let results: serde_json::Value = serde_json::from_slice(&results).expect("JSON");
+    assert_eq!(results["cases"].as_array().expect("cases").len(), 1);
 }
 
 /// One member delivers, but never reports that its deliveries are durable.
