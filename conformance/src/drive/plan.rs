@@ -185,6 +185,8 @@ pub(super) enum Condition {
 pub(super) struct Draft {
     /// The plan's own random numbers.
     pub(super) chance: Random,
+    /// The random numbers of larger messages.
+    larger: Random,
     /// Number of nodes.
     pub(super) nodes: usize,
     /// Number of messages that a sender sends, if the scenario does not set it.
@@ -219,7 +221,8 @@ impl Draft {
         let plan = RunPlan::default();
         let Terms { nodes, scale, round, claims, .. } = terms;
         let faults = terms.faults.map(<[usize]>::to_vec);
-        Self { chance, nodes, scale, round, claims: claims.to_vec(), faults, plan }
+        let larger = Random::stream(terms.seed, "larger messages");
+        Self { chance, larger, nodes, scale, round, claims: claims.to_vec(), faults, plan }
     }
 
     /// Returns whether the implementation claims the feature.
@@ -350,12 +353,14 @@ impl Draft {
     /// Returns a random message size. Most sizes are usual ones; some are larger, up to the limit
     /// that the implementation claims.
     pub(super) fn bytes(&mut self) -> u64 {
-        if self.chance.between(1, LARGER_EVERY) > 1 {
-            return self.chance.between(BYTES_MIN, BYTES_USUAL_MAX);
+        // Larger sizes have their own random numbers, which change nothing else in the plan.
+        let usual = self.chance.between(BYTES_MIN, BYTES_USUAL_MAX);
+        if self.larger.between(1, LARGER_EVERY) > 1 {
+            return usual;
         }
         let large = self.claims(Feature::LargeMessages);
         let most = if large { MESSAGE_BYTES_MAX } else { ORDINARY_BYTES_MAX };
-        self.chance.between(BYTES_USUAL_MAX + 1, most)
+        self.larger.between(BYTES_USUAL_MAX + 1, most)
     }
 
     /// Kills a member.
