@@ -74,8 +74,8 @@ pub(super) struct Member {
     pub(super) ready_at: usize,
     /// Whether the member has installed a view since it was last resumed or reconnected.
     pub(super) moved_on: bool,
-    /// The member's last view of each group.
-    pub(super) views: Vec<Option<NodeSet>>,
+    /// The id and the members of the member's last view of each group.
+    pub(super) views: Vec<Option<(u64, NodeSet)>>,
 }
 
 impl Member {

@@ -291,7 +291,7 @@ impl Stage<'_> {
         let LineOrigin { node, inc, t_ns, .. } = origin;
         let position = |name: &String| self.members.iter().position(|member| member.name == *name);
         let set = members.iter().filter_map(position).fold(0, |set, node| set | only(node));
-        self.members[node].views[place] = Some(set);
+        self.members[node].views[place] = Some((view, set));
         self.members[node].moved_on = true;
         self.seen[place] |= set;
         if self.highest[place].is_none_or(|(highest, _)| highest < view) {

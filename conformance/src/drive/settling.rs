@@ -18,7 +18,7 @@ impl Stage<'_> {
     pub(super) fn have_views_without(&self, nodes: NodeSet) -> bool {
         let others = self.members.iter().enumerate().filter(|(node, _)| only(*node) & nodes == 0);
         let mut running = others.map(|(_, member)| member).filter(|member| member.runs());
-        running.all(|member| member.views.iter().flatten().all(|view| view & nodes == 0))
+        running.all(|member| member.views.iter().flatten().all(|(_, view)| view & nodes == 0))
             && self.highest.iter().any(Option::is_some)
     }
 
@@ -66,8 +66,9 @@ impl Stage<'_> {
     /// node, and all its members have installed it.
     fn views_agree(&self, live: NodeSet) -> bool {
         self.highest.iter().enumerate().all(|(group, highest)| {
-            let Some((_, view)) = highest else { return true };
-            let installed = |node: usize| self.members[node].views[group] == Some(*view);
+            let Some((id, view)) = highest else { return true };
+            // An earlier view may have had the same members.
+            let installed = |node: usize| self.members[node].views[group] == Some((*id, *view));
             (0..self.members.len()).filter(|node| only(*node) & view != 0).all(installed)
                 && view & !live == 0
                 && self.members_now(group, live) & !view == 0
@@ -158,7 +159,7 @@ impl Stage<'_> {
                 let missing = self.members_now(group, live) & !members;
                 let behind = (0..self.members.len()).filter(|node| {
                     only(*node) & members & live != 0
-                        && self.members[*node].views[group] != Some(members)
+                        && self.members[*node].views[group] != Some((view, members))
                 });
                 let behind = behind.fold(0, |set, node| set | only(node));
                 (gone | missing | behind != 0).then_some((group, (view, gone | missing | behind)))
