@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_or_minority_member_may_give_up_after_a_kill() {
+    fn removed_or_minority_member_may_give_up() {
         for (removed, others) in [(true, &["c"][..]), (false, &["b", "c"][..])] {
             let mut play = in_view_1(&ALL);
             for node in others.iter().filter(|_| !removed) {
