@@ -7,6 +7,7 @@ use super::groups::Groups;
 use super::judge::Judge;
 use super::ledger::Ledger;
 use super::liveness;
+use super::membership;
 use super::memory;
 use super::order_cases::OrderCases;
 use super::prefix_order::PrefixOrder;
@@ -53,6 +54,7 @@ impl Judge {
         let in_view = delivered_in_views(ledger, &due);
         let majority = views.judge_majority(roster, groups);
         let mut live = liveness::judge(roster, groups);
+        membership::judge(&mut live, (roster, groups), views, &due);
         live.absorb(std::mem::take(&mut who.liveness));
         let outcomes = self.outcomes(who, order, [in_view, majority, live]);
         let judgements = CheckId::ALL.iter().copied().zip(outcomes);

@@ -110,6 +110,7 @@ impl Judge {
             Event::View { t_ns, node, inc, group, view, members } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
                 let group = self.groups.declared(group)?;
+                self.roster.note_event(line);
                 self.quiescence.active(*t_ns);
                 self.views.install(
                     (&mut self.roster, &self.groups),
@@ -125,6 +126,7 @@ impl Judge {
                     return Err(contradiction("a message without a name is multicast".to_owned()));
                 }
                 let groups = self.groups.set(&self.roster, self.roster.node_of(start), groups)?;
+                self.roster.note_event(line);
                 self.quiescence.active(*t_ns);
                 let sent = SentMessage {
                     line,
@@ -182,7 +184,7 @@ impl Judge {
                 for node in nodes {
                     self.roster.fault(line, node, *kind, *t_ns)?;
                 }
-                self.roster.note_fault(*t_ns);
+                self.roster.note_fault(*kind, *t_ns);
                 self.quiescence.active(*t_ns);
                 Ok(())
             }
@@ -226,8 +228,10 @@ impl Judge {
         else {
             return Ok(());
         };
-        let (t_ns, replayed) = (*t_ns, *replayed);
+        let t_ns = *t_ns;
         let start = self.roster.record(node, *inc, t_ns)?;
+        self.roster.note_event(line);
+        let replayed = *replayed && !self.roster.is_founder(start);
         let group = self.groups.named(group);
         self.quiescence.active(t_ns);
         let name = msg.as_deref().map(|msg| self.ledger.names.name(msg));

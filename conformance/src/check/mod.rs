@@ -23,6 +23,7 @@
 //! | `due`, `who_delivers`, `liveness` | the nodes that must deliver each message |
 //! | `sender_order`, `total_order`, `acyclic_order`, `prefix_order`, `tangle`, `order_cases` | order |
 //! | `views` | views |
+//! | `membership` | whether views follow the members |
 //! | `durability`, `debt`, `trail` | durable deliveries |
 //! | `quiescence` | rest |
 //! | `tally`, `mixing`, `memory` | counts, tables, peak memory |
@@ -47,6 +48,7 @@ mod integrity;
 mod judge;
 mod ledger;
 mod liveness;
+mod membership;
 mod memory;
 mod message;
 mod mixing;

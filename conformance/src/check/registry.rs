@@ -107,7 +107,7 @@ checks! {
         "Of the messages addressed to two nodes, one node delivers a prefix of the other's deliveries.",
         "TRAM 2.2, uniform prefix order";
     ViewUnique, "view-unique", Must,
-        "A view's id identifies one list of members.",
+        "A view's id identifies one list, which names only members of the group, each of them once.",
         "Derecho's views: Spindle II-A";
     ViewRising, "view-rising", Must,
         "The ids of the views that a node installs increase, even across its restarts.",
@@ -138,8 +138,8 @@ checks! {
         "After a restart, all durable deliveries are present, unchanged and in order.",
         "Derecho's persistence frontier: Spindle II-A";
     Liveness, "liveness", Must,
-        "Once faults have ended, multicast messages are delivered, and no node hangs or gives up \
-         without cause.",
+        "Once faults have ended, multicast messages are delivered, views follow the members, and no \
+         node hangs or gives up without cause.",
         "TRAM 2.1, the leader oracle; Spindle III-B, no stall";
 }
 

@@ -83,8 +83,10 @@ pub(super) struct NodeIncarnation {
     pub(super) line: u64,
     /// Its end.
     pub(super) end: Option<EndRecord>,
-    /// The line of the first `kill` after the start.
-    pub(super) kill: Option<u64>,
+    /// The time of its start.
+    pub(super) begun_ns: u64,
+    /// The moment of the first `kill` after the start.
+    pub(super) kill: Option<Moment>,
     /// The moment of the first request to leave.
     pub(super) leave: Option<Moment>,
     /// The moment of the first request to stop.
@@ -125,7 +127,7 @@ impl NodeIncarnation {
 
     /// Returns the line of the last known event: the end, the kill or the start.
     pub(super) fn last_line(&self) -> u64 {
-        self.end.map(|end| end.line).or(self.kill).unwrap_or(self.line)
+        self.end.map(|end| end.line).or(self.kill.map(|kill| kill.line)).unwrap_or(self.line)
     }
 
     fn is_over(&self) -> bool {
@@ -156,6 +158,10 @@ pub(super) struct Roster {
     pub(super) starts: Vec<NodeIncarnation>,
     /// The highest time of a fault, if there was one.
     pub(super) last_fault_ns: Option<u64>,
+    /// Whether there was a fault other than a kill.
+    pub(super) had_other_faults: bool,
+    /// The line of the first view, multicast or delivery.
+    first_event: Option<u64>,
 }
 
 impl Roster {
@@ -201,6 +207,7 @@ impl Roster {
             inc,
             line,
             end: None,
+            begun_ns: t_ns,
             kill: None,
             leave: None,
             stop: None,
@@ -272,21 +279,46 @@ impl Roster {
             FaultKind::Kill => {
                 (state.stopped, state.parted) = (false, false);
                 if let Some(last) = last {
-                    self.starts[last.index()].kill.get_or_insert(line);
+                    self.starts[last.index()].kill.get_or_insert(Moment { t_ns, line });
                 }
             }
         }
         Ok(())
     }
 
-    /// Notes the time of a fault at any node.
-    pub(super) fn note_fault(&mut self, t_ns: u64) {
+    /// Notes the kind and time of a fault at any node.
+    pub(super) fn note_fault(&mut self, kind: FaultKind, t_ns: u64) {
+        self.had_other_faults |= kind != FaultKind::Kill;
         self.last_fault_ns = Some(self.last_fault_ns.map_or(t_ns, |last| last.max(t_ns)));
     }
 
     /// Returns whether there were no faults, or all of them have ended.
     pub(super) fn faults_ended(&self) -> bool {
         self.nodes.iter().all(|node| !node.stopped && !node.parted && !node.full)
+    }
+
+    /// Notes a view, a multicast or a delivery.
+    pub(super) fn note_event(&mut self, line: u64) {
+        self.first_event.get_or_insert(line);
+    }
+
+    /// Returns whether an incarnation is a founder: it started before any view, multicast or
+    /// delivery, so it cannot have anything to replay.
+    pub(super) fn is_founder(&self, start: StartId) -> bool {
+        self.first_event.is_none_or(|line| self.starts[start.index()].line < line)
+    }
+
+    /// Returns the first request to stop, at any node.
+    pub(super) fn first_stop(&self) -> Option<Moment> {
+        self.starts.iter().filter_map(|start| start.stop).min()
+    }
+
+    /// Returns whether a node was ever killed.
+    pub(super) fn was_killed(&self, node: NodeId) -> bool {
+        self.nodes[node.index()]
+            .starts
+            .iter()
+            .any(|start| self.starts[start.index()].kill.is_some())
     }
 
     /// Returns a node's last incarnation so far.

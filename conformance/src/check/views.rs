@@ -132,6 +132,7 @@ impl Views {
         record: Installed,
     ) {
         self.unique.cases(1);
+        self.judge_members(roster, groups, group, record);
         let first = *self.first.entry((group, record.view)).or_insert(record);
         if first.list == record.list {
             return;
@@ -153,6 +154,39 @@ impl Views {
                     blames(record.at.line, "the same view, with other members"),
                 ],
             )
+        });
+    }
+
+    /// Judges that a view names only members of its group, each of them once.
+    fn judge_members(
+        &mut self,
+        roster: &Roster,
+        groups: &Groups,
+        group: GroupId,
+        record: Installed,
+    ) {
+        let nodes = &self.lists[record.list.0 as usize].nodes;
+        let mut seen = NodeSet::default();
+        let wrong = nodes.iter().find_map(|node| {
+            let why = if !groups.has_member(group, *node) {
+                ", which is not a member of the group"
+            } else if !seen.insert(*node) {
+                " twice"
+            } else {
+                return None;
+            };
+            Some((*node, why))
+        });
+        let Some((node, why)) = wrong else { return };
+        self.unique.breach(1, record.at.line, || {
+            let what = format!(
+                "view {} of {} with members {} names {}{why}",
+                record.view,
+                groups.name(group),
+                roster.listed(nodes),
+                roster.nodes[node.index()].name
+            );
+            finding(what, [blames(record.at.line, "a view with an impossible list of members")])
         });
     }
 
@@ -338,6 +372,14 @@ mod tests {
     fn member_order_distinguishes_views() {
         let text = [HEAD, &view("a", 1, ALL), &view("b", 1, r#""b","a","c""#)].concat();
         assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewUnique, vec![4, 5])]);
+    }
+
+    #[test]
+    fn view_names_each_member_once_and_no_others() {
+        for members in [r#""a","b","x""#, r#""a","b","a""#] {
+            let text = [HEAD, &view("a", 1, members)].concat();
+            assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewUnique, vec![4])]);
+        }
     }
 
     #[test]

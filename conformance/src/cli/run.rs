@@ -52,7 +52,7 @@ pub struct RunArguments {
     /// Play everything with new seeds for this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = soak_seconds)]
     soak: Option<f64>,
-    /// End the run at the first failure
+    /// End the run at the first failure or broken adapter
     #[arg(long)]
     until_failed: bool,
     /// Maximum number of rounds for scenarios that are played in rounds
@@ -89,6 +89,11 @@ impl RunArguments {
             hosts: self.hosts.clone(),
             nodes: usize::try_from(self.nodes).unwrap_or(NODES_MAX),
             scenarios: self.scenarios.clone(),
+            // Without an argument, the program's name is the best guess.
+            program: std::env::args_os().next().map_or_else(
+                || env!("CARGO_PKG_NAME").to_owned(),
+                |program| program.to_string_lossy().into_owned(),
+            ),
             seed: self.seed,
             repeat: self.repeat,
             soak: self.soak.map(Duration::from_secs_f64),

@@ -22,15 +22,20 @@ use crate::report::{Case, CaseStatus};
 /// timing, which the plan does not control.
 const ATTEMPTS_MAX: u32 = 8;
 
-/// The name of this program.
-const PROGRAM: &str = env!("CARGO_PKG_NAME");
-
 /// The output folder of a repeated run.
 const AGAIN: &str = "conformance-again";
 
 impl Introduction {
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.name, self.version).trim().to_owned()
+    }
+
+    /// Returns whether the other introduction has another name or other features.
+    pub(super) fn is_of_another_system(&self, other: &Self) -> bool {
+        let lacks = |one: &Self, other: &Self| {
+            one.features.iter().any(|feature| !other.features.contains(feature))
+        };
+        self.name != other.name || lacks(self, other) || lacks(other, self)
     }
 }
 
@@ -54,7 +59,11 @@ impl Driver<'_> {
     /// Returns whether the time is over or a failure ends the run.
     pub(super) fn is_over(&self, cases: &[Case]) -> bool {
         let is_late = self.options.soak.is_some_and(|soak| self.began.elapsed() >= soak);
-        let failed = || cases.iter().any(|case| case.status == CaseStatus::Failed);
+        let failed = || {
+            let ends =
+                |status: &CaseStatus| matches!(status, CaseStatus::Failed | CaseStatus::Broken(_));
+            cases.iter().any(|case| ends(&case.status))
+        };
         is_late && !cases.is_empty() || self.options.until_failed && failed()
     }
 
@@ -102,9 +111,10 @@ impl Driver<'_> {
         if matches!(status, CaseStatus::Passed | CaseStatus::Unsupported(_)) {
             return None;
         }
-        let RunOptions { adapter, hosts, nodes, messages, deadline, faults, require, .. } =
-            self.options;
-        let mut words = vec![PROGRAM.to_owned(), "run".to_owned()];
+        let RunOptions {
+            program, adapter, hosts, nodes, messages, deadline, faults, require, ..
+        } = self.options;
+        let mut words = vec![program.clone(), "run".to_owned()];
         let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
         add("adapter", adapter.clone());
         if !hosts.is_empty() {
@@ -145,6 +155,7 @@ impl Driver<'_> {
                 Ending::Broken { what, log } => {
                     Ok(Some(outcome::broken(scenario, seed, what, log)))
                 }
+                Ending::Denied(what) => Ok(Some(outcome::broken(scenario, seed, what, None))),
                 Ending::Unsupported(why) => Ok(Some(outcome::unsupported(scenario, seed, why))),
                 Ending::Failed(error) => Err(error),
             };
@@ -281,6 +292,7 @@ impl Driver<'_> {
         let mut stage = Stage::set(self.setting, name, title.as_deref(), plan, folder, around)?;
         let outcome = stage.play();
         let starved = stage.starved.take();
+        let not_durable = stage.not_durable.take();
         notes.append(&mut stage.notes);
         self.introduction = self.introduction.take().or(stage.introduction.take());
         // Dropping the stage kills the members that are still running.
@@ -295,6 +307,7 @@ impl Driver<'_> {
             claims: self.claims(),
             notes,
             starved,
+            not_durable,
             took: began.elapsed(),
         })
     }

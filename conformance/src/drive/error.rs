@@ -67,6 +67,8 @@ pub(super) enum Ending {
     Broken { what: String, log: Option<String> },
     /// The implementation or this system lacks a feature.
     Unsupported(String),
+    /// A member that had begun reports as unsupported what the implementation claims.
+    Denied(String),
     /// The driver itself cannot continue.
     Failed(DriveError),
 }

@@ -66,14 +66,16 @@ pub(super) struct Member {
     pub(super) answered: u64,
     /// Number of delivered messages, including those that no node sent.
     pub(super) delivered: u64,
+    /// Whether the member has reported that deliveries are durable.
+    pub(super) durable: bool,
     /// Number of messages that the member was asked to send.
     pub(super) sent: u64,
     /// Number of messages that all members had sent when this one became ready.
     pub(super) ready_at: usize,
     /// Whether the member has installed a view since it was last resumed or reconnected.
     pub(super) moved_on: bool,
-    /// The member's last view of each group.
-    pub(super) views: Vec<Option<NodeSet>>,
+    /// The id and the members of the member's last view of each group.
+    pub(super) views: Vec<Option<(u64, NodeSet)>>,
 }
 
 impl Member {

@@ -17,13 +17,15 @@ pub struct RunOptions {
     pub nodes: usize,
     /// The names of the scenarios to run; all if there are none.
     pub scenarios: Vec<String>,
+    /// This program as it was called, for the command that repeats a scenario.
+    pub program: String,
     /// The seed of the plans.
     pub seed: u64,
     /// Number of seeds, starting at `seed`, with which all scenarios run.
     pub repeat: u64,
     /// Time during which the scenarios run repeatedly with new seeds, instead of `repeat`.
     pub soak: Option<Duration>,
-    /// Whether the first failure ends the run.
+    /// Whether the first failure or broken adapter ends the run.
     pub until_failed: bool,
     /// Maximum number of rounds of a scenario that has several.
     pub rounds_max: usize,

@@ -30,6 +30,8 @@ pub(super) struct Played<'p> {
     pub(super) notes: Vec<String>,
     /// The reason why the machine was too slow for a deadline, if it was.
     pub(super) starved: Option<String>,
+    /// The members that claimed to report durable deliveries, but did not before the deadline.
+    pub(super) not_durable: Option<String>,
     pub(super) took: Duration,
 }
 
@@ -91,6 +93,10 @@ pub(super) fn conclude(played: Played<'_>) -> Result<Case, DriveError> {
     match &played.outcome {
         Ok(finished) => conclude_played(&mut case, &played, *finished)?,
         Err(Ending::Unsupported(why)) => case.status = CaseStatus::Unsupported(why.clone()),
+        Err(Ending::Denied(what)) => {
+            let what = format!("{what}, although {}", claimed(played.scenario));
+            conclude_broken(&mut case, &played, &what, &None)?;
+        }
         Err(Ending::Broken { what, log }) => conclude_broken(&mut case, &played, what, log)?,
         // Destructured here because the error is moved.
         Err(Ending::Failed(_)) => {
@@ -101,6 +107,16 @@ pub(super) fn conclude(played: Played<'_>) -> Result<Case, DriveError> {
         }
     }
     Ok(case)
+}
+
+/// Names the claims without which a scenario does not run.
+fn claimed(scenario: &Scenario) -> String {
+    let needs: Vec<&str> = scenario.needs.iter().map(|feature| feature.name()).collect();
+    if needs.is_empty() {
+        "this scenario needs no feature".to_owned()
+    } else {
+        format!("the implementation claims {}", needs.join(", "))
+    }
 }
 
 fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Result<(), DriveError> {
@@ -115,6 +131,7 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
     let recorded = Recorded::read(open(played)?).unwrap_or_default();
     case.reached = reached(played, finished, &recorded);
     let unproven = unproven(&recorded, &played.claims).filter(|_| finished);
+    let unproven = unproven.or_else(|| played.not_durable.clone());
     case.status = match CaseStatus::of(&verdict) {
         CaseStatus::Failed => CaseStatus::Failed,
         _ if let Some(why) = unproven
@@ -144,10 +161,8 @@ fn conclude_broken(
     case.notes.extend(log.clone());
     case.status = match &played.starved {
         None => CaseStatus::Broken(what.to_owned()),
-        Some(why) => {
-            case.notes.push(what.to_owned());
-            CaseStatus::Inconclusive(why.clone())
-        }
+        // The deadline may have been the reason, so this proves nothing.
+        Some(why) => CaseStatus::Inconclusive(format!("{what}; {why}")),
     };
     match judged(played)? {
         Ok(verdict) if CaseStatus::of(&verdict) == CaseStatus::Failed => {

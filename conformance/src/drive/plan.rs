@@ -11,15 +11,18 @@ use crate::random::Random;
 
 use super::disks::Trouble;
 use super::feature::Feature;
-use super::protocol::WINDOW;
+use super::protocol::{MESSAGE_BYTES_MAX, ORDINARY_BYTES_MAX, WINDOW};
 use super::reach::Reach;
 use crate::history::GroupOrder;
 
 /// Length of the shortest non-empty message, longer than any name.
 const BYTES_MIN: u64 = 32;
 
-/// Length of the longest message, if sizes do not matter.
+/// Length of most messages, at most, if sizes do not matter.
 const BYTES_USUAL_MAX: u64 = 512;
+
+/// One of this many messages is larger.
+const LARGER_EVERY: u64 = 16;
 
 /// Number of rounds in which messages are sent if the load has to last.
 const PACED_ROUNDS: u64 = 10;
@@ -157,6 +160,8 @@ pub(super) enum Condition {
     Delivered { node: usize, count: u64 },
     /// Every message has been delivered by all nodes that should deliver it.
     AllDelivered,
+    /// Each of these nodes has reported since its start that deliveries are durable.
+    Durable(Vec<usize>),
     /// The node has left, or ended in another way.
     Ended(usize),
     /// All other running nodes have a view without these nodes.
@@ -180,6 +185,8 @@ pub(super) enum Condition {
 pub(super) struct Draft {
     /// The plan's own random numbers.
     pub(super) chance: Random,
+    /// The random numbers of larger messages.
+    larger: Random,
     /// Number of nodes.
     pub(super) nodes: usize,
     /// Number of messages that a sender sends, if the scenario does not set it.
@@ -214,7 +221,8 @@ impl Draft {
         let plan = RunPlan::default();
         let Terms { nodes, scale, round, claims, .. } = terms;
         let faults = terms.faults.map(<[usize]>::to_vec);
-        Self { chance, nodes, scale, round, claims: claims.to_vec(), faults, plan }
+        let larger = Random::stream(terms.seed, "larger messages");
+        Self { chance, larger, nodes, scale, round, claims: claims.to_vec(), faults, plan }
     }
 
     /// Returns whether the implementation claims the feature.
@@ -299,7 +307,13 @@ impl Draft {
 
     /// Has each of these nodes send `each` messages of usual sizes to the first group.
     pub(super) fn send(&mut self, senders: &[usize], each: u64) {
-        self.send_sized(senders, each, BYTES_MIN, BYTES_USUAL_MAX);
+        let mut list = Vec::new();
+        for _ in 0..each {
+            for &sender in senders {
+                list.push(PlannedSend { sender, groups: vec![0], bytes: self.bytes() });
+            }
+        }
+        self.then(Step::Send(list));
     }
 
     /// Has each of these nodes send `each` messages with sizes from this range.
@@ -336,9 +350,17 @@ impl Draft {
         self.scale.min(WINDOW as u64 / 2)
     }
 
-    /// Returns a random message size, up to the largest usual size.
+    /// Returns a random message size. Most sizes are usual ones; some are larger, up to the limit
+    /// that the implementation claims.
     pub(super) fn bytes(&mut self) -> u64 {
-        self.chance.between(BYTES_MIN, BYTES_USUAL_MAX)
+        // Larger sizes have their own random numbers, which change nothing else in the plan.
+        let usual = self.chance.between(BYTES_MIN, BYTES_USUAL_MAX);
+        if self.larger.between(1, LARGER_EVERY) > 1 {
+            return usual;
+        }
+        let large = self.claims(Feature::LargeMessages);
+        let most = if large { MESSAGE_BYTES_MAX } else { ORDINARY_BYTES_MAX };
+        self.larger.between(BYTES_USUAL_MAX + 1, most)
     }
 
     /// Kills a member.
@@ -349,6 +371,14 @@ impl Draft {
     /// Waits until a node has delivered `count` messages.
     pub(super) fn await_delivered(&mut self, node: usize, count: u64) {
         self.then(Step::Await(Condition::Delivered { node, count }));
+    }
+
+    /// Waits until each of these nodes has reported durable deliveries, if the implementation
+    /// claims that its members do.
+    pub(super) fn await_durable(&mut self, nodes: &[usize]) {
+        if self.claims(Feature::Durable) {
+            self.then(Step::Await(Condition::Durable(nodes.to_vec())));
+        }
     }
 
     /// Returns whether the fault of this number is injected.

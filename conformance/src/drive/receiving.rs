@@ -79,8 +79,7 @@ impl Stage<'_> {
                     let why = format!("it claims the unknown feature \"{feature}\"");
                     return Err(self.broken(origin, &why, text));
                 }
-                self.take_introduction(node, Introduction { name, version, features });
-                Ok(())
+                self.take_introduction(origin, text, Introduction { name, version, features })
             }
             MemberLine::Ok { message: Some(message) } => {
                 let Some(place) = self.answer(node, &message) else {
@@ -125,6 +124,8 @@ impl Stage<'_> {
             }
             MemberLine::Durable { group, upto } => {
                 self.known_group(origin, text, &group)?;
+                self.members[node].durable = true;
+                self.durable |= only(node);
                 self.history_file.of(node, t_ns, |t_ns, node| Event::Durable {
                     t_ns,
                     node,
@@ -162,21 +163,30 @@ impl Stage<'_> {
         }
     }
 
-    fn take_introduction(&mut self, node: usize, introduction: Introduction) {
-        let sent = self.ledger.len();
+    fn take_introduction(
+        &mut self,
+        origin: LineOrigin,
+        text: &[u8],
+        introduction: Introduction,
+    ) -> Result<(), Ending> {
+        let (node, sent) = (origin.node, self.ledger.len());
         let member = &mut self.members[node];
         member.ready_at = sent;
         member.phase = MemberPhase::Ready;
         match &self.introduction {
             None => self.introduction = Some(introduction),
-            Some(first) if *first != introduction => {
+            Some(first) if first.is_of_another_system(&introduction) => {
+                let why = "it reports a different name or other features than the first member";
+                return Err(self.broken(origin, why, text));
+            }
+            // Members of different versions may work together.
+            Some(first) if first.version != introduction.version => {
                 let name = self.members[node].name.clone();
-                self.note(format!(
-                    "{name} reports a different name, version or features than the first member"
-                ));
+                self.note(format!("{name} reports a different version than the first member"));
             }
             Some(_) => {}
         }
+        Ok(())
     }
 
     /// Removes a message from a member's unanswered ones.
@@ -221,10 +231,11 @@ impl Stage<'_> {
             return Ok(());
         }
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        Err(Ending::Unsupported(format!(
-            "{} reports the feature as unsupported{why}",
-            self.members[node].name
-        )))
+        let member = &self.members[node];
+        let what = format!("{} reports the feature as unsupported{why}", member.name);
+        // Only at the beginning may a member find that it does not support the groups.
+        let begins = member.phase == MemberPhase::Starting && self.ledger.len() == 0;
+        Err(if begins { Ending::Unsupported(what) } else { Ending::Denied(what) })
     }
 
     fn take_delivery(
@@ -280,7 +291,7 @@ impl Stage<'_> {
         let LineOrigin { node, inc, t_ns, .. } = origin;
         let position = |name: &String| self.members.iter().position(|member| member.name == *name);
         let set = members.iter().filter_map(position).fold(0, |set, node| set | only(node));
-        self.members[node].views[place] = Some(set);
+        self.members[node].views[place] = Some((view, set));
         self.members[node].moved_on = true;
         self.seen[place] |= set;
         if self.highest[place].is_none_or(|(highest, _)| highest < view) {
@@ -350,7 +361,8 @@ impl Stage<'_> {
             _ => "its output ended, but its process did not".to_owned(),
         };
         if member.phase != MemberPhase::Ended {
-            return Err(self.broken(origin, &format!("{how} without a `halt` line"), &[]));
+            let name = &self.members[origin.node].name;
+            return Err(self.broken_by(origin.node, format!("{name}: {how} without a `halt` line")));
         }
         if !ended || !status.is_some_and(|status| status.success()) {
             let name = member.name.clone();
@@ -372,10 +384,14 @@ impl Stage<'_> {
         if !text.is_empty() {
             what += &format!(": {}", shown(text));
         }
-        Ending::Broken {
-            what,
-            log: self.log_end(origin.node).map(|end| format!("the log of {name} ends with: {end}")),
-        }
+        self.broken_by(origin.node, what)
+    }
+
+    /// Returns the end of a case that a member broke, with the end of its log.
+    pub(super) fn broken_by(&self, node: usize, what: String) -> Ending {
+        let name = &self.members[node].name;
+        let log = self.log_end(node).map(|end| format!("the log of {name} ends with: {end}"));
+        Ending::Broken { what, log }
     }
 }
 

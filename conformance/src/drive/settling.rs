@@ -1,10 +1,11 @@
 //! Decides whether everything sent has been delivered. This is an approximation that determines
 //! when to continue, and does not judge.
 
+use super::feature::Feature;
 use super::ledger::{Fate, LedgerMessage, NodeSet, only, set};
 use super::member::{Member, MemberPhase};
 use super::names::node_name;
-use super::stage::Stage;
+use super::stage::{Introduction, Stage};
 
 impl Stage<'_> {
     /// Returns the nodes that run and accept messages.
@@ -17,7 +18,7 @@ impl Stage<'_> {
     pub(super) fn have_views_without(&self, nodes: NodeSet) -> bool {
         let others = self.members.iter().enumerate().filter(|(node, _)| only(*node) & nodes == 0);
         let mut running = others.map(|(_, member)| member).filter(|member| member.runs());
-        running.all(|member| member.views.iter().flatten().all(|view| view & nodes == 0))
+        running.all(|member| member.views.iter().flatten().all(|(_, view)| view & nodes == 0))
             && self.highest.iter().any(Option::is_some)
     }
 
@@ -65,12 +66,27 @@ impl Stage<'_> {
     /// node, and all its members have installed it.
     fn views_agree(&self, live: NodeSet) -> bool {
         self.highest.iter().enumerate().all(|(group, highest)| {
-            let Some((_, view)) = highest else { return true };
-            let installed = |node: usize| self.members[node].views[group] == Some(*view);
+            let Some((id, view)) = highest else { return true };
+            // An earlier view may have had the same members.
+            let installed = |node: usize| self.members[node].views[group] == Some((*id, *view));
             (0..self.members.len()).filter(|node| only(*node) & view != 0).all(installed)
                 && view & !live == 0
                 && self.members_now(group, live) & !view == 0
         })
+    }
+
+    /// Returns the members that have delivered something, but never reported that deliveries are
+    /// durable although the implementation claims that its members do.
+    pub(super) fn without_durable(&self) -> NodeSet {
+        let claims = |introduction: &Introduction| {
+            introduction.features.iter().any(|name| name == Feature::Durable.name())
+        };
+        if !self.introduction.as_ref().is_some_and(claims) {
+            return 0;
+        }
+        let delivered = |node: &usize| self.members[*node].delivered > 0;
+        let nodes = (0..self.members.len()).filter(delivered).fold(0, |set, node| set | only(node));
+        nodes & self.present(self.live()) & !self.durable
     }
 
     /// Returns the first message that some nodes still have to deliver, and these nodes.
@@ -112,7 +128,7 @@ impl Stage<'_> {
         let live = self.live();
         if let Some((place, lacking)) = self.first_lacking(live) {
             let name = &self.ledger.message(place).name;
-            return Some(format!("{} had not delivered {name}", names(lacking)));
+            return Some(format!("{} had not delivered {name}", nodes_of(lacking)));
         }
         let present = self.present(live);
         let here = |node: &usize| only(*node) & present != 0;
@@ -143,17 +159,17 @@ impl Stage<'_> {
                 let missing = self.members_now(group, live) & !members;
                 let behind = (0..self.members.len()).filter(|node| {
                     only(*node) & members & live != 0
-                        && self.members[*node].views[group] != Some(members)
+                        && self.members[*node].views[group] != Some((view, members))
                 });
                 let behind = behind.fold(0, |set, node| set | only(node));
                 (gone | missing | behind != 0).then_some((group, (view, gone | missing | behind)))
             })?;
-        Some(format!("view {view} of g{group} did not match the state of {}", names(members)))
+        Some(format!("view {view} of g{group} did not match the state of {}", nodes_of(members)))
     }
 }
 
 /// Lists the names of a set of nodes.
-fn names(nodes: NodeSet) -> String {
+pub(super) fn nodes_of(nodes: NodeSet) -> String {
     let names: Vec<String> = (0..super::ledger::NODES_MAX)
         .filter(|node| only(*node) & nodes != 0)
         .map(node_name)

@@ -152,6 +152,10 @@ pub(super) struct Stage<'s> {
     pub(super) highest: Vec<Option<(u64, NodeSet)>>,
     /// For each group, the nodes that were in any of its views since their last start.
     pub(super) seen: Vec<NodeSet>,
+    /// The nodes that have reported, in any incarnation, that deliveries are durable.
+    pub(super) durable: NodeSet,
+    /// The members that claimed to report durable deliveries, but did not before the deadline.
+    pub(super) not_durable: Option<String>,
     pub(super) leaders: Leaders,
     pub(super) introduction: Option<Introduction>,
     /// The current network faults.
@@ -212,6 +216,8 @@ impl<'s> Stage<'s> {
             last_heard: Instant::now(),
             highest: vec![None; plan.groups.len()],
             seen: vec![0; plan.groups.len()],
+            durable: 0,
+            not_durable: None,
             leaders: Leaders::new(plan.groups.len()),
             introduction: None,
             parting: Parting::default(),
@@ -391,7 +397,9 @@ impl<'s> Stage<'s> {
             Goal::Met(condition) => return self.condition_state(condition),
             Goal::Settled => {
                 let quiet = if self.had_faults { QUIET_AFTER_FAULTS } else { QUIET };
-                let reached = self.last_heard.elapsed() >= quiet && self.is_delivered();
+                let reached = self.last_heard.elapsed() >= quiet
+                    && self.is_delivered()
+                    && self.without_durable() == 0;
                 if !reached && self.have_ended() && self.are_silent() {
                     return GoalState::Hopeless;
                 }
@@ -437,6 +445,10 @@ impl<'s> Stage<'s> {
                 (self.members[*node].delivered >= *count, !self.members[*node].runs())
             }
             Condition::AllDelivered => (self.is_delivered(), false),
+            Condition::Durable(nodes) => (
+                nodes.iter().all(|node| self.members[*node].durable),
+                nodes.iter().any(|node| !self.members[*node].runs()),
+            ),
             Condition::Ended(node) => (!self.members[*node].runs(), false),
             Condition::Resolved(nodes) => (self.are_resolved(nodes), false),
             Condition::DeliveredAlone(node) => {

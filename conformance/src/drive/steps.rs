@@ -14,6 +14,7 @@ use super::protocol::{
     Command, DriverLimits, GroupMembers, HUGE_BYTES_MAX, Init, MESSAGE_BYTES_MAX, NodeAddress,
     VERSION, WINDOW,
 };
+use super::settling::nodes_of;
 use super::stage::{Goal, GoalState, Stage};
 use crate::history::{EndReason, Event, FaultKind};
 
@@ -224,10 +225,7 @@ impl Stage<'_> {
             "{name} did not answer `init` within {} s",
             self.setting.deadline.as_secs_f64()
         );
-        Ending::Broken {
-            what,
-            log: self.log_end(node).map(|end| format!("the log of {name} ends with: {end}")),
-        }
+        self.broken_by(node, what)
     }
 
     pub(super) fn suspend(&mut self, node: usize) -> Result<(), Ending> {
@@ -343,6 +341,13 @@ impl Stage<'_> {
     /// deadline or the end of all members. If anything is missing then, the checker judges it.
     fn settle(&mut self) -> Result<(), Ending> {
         let state = self.wait_patiently(&Goal::Settled, self.setting.deadline)?;
+        let silent = self.without_durable();
+        if state == GoalState::Open && silent != 0 {
+            self.not_durable = Some(format!(
+                "the implementation claims durable, but {} delivered messages and wrote no `durable` line before the deadline",
+                nodes_of(silent)
+            ));
+        }
         if state != GoalState::Reached
             && let Some(missing) = self.missing()
         {
@@ -420,6 +425,9 @@ impl std::fmt::Display for Condition {
                 write!(out, "n{node} delivers {count} messages")
             }
             Self::AllDelivered => out.write_str("everything is delivered"),
+            Self::Durable(nodes) => {
+                write!(out, "durable deliveries are reported by {}", names(nodes))
+            }
             Self::Ended(node) => write!(out, "n{node} ends"),
             Self::ViewWithout(nodes) => write!(out, "a view without {} is installed", names(nodes)),
             Self::Resolved(nodes) => {

@@ -44,6 +44,7 @@ fn driven_at(
         hosts: hosts.iter().map(ToString::to_string).collect(),
         nodes,
         scenarios: scenarios.iter().map(ToString::to_string).collect(),
+        program: "tramontane-conformance".to_owned(),
         seed: 7,
         repeat: 1,
         soak: None,
@@ -161,7 +162,7 @@ pub fn failed_case_prints_the_command_that_repeats_it() {
     let mut again = told.lines().filter_map(|line| line.trim_start().strip_prefix("again: "));
     let again = again.next_back();
     let again = shell_words::split(again.expect("there is a command")).expect("it has words");
-    assert_eq!(again[0], "tramontane-conformance");
+    assert_eq!(again[0], program);
     let (code, told) = run(&again[1..]);
     assert_eq!(code, Some(1), "{told}");
     let page = fs::read_to_string(folder.path().join("first/report.html")).expect("a page");
@@ -186,7 +187,8 @@ pub fn prematurely_ended_adapter_output_is_reported() {
     assert_broken("exit-later", &["exit status: 0", "without a `halt` line"]);
     assert_broken("closed", &["its output ended, but its process did not"]);
     let case = bad_case("exit-at-once");
-    assert!(matches!(&case.status, CaseStatus::Broken(what) if what.contains("exit status: 3")));
+    let CaseStatus::Broken(what) = &case.status else { panic!("{:?}", case.status) };
+    assert!(what.starts_with("n0: its process ended with exit status: 3"), "{what}");
     assert!(case.notes.iter().any(|note| note.contains("no licence found")), "{:?}", case.notes);
 }
 
@@ -252,13 +254,6 @@ pub fn harmless_adapter_oddities_are_only_noted() {
 pub fn scenario_with_missing_feature_is_unsupported() {
     let case = bad_case("cannot-start");
     assert!(matches!(&case.status, CaseStatus::Unsupported(why) if why.contains("not today")));
-    // The adapter claims the feature `pause`, but answers the command as unsupported.
-    let run = driven(&bad("no-pause"), 2, &["slow-consumer"], Duration::from_secs(2)).run;
-    let status = &run.cases[0].status;
-    assert!(
-        matches!(status, CaseStatus::Unsupported(why) if why.contains("no hurry")),
-        "{status:?}"
-    );
     // This adapter claims no feature.
     let run =
         driven(&bad("good"), 3, &["kill-sender", "partition", "quiet"], Duration::from_secs(2)).run;
@@ -269,6 +264,18 @@ pub fn scenario_with_missing_feature_is_unsupported() {
     assert!(
         matches!(&run.cases[0].status, CaseStatus::Unsupported(why) if why.contains("3 nodes"))
     );
+}
+
+/// The adapter claims the feature `pause`, but answers the command as unsupported.
+pub fn claimed_feature_reported_as_unsupported_is_broken() {
+    let slow = |way| driven(&bad(way), 2, &["slow-consumer"], Duration::from_secs(2)).run.cases;
+    let case = slow("no-pause-undelivered").remove(0);
+    let CaseStatus::Broken(what) = &case.status else { panic!("{:?}", case.status) };
+    assert!(what.contains("no hurry") && what.contains("claims pause"), "{what}");
+    // The deliveries before that are judged.
+    let case = slow("no-pause-null").remove(0);
+    assert_eq!(case.status, CaseStatus::Failed, "{:?}", case.notes);
+    assert!(case.notes.iter().any(|note| note.contains("claims pause")), "{:?}", case.notes);
 }
 
 /// Returns the requests to each node and the faults at each node, in order.
@@ -413,6 +420,53 @@ pub fn claimed_feature_without_evidence_marks_adapter_broken() {
         );
     }
     assert_broken("claims-nonsense", &["line 1", "durabel", "unknown feature"]);
+}
+
+/// The second member has another name and claims less.
+pub fn members_of_different_systems_are_broken() {
+    let script = format!(
+        "if [ {{node}} = n1 ]; then exec {}; fi; exec {}",
+        bad("no-pause-null"),
+        bad("good")
+    );
+    let adapter = format!("sh -c {}", shell_words::quote(&script));
+    let run = driven(&adapter, 2, &["one-sender"], Duration::from_secs(5)).run;
+    let case = &run.cases[0];
+    let told = || case.status.reason().into_iter().chain(case.notes.iter().map(String::as_str));
+    assert!(
+        told().any(|why| why.contains("other features than the first member")),
+        "{:?}",
+        case.status
+    );
+}
+
+pub fn first_broken_adapter_ends_a_run_until_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
+    command.args(["run", "--nodes", "1", "--repeat", "3", "--until-failed", "--adapter"]);
+    command.arg(bad("garbage")).args(["--scenario", "one-sender", "--output"]).arg(folder.path());
+    assert_eq!(command.output().expect("the program starts").status.code(), Some(3));
+    let results = fs::read(folder.path().join("results.json")).expect("a report");
+    let results: serde_json::Value = serde_json::from_slice(&results).expect("JSON");
+    assert_eq!(results["cases"].as_array().expect("cases").len(), 1);
+}
+
+/// One member delivers, but never reports that its deliveries are durable.
+pub fn each_member_must_report_claimed_durability() {
+    let reference = shell_words::quote(REFERENCE).into_owned();
+    let silent = r#"grep --line-buffered -v '"type":"durable"'"#;
+    let script =
+        format!("if [ {{node}} = n1 ]; then {reference} | {silent}; else exec {reference}; fi");
+    let adapter = format!("sh -c {}", shell_words::quote(&script));
+    let run = driven(&adapter, 3, &["one-sender", "restart"], Duration::from_secs(5)).run;
+    for case in &run.cases {
+        // A busy machine may have been too slow for the deadline.
+        let CaseStatus::Broken(what) = &case.status else {
+            assert!(matches!(case.status, CaseStatus::Inconclusive(_)), "{:?}", case.status);
+            continue;
+        };
+        assert!(what.contains("claims durable, but n1 delivered messages"), "{what}");
+    }
 }
 
 pub fn note_names_the_unanswered_multicast() {

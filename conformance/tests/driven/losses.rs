@@ -20,6 +20,7 @@ fn played(options: &str, faults: &[usize]) -> Case {
         hosts: Vec::new(),
         nodes: 3,
         scenarios: vec!["random-faults".to_owned()],
+        program: "tramontane-conformance".to_owned(),
         seed: SEED,
         repeat: 1,
         soak: None,

@@ -56,6 +56,10 @@ fn main() -> ExitCode {
         scenario_with_missing_feature_is_unsupported
         run_exits_with_3_if_adapter_is_broken
         claimed_feature_without_evidence_marks_adapter_broken
+        members_of_different_systems_are_broken
+        first_broken_adapter_ends_a_run_until_failure
+        each_member_must_report_claimed_durability
+        claimed_feature_reported_as_unsupported_is_broken
         note_names_the_unanswered_multicast
         driver_leaves_no_member_process_when_it_ends
         driver_refuses_and_preserves_a_foreign_folder

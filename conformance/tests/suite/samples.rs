@@ -188,6 +188,10 @@ bad! {
         "Two nodes install view 1 with different members.";
     "view-unique-other-order" breaks "view-unique":
         "A crashed node installed the first view with its members in another order.";
+    "view-unique-foreign-member" breaks "view-unique":
+        "All members install a view with a node that is not a member of the group.";
+    "view-unique-member-twice" breaks "view-unique":
+        "All members install a view that names n0 twice.";
     "view-rising-back" breaks "view-rising":
         "n0 goes back from view 2 to view 1.";
     "view-rising-restarted" breaks "view-rising":
@@ -208,6 +212,8 @@ bad! {
         "n1 delivers before it has installed any view.";
     "view-delivery-two-views" breaks "view-delivery":
         "The records name no view. According to the order of its lines, n1 delivers in the next view, as its last event before it crashes.";
+    "view-delivery-false-replay" breaks "view-delivery":
+        "n1 was there from the beginning, but marks its delivery as replayed and names a view that it never installed.";
     "view-same-set-two-sets" breaks "view-same-set":
         "Two nodes go from view 1 to view 2, one of them without the message.";
     "view-same-set-then-crashed" breaks "view-same-set":
@@ -246,6 +252,16 @@ bad! {
         "n1 halts although there was no fault.";
     "liveness-all-gave-up" breaks "liveness":
         "One of three crashes; the two others halt although they are a majority.";
+    "liveness-stuck-in-the-old-view" breaks "liveness":
+        "n2 crashes, and n0 installs the next view; n1 is a member of it, but stays in view 1.";
+    "liveness-no-view-at-all" breaks "liveness":
+        "n2 is a member of view 1, but never installs a view.";
+    "liveness-view-keeps-the-dead" breaks "liveness":
+        "n2 crashes, and the survivors install a view that still names it.";
+    "liveness-view-keeps-the-leaver" breaks "liveness":
+        "n2 leaves, but no later view is installed.";
+    "liveness-survivor-gave-up" breaks "liveness":
+        "One of five members crashes. n3 installs the view without it and then gives up.";
 }
 
 good! {
@@ -317,6 +333,12 @@ good! {
         "A restarted node joins a later view, and replays its deliveries of the earlier one.";
     "halted-after-a-crash":
         "In a group of two, one member crashes, and the other halts because it has no majority.";
+    "minority-in-the-old-view":
+        "Two of three members crash. The last one does not install a view that one of them had installed.";
+    "removed-gives-up-after-a-crash":
+        "One of five members crashes, and the next view excludes another one too, which then gives up.";
+    "stopped-before-the-view":
+        "All members are asked to stop right after one of them has installed a view.";
     "unknown-fields-and-events":
         "There are unknown fields, an unknown event, empty lines and carriage returns.";
     "empty":

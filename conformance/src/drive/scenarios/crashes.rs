@@ -144,6 +144,7 @@ pub(super) fn restart(draft: &mut Draft) {
     draft.send(&[victim], few);
     draft.send(&others, count);
     draft.await_delivered(victim, count / 2);
+    draft.await_durable(&[victim]);
     draft.kill(victim);
     draft.send(&others, count.div_ceil(2));
     draft.then(Step::Await(Condition::AllDelivered));
@@ -163,6 +164,7 @@ pub(super) fn restart_all(draft: &mut Draft) {
         draft.then(Step::Await(Condition::Answered { node, count }));
         draft.await_delivered(node, count / 2 * draft.nodes as u64);
     }
+    draft.await_durable(&everyone);
     // These commands are sent at once, and only the first messages have been delivered when all
     // nodes are killed.
     draft.send(&everyone, WINDOW as u64);
@@ -196,6 +198,7 @@ pub(super) fn power_loss(draft: &mut Draft) {
     let count = draft.few();
     draft.send(&everyone, count);
     draft.then(Step::Await(Condition::AllDelivered));
+    draft.await_durable(&victims);
     draft.then(Step::Wait { ms: SYNC_MS });
     draft.send(&everyone, WINDOW as u64);
     // Most of the messages that the node was asked to send are then in flight.
@@ -223,6 +226,7 @@ pub(super) fn restart_all_again(draft: &mut Draft) {
             // Messages are counted since the start, without replays.
             draft.await_delivered(node, count / 2 * draft.nodes as u64);
         }
+        draft.await_durable(&everyone);
         draft.send(&everyone, WINDOW as u64);
         let ms = draft.chance.between(0, 2);
         draft.then(Step::Wait { ms });

@@ -382,6 +382,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn ordinary_scenarios_also_send_larger_messages() {
+        let claims = [CLAIMS, &[Feature::LargeMessages]].concat();
+        for name in ["all-senders", "kill-sender", "leave", "join", "restart", "power-loss"] {
+            let plan = |claims| {
+                let plan =
+                    named(name).expect("there is one").plan(Terms { claims, ..terms(3, 3, 0) });
+                let lists = plan.steps.into_iter().filter_map(|step| match step {
+                    Step::Send(list) => Some(list),
+                    _ => None,
+                });
+                lists.flatten().map(|sending| sending.bytes).collect::<Vec<u64>>()
+            };
+            let (large, ordinary) = (plan(&claims[..]), plan(CLAIMS));
+            let larger = |sizes: &[u64]| sizes.iter().filter(|bytes| **bytes > 512).count();
+            let many = 1..=large.len() / 5;
+            assert!(many.contains(&larger(&large)) && many.contains(&larger(&ordinary)), "{name}");
+            let most = |sizes: &[u64]| sizes.iter().max().copied();
+            assert!(most(&large) > Some(protocol::ORDINARY_BYTES_MAX), "{name}");
+            assert!(most(&ordinary) <= Some(protocol::ORDINARY_BYTES_MAX), "{name}");
+        }
+    }
+
     /// The nodes that are down or cut off at each step of a plan.
     #[derive(Default)]
     struct Away {

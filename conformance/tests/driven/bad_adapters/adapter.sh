@@ -84,7 +84,11 @@ no-answer)
         esac
     done
     ;;
-no-pause) ready '"pause"' && serve ;;
+no-pause-null)
+    ready '"pause"' &&
+        say '{"type":"deliver","message":null,"sender":"n0","group":"g0","bytes":0}' && serve
+    ;;
+no-pause-undelivered) deliver() { :; } && ready '"pause"' && serve ;;
 child-holds-on) sleep 60 & ready && serve ;;
 *) log "no such way: $1" && exit 2 ;;
 esac

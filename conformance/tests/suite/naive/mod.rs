@@ -9,6 +9,7 @@ mod delivery;
 mod durability;
 mod format;
 mod integrity;
+mod membership;
 mod order;
 mod progress;
 mod terms;

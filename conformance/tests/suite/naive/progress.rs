@@ -67,7 +67,7 @@ pub fn is_after_its_end(world: &NaiveHistory<'_>, delivery: &DeliverRecord<'_>) 
 }
 
 /// Returns the faults, in order.
-fn faults<'h>(world: &NaiveHistory<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
+pub fn faults<'h>(world: &NaiveHistory<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
     let faults = world.events.iter().filter_map(|(_, event)| match event {
         Event::Fault { t_ns, kind, nodes, .. } => {
             Some((*t_ns, *kind, nodes.iter().map(AsRef::as_ref).collect()))
@@ -139,6 +139,7 @@ pub fn liveness(world: &NaiveHistory<'_>) -> Findings {
         found.broken_if(start.fate == IncarnationFate::Hung);
         found.broken_if(start.fate == IncarnationFate::Halted && faults(world).is_empty());
     }
+    super::membership::judge(world, &mut found);
     for group in &world.groups {
         let there: Vec<&StartRecord<'_>> = group
             .members

@@ -429,6 +429,11 @@ fn is_accepted(events: &[(u64, Event<'_>)], message: &str) -> bool {
 }
 
 fn recorded<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<DeliverRecord<'h>> {
+    let is_founder = |of: &str, of_inc: u32| {
+        let start =
+            starts(events, false).into_iter().find(|start| (start.node, start.inc) == (of, of_inc));
+        start.is_some_and(|start| is_founder(events, &start))
+    };
     let delivered = events.iter().filter_map(|(line, event)| match event {
         Event::Deliver { t_ns, node, inc, group, view, msg, sender, bytes, digest, replayed } => {
             Some(DeliverRecord {
@@ -442,12 +447,21 @@ fn recorded<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<DeliverRecord<'h>> {
                 sender: sender.as_deref(),
                 bytes: *bytes,
                 digest: digest.as_deref(),
-                replayed: *replayed,
+                replayed: *replayed && !is_founder(node, *inc),
             })
         }
         _ => None,
     });
     delivered.collect()
+}
+
+/// Returns whether the incarnation started before any view, multicast or delivery.
+pub fn is_founder(events: &[(u64, Event<'_>)], start: &StartRecord<'_>) -> bool {
+    !events.iter().any(|(line, event)| {
+        let counts =
+            matches!(event, Event::View { .. } | Event::Multicast { .. } | Event::Deliver { .. });
+        counts && *line < start.line
+    })
 }
 
 fn views<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<ViewRecord<'h>> {

@@ -8,6 +8,11 @@ pub fn unique(world: &NaiveHistory<'_>) -> Findings {
     let mut found = Findings::default();
     for one in &world.views {
         found.case();
+        let is_impossible = |place: usize, member: &&str| {
+            !world.is_member(member, one.group) || one.members[..place].contains(member)
+        };
+        let mut members = one.members.iter().enumerate();
+        found.broken_if(members.any(|(place, member)| is_impossible(place, member)));
         for other in &world.views {
             let same = one.group == other.group && one.id == other.id;
             found.broken_if(same && one.members != other.members);

@@ -179,6 +179,9 @@ impl<C: Chance> Chaos<'_, C> {
     }
 
     fn die(&mut self, node: usize) {
+        if self.chance.percent(20) {
+            self.now_ns += 100_000_000;
+        }
         let t_ns = self.tick();
         let name = Cow::from(format!("n{node}"));
         let reason = match self.chance.below(8) {

@@ -277,6 +277,9 @@ impl<C: Chance> Model<'_, C> {
 
     /// Asks a node to stop.
     fn write_stop(&mut self, node: usize) {
+        if self.chance.percent(20) {
+            self.now_ns += 100_000_000;
+        }
         let t_ns = self.tick();
         let node = &self.nodes[node];
         let (name, inc) = (node.name.clone().into(), node.inc);
