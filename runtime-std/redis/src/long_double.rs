@@ -5,6 +5,8 @@
 //! Crates that compute with such numbers do not print them in this way, and decimal crates round in
 //! other places than Redis.
 
+use num_bigint::BigUint;
+
 /// The maximum length of a number's text, in bytes. Redis has the same limit.
 const TEXT_MAX: usize = 5 << 10;
 
@@ -56,45 +58,32 @@ impl LongDouble {
         };
         let point = number.iter().position(|byte| *byte == b'.').unwrap_or(number.len());
         let fraction = number.get(point + 1..).unwrap_or_default();
-        let mut digits = number.get(..point).unwrap_or_default().iter().chain(fraction);
-        if point == 0 && fraction.is_empty() || !digits.clone().all(u8::is_ascii_digit) {
+        let digits = [number.get(..point).unwrap_or_default(), fraction].concat();
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             return None;
         }
-        let mut value = Natural::default();
-        digits.by_ref().for_each(|digit| value.multiply_and_add(10, u32::from(digit - b'0')));
+        let value = BigUint::parse_bytes(&digits, 10)?;
+        let is_zero = value.bits() == 0;
         power -= i32::try_from(fraction.len()).ok()?;
-        if value.0.is_empty() {
-            return Some(ParsedNumber::Finite(Self { is_negative, ..Self::default() }));
-        }
-        // The digits divided by `divisor` are the number.
-        let mut divisor = Natural(vec![1]);
-        let scaled = if power < 0 { &mut divisor } else { &mut value };
-        (0..power.unsigned_abs()).for_each(|_| scaled.multiply_and_add(10, 0));
-        let number = Self::quotient(is_negative, value, divisor)?;
-        (number.mantissa != 0).then_some(ParsedNumber::Finite(number))
+        let scale = BigUint::from(10_u8).pow(power.unsigned_abs());
+        let number = match power < 0 {
+            true => Self::quotient(is_negative, &value, &scale),
+            false => Self::quotient(is_negative, &(value * scale), &BigUint::from(1_u8)),
+        }?;
+        // A number that is too small is refused.
+        (is_zero || number.mantissa != 0).then_some(ParsedNumber::Finite(number))
     }
 
-    /// Divides two numbers that are not zero.
-    fn quotient(is_negative: bool, mut value: Natural, mut divisor: Natural) -> Option<Self> {
-        let mut exponent = value.bits() - divisor.bits();
-        let shifted = if exponent < 0 { &mut value } else { &mut divisor };
-        shifted.shift_left(exponent.unsigned_abs());
-        if value.is_less_than(&divisor) {
-            value.shift_left(1);
-            exponent -= 1;
-        }
-        // One bit after another: 64, and two by which the last one is rounded.
-        let mut bits = 0_u128;
-        for _ in 0..66 {
-            bits <<= 1;
-            if !value.is_less_than(&divisor) {
-                value.subtract(&divisor);
-                bits |= 1;
-            }
-            value.shift_left(1);
-        }
-        bits = bits << 1 | u128::from(!value.0.is_empty());
-        Self::rounded(is_negative, bits, exponent - 66)
+    fn quotient(is_negative: bool, value: &BigUint, divisor: &BigUint) -> Option<Self> {
+        let bits = |number: &BigUint| i32::try_from(number.bits()).ok();
+        // At least 66 bits: 64, and two by which the last one is rounded.
+        let exponent = bits(value)? - bits(divisor)? - 66;
+        let (up, down) = ((-exponent).max(0), exponent.max(0));
+        let (value, divisor) = (value << up, divisor << down);
+        let quotient = &value / &divisor;
+        let is_inexact = &quotient * &divisor != value;
+        let bits = u128::try_from(quotient).ok()? << 1 | u128::from(is_inexact);
+        Self::rounded(is_negative, bits, exponent - 1)
     }
 
     /// Rounds to 64 bits, to an even number if two are equally near. A result that is too small
@@ -143,16 +132,11 @@ impl LongDouble {
 
     /// Formats the number with at most 17 digits after the point, and no exponent.
     pub(crate) fn text(self) -> String {
-        let mut digits = if self.exponent >= 0 {
-            let mantissa = u128::from(self.mantissa);
-            let mut value = Natural(vec![mantissa as u32, (mantissa >> 32) as u32]);
-            value.shift_left(self.exponent.unsigned_abs());
-            (0..DIGITS).for_each(|_| value.multiply_and_add(10, 0));
-            value.text()
-        } else {
-            // Below 2^121.
-            let scaled = u128::from(self.mantissa) * 10_u128.pow(DIGITS);
-            divided(scaled, self.exponent.unsigned_abs()).to_string()
+        // Below 2^121.
+        let scaled = u128::from(self.mantissa) * 10_u128.pow(DIGITS);
+        let mut digits = match self.exponent >= 0 {
+            true => (BigUint::from(scaled) << self.exponent).to_string(),
+            false => divided(scaled, self.exponent.unsigned_abs()).to_string(),
         };
         let places = DIGITS as usize;
         if digits.len() <= places {
@@ -188,81 +172,6 @@ fn divided(value: u128, shift: u32) -> u128 {
     let rest = value - (whole << shift);
     let half = 1 << (shift - 1);
     whole + u128::from(rest > half || rest == half && whole & 1 == 1)
-}
-
-/// A natural number, as digits to the base 2^32 with the lowest first, without leading zeros.
-#[derive(Clone, Debug, Default)]
-struct Natural(Vec<u32>);
-
-impl Natural {
-    fn multiply_and_add(&mut self, factor: u32, summand: u32) {
-        let mut carry = u64::from(summand);
-        for digit in &mut self.0 {
-            carry += u64::from(*digit) * u64::from(factor);
-            *digit = carry as u32;
-            carry >>= 32;
-        }
-        if carry > 0 {
-            self.0.push(carry as u32);
-        }
-    }
-
-    fn bits(&self) -> i32 {
-        let highest = self.0.last().map_or(0, |digit| 32 - digit.leading_zeros());
-        let others = self.0.len().saturating_sub(1) * 32;
-        i32::try_from(others).unwrap_or(i32::MAX - 32) + highest.cast_signed()
-    }
-
-    fn shift_left(&mut self, bits: u32) {
-        if self.0.is_empty() {
-            return;
-        }
-        self.multiply_and_add(1 << (bits % 32), 0);
-        let zeros = std::iter::repeat_n(0, (bits / 32) as usize);
-        self.0.splice(0..0, zeros);
-    }
-
-    fn is_less_than(&self, other: &Self) -> bool {
-        let lengths = self.0.len().cmp(&other.0.len());
-        lengths.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev())).is_lt()
-    }
-
-    /// Subtracts a number that is not greater.
-    fn subtract(&mut self, other: &Self) {
-        let mut borrowed = 0;
-        for (at, digit) in self.0.iter_mut().enumerate() {
-            let taken = u64::from(other.0.get(at).copied().unwrap_or(0)) + borrowed;
-            let (left, is_less) = u64::from(*digit).overflowing_sub(taken);
-            *digit = left as u32;
-            borrowed = u64::from(is_less);
-        }
-        self.trim();
-    }
-
-    fn trim(&mut self) {
-        while self.0.last() == Some(&0) {
-            self.0.pop();
-        }
-    }
-
-    fn text(mut self) -> String {
-        const BASE: u64 = 1_000_000_000;
-        let mut parts = Vec::new();
-        self.trim();
-        while !self.0.is_empty() {
-            let mut rest = 0;
-            for digit in self.0.iter_mut().rev() {
-                rest = rest << 32 | u64::from(*digit);
-                *digit = (rest / BASE) as u32;
-                rest %= BASE;
-            }
-            self.trim();
-            parts.push(rest);
-        }
-        let lower = parts.iter().rev().skip(1).map(|part| format!("{part:09}"));
-        let highest = parts.last().map_or_else(|| "0".to_owned(), u64::to_string);
-        std::iter::once(highest).chain(lower).collect()
-    }
 }
 
 #[cfg(test)]
