@@ -24,7 +24,6 @@ mod publish;
 mod shards;
 mod status;
 mod subscribe;
-mod until_interrupted;
 mod verbs_check;
 
 use std::process::ExitCode;

@@ -12,8 +12,7 @@ use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::{Line, each_line};
 use tramontane_local::output::print_result;
-
-use crate::until_interrupted::until_interrupted;
+use tramontane_local::until_interrupted::until_interrupted;
 
 /// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =

@@ -12,8 +12,7 @@ use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::add_message;
 use tramontane_local::record::Bytes;
-
-use crate::until_interrupted::{LOOK_PAUSE, until_interrupted};
+use tramontane_local::until_interrupted::{LOOK_PAUSE, until_interrupted};
 
 /// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =

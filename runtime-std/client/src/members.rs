@@ -168,6 +168,7 @@ impl ClientRoute {
             return Attempt::Failed { was_last: true };
         };
         self.next = (self.next + 1) % addresses.len();
+        self.is_taken = false;
         let was_last = self.next == 0;
         let incarnation = incarnation().unwrap_or_default();
         let identity = Identity { node: Identity::NO_MEMBER, incarnation, digest: 0 };

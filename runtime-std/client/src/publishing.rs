@@ -90,6 +90,9 @@ impl Publishes {
                 SessionEnd::Lost(why) => {
                     tracing::info!(why, "a publisher connects to another member");
                     self.route.lost(&why);
+                    if let Some(ended) = self.give_up() {
+                        break ended;
+                    }
                 }
             }
         };

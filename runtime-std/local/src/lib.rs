@@ -41,4 +41,5 @@ pub mod program;
 pub mod record;
 pub mod shard_trees;
 pub mod table;
+pub mod until_interrupted;
 pub mod waiting_notice;

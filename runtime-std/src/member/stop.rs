@@ -80,8 +80,8 @@ pub enum Stopped {
     /// This replica's disk lacks something that an earlier process of the replica has shown to
     /// another replica (TRM-5).
     #[error(
-        "the disk of this replica is an older copy: it lacks what {0} has seen of it; remove the data \
-         folder of this replica, and start the replica again"
+        "the disk of this replica is an older copy: {0} has seen newer data of this disk; remove the \
+         data folder of this replica, and start the replica again"
     )]
     DiskOlder(String),
     /// A process of the overlay uses a different key, program or configuration.

@@ -284,8 +284,8 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
             }
             match journal {
                 Some(journal) => {
-                    self.shown.save_again();
-                    journal.save_with_snapshot(replica, links, snapshot)
+                    journal.save_with_snapshot(replica, links, snapshot)?;
+                    journal.save_shown(&self.shown.take_all())
                 }
                 None => Ok(()),
             }
@@ -301,7 +301,8 @@ impl<F: PeerFabric, A: ShardApplication> Engine<F, A> {
         if let Some(taken) = taken {
             let record = cell.with_dependent(|_, replica| replica.taken_record());
             journal.begin_snapshot(&record, taken)?;
-            self.shown.save_again();
+            // Earlier records will be discarded.
+            journal.save_shown(&self.shown.take_all())?;
         }
         journal.finish_snapshot()
     }

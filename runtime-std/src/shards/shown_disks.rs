@@ -3,11 +3,11 @@
 //! A disk that is replaced with an older copy between two processes of a replica would take back
 //! what the replica has promised and reported. A peer that knows more of this disk notices this:
 //! see [`LeastSaved`]. It saves what it knows from time to time, so it also notices the copy if all
-//! replicas have been started again. Nobody notices a copy that has everything which the others
-//! know.
+//! replicas have been started again. A copy that has everything which the others know is not
+//! noticed.
 //!
 //! A replica that loses its disk begins another one, under a higher incarnation. Peers compare only
-//! states of the same disk. An older disk is as wrong as an older state.
+//! states of the same disk. They also reject a disk that was begun under a lower incarnation.
 
 use std::collections::BTreeMap;
 
@@ -80,9 +80,10 @@ impl ShownDisks {
         unsaved.filter_map(|node| Some(self.known.get(&node)?.bytes(node))).collect()
     }
 
-    /// Has everything saved again, because earlier records will be discarded.
-    pub(super) fn save_again(&mut self) {
+    /// Returns the records of everything, which is saved now.
+    pub(super) fn take_all(&mut self) -> Vec<Vec<u8>> {
         self.unsaved = self.known.keys().copied().collect();
+        self.take_unsaved()
     }
 
     /// Returns whether a process may follow the earlier ones of its node.
@@ -189,8 +190,8 @@ mod tests {
         disks.note(NODE, 1, saved(5, 5, 11));
         disks.note(NODE, 1, saved(5, 5, 12));
         assert_eq!(disks.take_unsaved().len(), 1);
-        disks.save_again();
-        assert_eq!(disks.take_unsaved().len(), 1);
+        assert_eq!(disks.take_all().len(), 1);
+        assert!(disks.take_unsaved().is_empty());
     }
 
     #[test]

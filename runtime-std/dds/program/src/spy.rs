@@ -14,6 +14,7 @@ use super::outside::OutsideOptions;
 use super::part::{LEAVE, OptionalPart};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
+use tramontane_local::until_interrupted::until_interrupted;
 
 /// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
@@ -76,7 +77,11 @@ pub(super) fn run(arguments: &SpyOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let participant = match arguments.part.part() {
         Some(part) => Looker::Member(part.join(&part.domain()?, &interrupts)?),
-        None => Looker::Outside(OutsideParticipant::connect(arguments.outside.members()?)?),
+        None => {
+            let members = arguments.outside.members()?;
+            let connect = || OutsideParticipant::connect(members).map_err(Failure::from);
+            Looker::Outside(until_interrupted(&interrupts, "tramontane-spy", connect)?)
+        }
     };
     let done = print_samples(&participant, arguments, &interrupts);
     // A member that disappears silently counts as failed.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tramontane_control::{
-    Address, MeetingHandler, Mesh, MeshError, MeshOptions, Refusal, Session, SessionError,
+    Address, ControlServer, MeetingHandler, Mesh, MeshError, MeshOptions, Refusal, Session,
+    SessionError,
 };
 use tramontane_core::ids::NodeId;
 
@@ -70,24 +71,16 @@ impl StartingMember {
         let is_hopeless =
             description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
-        let (mut not_formed, mut gone, mut other) = (None, None, None);
-        // Answers operators until the nodes meet; the meeting then does this.
-        let server = || {
-            let nodes = description.nodes.iter().map(|node| NodeId(node.id));
-            ControlService::default().open(
-                self.listener.try_clone()?,
-                self.identity,
-                nodes,
-                self.key.clone(),
-            )
-        };
-        let _server = if is_initial { None } else { Some(server()?) };
+        let (mut not_formed, mut gone, mut told) = (None, None, None);
+        // Once the nodes meet, the meeting does this.
+        let _server = if is_initial { None } else { Some(self.answer(description)?) };
         loop {
             let probed =
                 if self.forming.first_view_only { Probed::default() } else { self.probe() };
             if probed.is_running {
                 return Ok(None);
             }
+            let mut other = None;
             if is_initial {
                 match self.meet(description, &telling, until, cancel) {
                     Ok(Met::All(mut sessions)) => {
@@ -100,11 +93,18 @@ impl StartingMember {
                     Ok(Met::NotFormed(why)) => not_formed = Some(why),
                     Ok(Met::Again(why)) => gone = Some(why),
                     Err(StartError::Meet(MeshError::Missing { .. }))
-                        if not_formed.is_some() || other.is_some() || probed.refused.is_some() => {}
-                    // The node with the different configuration ends, if it has no company.
-                    Err(error @ StartError::OtherConfiguration { .. })
-                        if self.probe().has_company =>
-                    {
+                        if not_formed.is_some() || probed.refused.is_some() => {}
+                    Err(error @ StartError::OtherConfiguration { .. }) => {
+                        // Others with this configuration may look for company too.
+                        let _server = self.answer(description)?;
+                        if !self.has_company(cancel) {
+                            return Err(error);
+                        }
+                        let waits = different(&error);
+                        if told != waits {
+                            waits.iter().for_each(|waits| telling.tell_now(waits));
+                            told = waits;
+                        }
                         other = Some(error);
                     }
                     Err(error) => return Err(error),
@@ -136,8 +136,7 @@ impl StartingMember {
                 initial: description.initial.clone(),
                 but: not_formed.clone(),
             };
-            let different = || other.as_ref().and_then(different);
-            telling.tell(|| probed.stranger().or_else(different).unwrap_or_else(waits));
+            telling.tell(|| probed.stranger().unwrap_or_else(waits));
             std::thread::sleep(LOOK_PAUSE);
         }
     }
@@ -198,6 +197,29 @@ impl StartingMember {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Answers operators and nodes that look around.
+    fn answer(&self, description: &Description) -> std::io::Result<ControlServer> {
+        let nodes = description.nodes.iter().map(|node| NodeId(node.id));
+        let (listener, key) = (self.listener.try_clone()?, self.key.clone());
+        ControlService::default().open(listener, self.identity, nodes, key)
+    }
+
+    /// Looks for another process with this configuration, for long enough that one which has also
+    /// met a different configuration is found.
+    fn has_company(&self, cancel: &AtomicBool) -> bool {
+        let until = Instant::now() + 2 * OTHER_CONFIGURATION;
+        while !cancel.load(Ordering::Relaxed) {
+            if self.probe().has_company {
+                return true;
+            }
+            if Instant::now() >= until {
+                break;
+            }
+            std::thread::sleep(LOOK_PAUSE / 10);
+        }
+        false
     }
 
     pub(crate) fn probe(&self) -> Probed {
@@ -407,8 +429,7 @@ fn different(error: &StartError) -> Option<Waiting> {
     let StartError::OtherConfiguration { node, fields } = error else { return None };
     let fields = if fields.is_empty() { String::new() } else { format!(" ({fields})") };
     let answer = format!(
-        "its address has a different configuration{fields}; start that node again with the group \
-         file of the others"
+        "its address has a different configuration{fields}; give all nodes the same group file"
     );
     Some(Waiting::Stranger { node: *node, answer })
 }

@@ -93,6 +93,10 @@ impl Journal {
             entries.into_iter().for_each(|(place, sequence)| journal.note_slot(place, sequence));
         }
         journal.append(0, &[START]).map_err(std::io::Error::other)?;
+        // If the log is new, only this process knows what the last log said of the others.
+        for record in journal.shown.take_unsaved() {
+            journal.append_shown(&record).map_err(std::io::Error::other)?;
+        }
         Ok(journal)
     }
 
@@ -192,10 +196,11 @@ impl Journal {
 
     /// Hands over what is known of the other replicas' disks. Nobody waits for these records.
     pub(in crate::shards) fn save_shown(&mut self, shown: &[Vec<u8>]) -> Result<(), Stopped> {
-        for shown in shown {
-            self.append(0, &[&[SHOWN], shown.as_slice()].concat()).map_err(not_durable)?;
-        }
-        Ok(())
+        shown.iter().try_for_each(|record| self.append_shown(record).map_err(not_durable))
+    }
+
+    fn append_shown(&mut self, record: &[u8]) -> Result<(), AppendError> {
+        self.append(0, &[&[SHOWN], record].concat())
     }
 
     fn save_record(&mut self, record: LogRecord) -> Result<(), Stopped> {

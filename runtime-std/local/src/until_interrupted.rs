@@ -4,15 +4,18 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::Duration;
 
-use tramontane_local::exit::Failure;
-use tramontane_local::interrupt::Interrupts;
+use crate::exit::Failure;
+use crate::interrupt::Interrupts;
 
 /// The interval between two checks for a signal.
-pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(50);
+pub const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Returns the result of `work`, or the signal that arrives first. In that case, the work ends with
 /// the process.
-pub(super) fn until_interrupted<R: Send + 'static>(
+///
+/// # Errors
+/// The signal, the error of `work`, or that the system has no thread.
+pub fn until_interrupted<R: Send + 'static>(
     interrupts: &Interrupts,
     thread: &str,
     work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
