@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 /// The version of everything that the two ends of a connection exchange: the greeting, and the
 /// later traffic of fabrics. Programs of different versions refuse each other, so the version must
 /// increase whenever any byte changes.
-pub const VERSION: u16 = 10;
+pub const VERSION: u16 = 11;
 
 /// The first bytes of the preamble.
 const MAGIC: &[u8; 8] = b"tramontn";
@@ -224,9 +224,9 @@ mod tests {
             node: NodeId(0x2122_2324),
             incarnation: 0x3132_3334_3536_3738,
         };
-        assert_eq!(VERSION, 10);
+        assert_eq!(VERSION, 11);
         let preamble = Preamble { version: VERSION, keyed: true, has_aes: true };
-        assert_eq!(preamble.encode(), *b"tramontn\x0a\x00\x01\x01\x00\x00\x00\x00");
+        assert_eq!(preamble.encode(), *b"tramontn\x0b\x00\x01\x01\x00\x00\x00\x00");
         assert_eq!(
             hello.encode(),
             b"\x02\x08\x07\x06\x05\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11\

@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn group_digest_matches_the_greeting_version() {
         let description = Description::local("g", 3, 8, 16);
-        assert_eq!(tramontane_control::VERSION, 10);
+        assert_eq!(tramontane_control::VERSION, 11);
         assert_eq!(format!("{:016x}", digest(&description, false)), "73f2fa1015c49849");
         assert_eq!(format!("{:016x}", digest(&description, true)), "70192e10a5c49849");
     }
