@@ -299,34 +299,3 @@ fn foreign_listener_at_peer_port_is_tolerated() {
     let _first = group.node(0, &[]);
     group.await_members(&[0, 1]);
 }
-
-/// Two nodes with the same file wait, although the third has a different one, whichever starts
-/// first.
-#[test]
-fn nodes_with_same_file_outlast_node_with_another() {
-    for carrier in Transport::ALL {
-        for (wrong, is_first) in [(2, false), (0, true), (0, false)] {
-            let group = GroupFile::of(carrier, 3);
-            let other = group.variant("heartbeat_ms = 50", "heartbeat_ms = 30");
-            let (id, log) = (wrong.to_string(), group.log_path(wrong));
-            let log = log.to_str().expect("a path");
-            let arguments = ["node", "--config", &other, "--id", &id, "--log", log];
-            let start = || Node::start(group.place.command(&arguments));
-            let early = is_first.then(start);
-            if let Some(early) = &early {
-                early.await_errors("forming; waiting for");
-            }
-            let right = (0..3).filter(|id| *id != wrong);
-            let mut nodes: Vec<_> = right.map(|id| group.node(id, &[])).collect();
-            if !is_first {
-                let waits = format!("forming; waiting for {wrong}");
-                nodes.iter().for_each(|node| node.await_errors(&waits));
-            }
-            let (status, errors) = early.unwrap_or_else(start).ended();
-            assert_eq!(status, Some(5), "{errors}");
-            assert!(errors.contains("different configuration (heartbeat_ms)"), "{errors}");
-            nodes.push(group.node(wrong, &[]));
-            group.await_members(&[0, 1, 2]);
-        }
-    }
-}

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tramontane_control::{
-    Address, ControlServer, MeetingHandler, Mesh, MeshError, MeshOptions, Refusal, Session,
-    SessionError,
+    Address, MeetingHandler, Mesh, MeshError, MeshOptions, Refusal, Session, SessionError,
 };
 use tramontane_core::ids::NodeId;
 
@@ -71,16 +70,24 @@ impl StartingMember {
         let is_hopeless =
             description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
-        let (mut not_formed, mut gone, mut told) = (None, None, None);
-        // Once the nodes meet, the meeting does this.
-        let _server = if is_initial { None } else { Some(self.answer(description)?) };
+        let (mut not_formed, mut gone) = (None, None);
+        // Answers operators until the nodes meet; the meeting then does this.
+        let server = || {
+            let nodes = description.nodes.iter().map(|node| NodeId(node.id));
+            ControlService::default().open(
+                self.listener.try_clone()?,
+                self.identity,
+                nodes,
+                self.key.clone(),
+            )
+        };
+        let _server = if is_initial { None } else { Some(server()?) };
         loop {
             let probed =
                 if self.forming.first_view_only { Probed::default() } else { self.probe() };
             if probed.is_running {
                 return Ok(None);
             }
-            let mut other = None;
             if is_initial {
                 match self.meet(description, &telling, until, cancel) {
                     Ok(Met::All(mut sessions)) => {
@@ -94,19 +101,6 @@ impl StartingMember {
                     Ok(Met::Again(why)) => gone = Some(why),
                     Err(StartError::Meet(MeshError::Missing { .. }))
                         if not_formed.is_some() || probed.refused.is_some() => {}
-                    Err(error @ StartError::OtherConfiguration { .. }) => {
-                        // Others with this configuration may look for company too.
-                        let _server = self.answer(description)?;
-                        if !self.has_company(cancel) {
-                            return Err(error);
-                        }
-                        let waits = different(&error);
-                        if told != waits {
-                            waits.iter().for_each(|waits| telling.tell_now(waits));
-                            told = waits;
-                        }
-                        other = Some(error);
-                    }
                     Err(error) => return Err(error),
                 }
             } else if let Some(error) = self.other_configuration(&probed) {
@@ -119,9 +113,6 @@ impl StartingMember {
                 // A process with a different key may be a running member.
                 if let Some((node, why)) = probed.refused {
                     return Err(StartError::Refused { node: node.get(), why });
-                }
-                if let Some(error) = other {
-                    return Err(error);
                 }
                 if let Some(why) = not_formed {
                     return Err(why.into());
@@ -197,29 +188,6 @@ impl StartingMember {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Answers operators and nodes that look around.
-    fn answer(&self, description: &Description) -> std::io::Result<ControlServer> {
-        let nodes = description.nodes.iter().map(|node| NodeId(node.id));
-        let (listener, key) = (self.listener.try_clone()?, self.key.clone());
-        ControlService::default().open(listener, self.identity, nodes, key)
-    }
-
-    /// Looks for another process with this configuration, for long enough that one which has also
-    /// met a different configuration is found.
-    fn has_company(&self, cancel: &AtomicBool) -> bool {
-        let until = Instant::now() + 2 * OTHER_CONFIGURATION;
-        while !cancel.load(Ordering::Relaxed) {
-            if self.probe().has_company {
-                return true;
-            }
-            if Instant::now() >= until {
-                break;
-            }
-            std::thread::sleep(LOOK_PAUSE / 10);
-        }
-        false
     }
 
     pub(crate) fn probe(&self) -> Probed {
@@ -421,17 +389,6 @@ impl StartingMember {
         let sessions = view.members.iter().copied().zip(mesh.into_sessions());
         Ok(Met::All(sessions.filter_map(|(node, session)| Some((node, session?))).collect()))
     }
-}
-
-/// Returns the reason to wait, if a node with a different configuration may be replaced by one with
-/// this configuration.
-fn different(error: &StartError) -> Option<Waiting> {
-    let StartError::OtherConfiguration { node, fields } = error else { return None };
-    let fields = if fields.is_empty() { String::new() } else { format!(" ({fields})") };
-    let answer = format!(
-        "its address has a different configuration{fields}; give all nodes the same group file"
-    );
-    Some(Waiting::Stranger { node: *node, answer })
 }
 
 impl StartError {
