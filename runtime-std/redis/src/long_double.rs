@@ -14,8 +14,12 @@ const TEXT_MAX: usize = 5 << 10;
 const EXPONENT_MAX: i32 = 16383 - 63;
 const EXPONENT_MIN: i32 = -16445 - 63;
 
-/// The greatest decimal exponent that a text may have.
+/// The greatest decimal exponent that is told from larger ones.
 const DECIMAL_EXPONENT_MAX: i32 = 20_000;
+
+/// The decimal magnitudes of numbers in range; the magnitude of 1 to 9.99 is 1. Others are refused
+/// before a power of ten is computed, which would take milliseconds.
+const MAGNITUDES: std::ops::RangeInclusive<i32> = -4970..=4934;
 
 /// The number of digits after the point.
 const DIGITS: u32 = 17;
@@ -62,16 +66,22 @@ impl LongDouble {
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             return None;
         }
-        let value = BigUint::parse_bytes(&digits, 10)?;
-        let is_zero = value.bits() == 0;
         power -= i32::try_from(fraction.len()).ok()?;
+        let Some(first) = digits.iter().position(|digit| *digit != b'0') else {
+            return Some(ParsedNumber::Finite(Self::default()));
+        };
+        let digits = digits.get(first..)?;
+        if !MAGNITUDES.contains(&(i32::try_from(digits.len()).ok()? + power)) {
+            return None;
+        }
+        let value = BigUint::parse_bytes(digits, 10)?;
         let scale = BigUint::from(10_u8).pow(power.unsigned_abs());
         let number = match power < 0 {
             true => Self::quotient(is_negative, &value, &scale),
             false => Self::quotient(is_negative, &(value * scale), &BigUint::from(1_u8)),
         }?;
         // A number that is too small is refused.
-        (is_zero || number.mantissa != 0).then_some(ParsedNumber::Finite(number))
+        (number.mantissa != 0).then_some(ParsedNumber::Finite(number))
     }
 
     fn quotient(is_negative: bool, value: &BigUint, divisor: &BigUint) -> Option<Self> {
@@ -213,6 +223,8 @@ mod tests {
             ("12345678901234567890123", "0.5", "12345678901234567889920"),
             ("1", "5.421010862427523e-20", "1"),
             ("-0", "-0", "0"),
+            ("0e-20000", "000.5", "0.5"),
+            ("0.00001e4937", "-1e4932", "0"),
         ] {
             assert_eq!(sum(one, other), expected, "{one} + {other}");
             assert_eq!(sum(other, one), expected, "{other} + {one}");
@@ -223,7 +235,22 @@ mod tests {
     #[test]
     fn texts_that_are_not_numbers_are_refused() {
         for text in [
-            "", "-", ".", "e1", "1e", "1e+", "nan", " 1", "1 ", "1.2.3", "1e5000", "1e-4960", "--1",
+            "",
+            "-",
+            ".",
+            "e1",
+            "1e",
+            "1e+",
+            "nan",
+            " 1",
+            "1 ",
+            "1.2.3",
+            "1e5000",
+            "1e-4960",
+            "--1",
+            "1e20000",
+            "1e-20000",
+            "0.0001e99999999999",
         ] {
             assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text:?}");
         }
