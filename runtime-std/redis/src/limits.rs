@@ -17,5 +17,8 @@ pub(crate) struct ServerLimits {
     pub(crate) batch_max: usize,
 }
 
+/// The maximum number of sums with [long](crate::long_double::is_long) numbers in one batch.
+pub(crate) const LONG_SUMS_MAX: usize = 32;
+
 /// The maximum number of slow writes of a transaction.
 pub(crate) const SLOW_WRITES_MAX: usize = 16;

@@ -21,6 +21,9 @@ const DECIMAL_EXPONENT_MAX: i32 = 20_000;
 /// before a power of ten is computed, which would take milliseconds.
 const MAGNITUDES: std::ops::RangeInclusive<i32> = -4970..=4934;
 
+/// The length and the decimal exponent above which a number is long. No number of 64 bits is.
+const LONG: usize = 400;
+
 /// The number of digits after the point.
 const DIGITS: u32 = 17;
 
@@ -161,6 +164,14 @@ impl LongDouble {
     }
 }
 
+/// Returns whether computing with the number that a text contains takes long: up to 100 us for each
+/// text, and as much for a sum with it.
+pub(crate) fn is_long(text: &[u8]) -> bool {
+    let at = text.iter().take(LONG).position(|byte| matches!(byte, b'e' | b'E'));
+    let exponent = at.and_then(|at| decimal_exponent(text.get(at + 1..)?));
+    text.len() > LONG || exponent.is_some_and(|power| power.unsigned_abs() as usize > LONG)
+}
+
 /// Parses the exponent of a decimal number. One that is out of every range becomes a large one.
 fn decimal_exponent(text: &[u8]) -> Option<i32> {
     let (sign, digits) = match text {
@@ -233,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_not_numbers_are_refused() {
+    fn invalid_and_long_texts_are_recognised() {
         for text in [
             "",
             "-",
@@ -254,6 +265,12 @@ mod tests {
         ] {
             assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text:?}");
         }
+        for (text, expected) in
+            [("1e-400", false), ("1E401", true), ("2.5", false), ("inf", false), ("1e", false)]
+        {
+            assert_eq!(is_long(text.as_bytes()), expected, "{text}");
+        }
+        assert!(!is_long(&[b'1'; LONG]) && is_long(&[b'1'; LONG + 1]));
         assert_eq!(LongDouble::parse(b"-Infinity"), Some(ParsedNumber::Infinite));
         assert_eq!(LongDouble::parse(&vec![b'1'; TEXT_MAX]), None);
     }

@@ -31,6 +31,9 @@ impl CommandRefusal {
     pub(crate) const PATTERN_TIME: Self = Self::of(
         "ERR the pattern takes too long for these names; use a shorter pattern, or SCAN with COUNT",
     );
+    pub(crate) const LONG_SUMS: Self = Self::of(
+        "ERR too many numbers of more than 400 digits are added at once; send this request later",
+    );
     /// A batch that this program did not encode.
     pub(crate) const MALFORMED: Self = Self::of("ERR the batch of this request is damaged");
 

@@ -136,3 +136,23 @@ fn slow_work_of_one_request_is_bounded() {
     assert!(client.read().starts_with("(error) ERR the sets are too large to be combined"));
     assert_all_are_members(&nodes);
 }
+
+#[test]
+fn long_numbers_leave_nodes_in_group() {
+    let group = TestGroup::new("").with(&["--unsent-max-mb", "500"]);
+    let nodes = group.start_all(&[0, 1, 2]);
+    let mut client = nodes[0].client();
+    assert_eq!(client.ask("INCRBYFLOAT k 1e4900").len(), 4903);
+    assert_eq!(client.ask("HINCRBYFLOAT h f 1e4900").len(), 4903);
+    let began = Instant::now();
+    for words in ["INCRBYFLOAT k 1", "HINCRBYFLOAT h f 1", "INCRBYFLOAT n 1e-20000"] {
+        let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+        client.send(&request(&words).repeat(10_000));
+        let replies: Vec<_> = (0..10_000).map(|_| client.read()).collect();
+        assert!(replies.iter().any(|reply| reply.starts_with("(error) ERR ")));
+    }
+    assert!(began.elapsed() < 2 * FAILURE_TIMEOUT, "{:?}", began.elapsed());
+    client.check("INCRBYFLOAT n 1.5 => \"1.5\"");
+    assert_eq!(client.ask("INCRBYFLOAT k 1").len(), 4903);
+    assert_all_are_members(&nodes);
+}
