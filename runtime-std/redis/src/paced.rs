@@ -66,7 +66,7 @@ impl SlowRequests {
             _ if verb.kind() == CommandKind::Read => 1,
             _ => WRITE_WEIGHT,
         };
-        let begins = self.waiting.back().is_none_or(|run| run.token != token);
+        let begins = !self.is_last(token);
         if begins {
             self.waiting.push_back(SlowRun { token, ..SlowRun::default() });
         }
@@ -76,6 +76,16 @@ impl SlowRequests {
             run.weight += weight;
         }
         begins
+    }
+
+    /// Returns whether the last run is one of this connection.
+    pub(crate) fn is_last(&self, token: u64) -> bool {
+        self.waiting.back().is_some_and(|run| run.token == token)
+    }
+
+    /// Removes the runs of a connection that has ended.
+    pub(crate) fn remove(&mut self, token: u64) {
+        self.waiting.retain(|run| run.token != token);
     }
 
     /// Adds the reads of a run that the batch had no time for.
@@ -146,5 +156,10 @@ mod tests {
         assert!(!slow.has_room(1, 10, 1000), "nothing joins a transaction");
         assert!(slow.push(2, Verb::LPos, &[b"list", b"x"]));
         assert_eq!(runs(slow.take(1000)), Some(1));
+        slow.end_batch();
+        assert!(slow.push(3, Verb::LPos, &[b"list", b"x"]));
+        slow.remove(2);
+        let rest = slow.take(1000).map(|batch| batch.runs[0].token);
+        assert_eq!(rest, Some(3), "the runs of an ended connection are removed");
     }
 }

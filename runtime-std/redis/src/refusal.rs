@@ -31,6 +31,10 @@ impl CommandRefusal {
     pub(crate) const PATTERN_TIME: Self = Self::of(
         "ERR the pattern takes too long for these names; use a shorter pattern, or SCAN with COUNT",
     );
+    pub(crate) const MEMORY: Self = Self::of(
+        "ERR this node holds as many bytes for clients as --memory-mb allows; send this slow \
+         request later",
+    );
     pub(crate) const LONG_SUMS: Self = Self::of(
         "ERR too many numbers of more than 400 digits are added at once; send this request later",
     );

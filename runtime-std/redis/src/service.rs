@@ -287,6 +287,9 @@ impl ClientService {
             let facts = &self.shared.facts;
             facts.clients.fetch_sub(1, Ordering::Relaxed);
             facts.memory.fetch_sub(connection.counted, Ordering::Relaxed);
+            if connection.has_slow() {
+                self.outgoing.slow.remove(token);
+            }
         }
     }
 

@@ -156,3 +156,28 @@ fn long_numbers_leave_nodes_in_group() {
     assert_eq!(client.ask("INCRBYFLOAT k 1").len(), 4903);
     assert_all_are_members(&nodes);
 }
+
+#[test]
+fn waiting_slow_requests_take_bounded_memory() {
+    let group = TestGroup::of(1, "large_max = 2000000").with(&["--memory-mb", "4"]);
+    let [node] = &group.start_all(&[0])[..] else { panic!("a node") };
+    let mut client = node.client();
+    fill_list(&mut client, 300_000);
+    // Each of these transactions is a batch, and the other requests wait for them.
+    let mut busy: Vec<_> = (0..20).map(|_| node.client()).collect();
+    for client in &mut busy {
+        client.check("MULTI => OK");
+        (0..16).for_each(|_| client.check("LREM l 0 none => QUEUED"));
+    }
+    busy.iter_mut().for_each(|client| client.send(&request(&[b"EXEC"])));
+    let mut waiting: Vec<_> = (0..20).map(|_| node.client()).collect();
+    let insert = request(&[b"LINSERT", b"l", b"BEFORE", b"v0", &vec![b'x'; 500_000]]);
+    waiting.iter_mut().for_each(|client| client.send(&insert));
+    busy.iter_mut().for_each(|client| assert!(client.read().starts_with("[0 0 ")));
+    let replies: Vec<_> = waiting.iter_mut().map(TestClient::read).collect();
+    let closed = replies.iter().filter(|reply| *reply == "(closed)").count();
+    let inserted = replies.iter().filter(|reply| reply.starts_with("300")).count();
+    assert!(closed >= 10 && inserted >= 1 && closed + inserted == 20, "{replies:?}");
+    // The requests of the others are not executed.
+    assert_eq!(client.ask("LLEN l"), (300_000 + inserted).to_string());
+}
