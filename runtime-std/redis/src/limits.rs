@@ -19,6 +19,3 @@ pub(crate) struct ServerLimits {
 
 /// The maximum number of sums with [long](crate::long_double::is_long) numbers in one batch.
 pub(crate) const LONG_SUMS_MAX: usize = 32;
-
-/// The maximum number of slow writes of a transaction.
-pub(crate) const SLOW_WRITES_MAX: usize = 16;

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use crate::batch::{CollectedBatch, RequestRun, Requests};
 use crate::table::{CommandKind, Verb};
 
-/// The weight of a batch. A read weighs one, and a transaction fills a batch.
-const BATCH_WEIGHT: usize = 64;
+/// The maximum weight of a batch, and of the slow writes of a transaction. A read weighs one, and a
+/// transaction fills a batch.
+pub(crate) const BATCH_WEIGHT: usize = 64;
 
 /// The weight of a write. All nodes execute all of a batch's writes.
 const WRITE_WEIGHT: usize = 4;
@@ -41,6 +42,16 @@ impl SpentTime {
     }
 }
 
+/// Returns the weight of a slow command.
+pub(crate) fn weight(verb: Verb) -> usize {
+    match verb {
+        Verb::Exec => BATCH_WEIGHT,
+        Verb::SInterStore | Verb::SUnionStore | Verb::SDiffStore => STORE_WEIGHT,
+        _ if verb.kind() == CommandKind::Read => 1,
+        _ => WRITE_WEIGHT,
+    }
+}
+
 /// Slow requests of one connection that are answered together.
 #[derive(Debug, Default)]
 struct SlowRun {
@@ -60,12 +71,6 @@ pub(crate) struct SlowRequests {
 impl SlowRequests {
     /// Adds a request. Returns whether it begins a run, which has replies of its own.
     pub(crate) fn push(&mut self, token: u64, verb: Verb, arguments: &[&[u8]]) -> bool {
-        let weight = match verb {
-            Verb::Exec => BATCH_WEIGHT,
-            Verb::SInterStore | Verb::SUnionStore | Verb::SDiffStore => STORE_WEIGHT,
-            _ if verb.kind() == CommandKind::Read => 1,
-            _ => WRITE_WEIGHT,
-        };
         let begins = !self.is_last(token);
         if begins {
             self.waiting.push_back(SlowRun { token, ..SlowRun::default() });
@@ -73,7 +78,7 @@ impl SlowRequests {
         if let Some(run) = self.waiting.back_mut() {
             run.requests.push(verb as u8, arguments.iter().copied());
             run.count += 1;
-            run.weight += weight;
+            run.weight += weight(verb);
         }
         begins
     }

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::limits::SLOW_WRITES_MAX;
-
 /// An error reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandRefusal(pub(crate) Cow<'static, str>);
@@ -57,8 +55,8 @@ impl CommandRefusal {
     /// Refuses a slow write in a transaction that contains too many.
     pub(crate) fn too_many_slow(command: &str) -> Self {
         Self(Cow::Owned(format!(
-            "ERR {command} may take long, and this transaction contains \
-             {SLOW_WRITES_MAX} such writes already; use several transactions"
+            "ERR {command} may take long, and this transaction contains as many such writes as it \
+             may; use several transactions"
         )))
     }
 

@@ -4,7 +4,6 @@
 use std::sync::atomic::Ordering;
 
 use crate::batch::{Requests, RequestsReader, request_overhead};
-use crate::limits::SLOW_WRITES_MAX;
 use crate::local_commands;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
@@ -74,10 +73,7 @@ pub(crate) fn handle(
                 queued.is_refused = true;
                 let name = command.name;
                 to.error(&format!("ERR {name} is not allowed in transactions"));
-            } else if verb.is_slow()
-                && command.kind == CommandKind::Write
-                && queued.slow_writes >= SLOW_WRITES_MAX
-            {
+            } else if !queued.has_room_for(verb) {
                 queued.is_refused = true;
                 to.error(&CommandRefusal::too_many_slow(command.name).0);
             } else if queued.push(verb, rest, around.limits.request_max) {
