@@ -353,14 +353,13 @@ impl ClientConnection {
 
     /// Replies an error to each request of a run that the group has not answered.
     pub(crate) fn fail(&mut self, requests: usize, text: &str) {
-        self.owed.pop_front();
+        if let Some(Owed::Versions(_)) = self.owed.pop_front() {
+            self.is_held = false;
+        }
         let mut reply = Reply::kept(usize::MAX);
         (0..requests).for_each(|_| reply.error(text));
         self.add_output(reply.into_bytes());
         self.end_slow();
-        if self.owed.is_empty() {
-            self.is_held = false;
-        }
         self.release();
     }
 
