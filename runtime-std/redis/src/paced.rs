@@ -93,9 +93,15 @@ impl SlowRequests {
         self.waiting.retain(|run| run.token != token);
     }
 
-    /// Adds the reads of a run that the batch had no time for.
-    pub(crate) fn push_rest(&mut self, token: u64, requests: Requests, count: usize) {
-        self.waiting.push_back(SlowRun { token, requests, count, weight: count });
+    /// Adds the reads that the batch had no time for: of each run its token, its reads and their
+    /// number. The first run took the batch's time, so it comes last in the next batch.
+    pub(crate) fn push_rests(&mut self, mut rests: Vec<(u64, Requests, usize)>) {
+        if !rests.is_empty() {
+            rests.rotate_left(1);
+        }
+        for (token, requests, count) in rests {
+            self.waiting.push_back(SlowRun { token, requests, count, weight: count });
+        }
     }
 
     /// Returns whether a further read of this connection may join its run.
@@ -166,5 +172,9 @@ mod tests {
         slow.remove(2);
         let rest = slow.take(1000).map(|batch| batch.runs[0].token);
         assert_eq!(rest, Some(3), "the runs of an ended connection are removed");
+        slow.end_batch();
+        slow.push_rests((1..=3).map(|token| (token, Requests::default(), 1)).collect());
+        let tokens = slow.take(1000).map(|batch| batch.runs.iter().map(|run| run.token).collect());
+        assert_eq!(tokens, Some(vec![2, 3, 1]), "the run that took the time comes last");
     }
 }
