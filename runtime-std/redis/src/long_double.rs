@@ -21,8 +21,10 @@ const DECIMAL_EXPONENT_MAX: i32 = 20_000;
 /// before a power of ten is computed, which would take milliseconds.
 const MAGNITUDES: std::ops::RangeInclusive<i32> = -4970..=4934;
 
-/// The length and the decimal exponent above which a number is long. No number of 64 bits is.
-const LONG: usize = 400;
+/// The length and the decimal exponent above which a number is long. The exponent admits those that
+/// programs print for any number of 64 bits.
+const LONG_TEXT: usize = 100;
+const LONG_EXPONENT: u32 = 400;
 
 /// The number of digits after the point.
 const DIGITS: u32 = 17;
@@ -167,9 +169,9 @@ impl LongDouble {
 /// Returns whether computing with the number that a text contains takes long: up to 100 us for each
 /// text, and as much for a sum with it.
 pub(crate) fn is_long(text: &[u8]) -> bool {
-    let at = text.iter().take(LONG).position(|byte| matches!(byte, b'e' | b'E'));
+    let at = text.iter().take(LONG_TEXT).position(|byte| matches!(byte, b'e' | b'E'));
     let exponent = at.and_then(|at| decimal_exponent(text.get(at + 1..)?));
-    text.len() > LONG || exponent.is_some_and(|power| power.unsigned_abs() as usize > LONG)
+    text.len() > LONG_TEXT || exponent.is_some_and(|power| power.unsigned_abs() > LONG_EXPONENT)
 }
 
 /// Parses the exponent of a decimal number. One that is out of every range becomes a large one.
@@ -270,7 +272,7 @@ mod tests {
         {
             assert_eq!(is_long(text.as_bytes()), expected, "{text}");
         }
-        assert!(!is_long(&[b'1'; LONG]) && is_long(&[b'1'; LONG + 1]));
+        assert!(!is_long(&[b'1'; LONG_TEXT]) && is_long(&[b'1'; LONG_TEXT + 1]));
         assert_eq!(LongDouble::parse(b"-Infinity"), Some(ParsedNumber::Infinite));
         assert_eq!(LongDouble::parse(&vec![b'1'; TEXT_MAX]), None);
     }

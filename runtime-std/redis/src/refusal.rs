@@ -34,7 +34,7 @@ impl CommandRefusal {
          request later",
     );
     pub(crate) const LONG_SUMS: Self = Self::of(
-        "ERR too many numbers of more than 400 digits are added at once; send this request later",
+        "ERR too many numbers of more than 100 digits are added at once; send this request later",
     );
     /// A batch that this program did not encode.
     pub(crate) const MALFORMED: Self = Self::of("ERR the batch of this request is damaged");
