@@ -131,8 +131,8 @@ impl Keyspace {
         }
     }
 
-    /// Counts a sum with a long number. Fails if the batch contains too many: they take so long that
-    /// thousands would keep the nodes from showing that they are alive.
+    /// Counts a sum with a long number. Fails if the batch contains too many: thousands would keep
+    /// the nodes from showing that they are alive.
     pub(crate) fn count_long_sum(&mut self) -> Result<(), CommandRefusal> {
         self.long_sums += 1;
         if self.long_sums > LONG_SUMS_MAX {
