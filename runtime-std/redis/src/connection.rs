@@ -62,6 +62,8 @@ pub(crate) struct ClientConnection {
     is_held: bool,
     /// Whether the last request was a slow one, which is still to be answered.
     is_slow: bool,
+    /// Bytes of the slow requests that are still to be answered.
+    slow_bytes: usize,
     /// Whether `input` may begin with a complete request.
     has_unparsed: bool,
     /// Whether no more requests are read, and the connection ends after the last reply.
@@ -86,6 +88,7 @@ impl ClientConnection {
             is_listed: false,
             is_held: false,
             is_slow: false,
+            slow_bytes: 0,
             has_unparsed: false,
             is_ending: false,
             counted: 0,
@@ -101,6 +104,11 @@ impl ClientConnection {
         self.owed.is_empty() && !self.is_ending
     }
 
+    /// Returns whether a slow request is still to be answered.
+    pub(crate) const fn has_slow(&self) -> bool {
+        self.is_slow
+    }
+
     /// Returns whether there is something to do without an event.
     pub(crate) fn is_ready(&self) -> bool {
         self.may_read() && (self.is_readable || self.has_unparsed)
@@ -114,7 +122,8 @@ impl ClientConnection {
             Owed::Ready(bytes) => bytes.len(),
         };
         let owed: usize = self.owed.iter().map(owed).sum();
-        self.input.capacity() + self.output.capacity() + owed + self.session.bytes()
+        let buffers = self.input.capacity() + self.output.capacity();
+        buffers + owed + self.slow_bytes + self.session.bytes()
     }
 
     /// Reads requests and handles them, with `scratch` as the memory to read into. Fails if the
@@ -255,8 +264,9 @@ impl ClientConnection {
                 self.add_local(reply, around)?;
                 self.owed.push_back(Owed::Run);
             }
-            Handled::PassedSlow { begins_run } => {
+            Handled::PassedSlow { begins_run, bytes } => {
                 self.is_slow = true;
+                self.slow_bytes += bytes;
                 if begins_run {
                     self.add_local(reply, around)?;
                     self.owed.push_back(Owed::Run);
@@ -336,20 +346,20 @@ impl ClientConnection {
     fn end_slow(&mut self) {
         if self.is_slow && self.owed.iter().all(|owed| matches!(owed, Owed::Ready(_))) {
             self.is_slow = false;
+            self.slow_bytes = 0;
             self.is_held = false;
         }
     }
 
     /// Replies an error to each request of a run that the group has not answered.
     pub(crate) fn fail(&mut self, requests: usize, text: &str) {
-        self.owed.pop_front();
+        if let Some(Owed::Versions(_)) = self.owed.pop_front() {
+            self.is_held = false;
+        }
         let mut reply = Reply::kept(usize::MAX);
         (0..requests).for_each(|_| reply.error(text));
         self.add_output(reply.into_bytes());
         self.end_slow();
-        if self.owed.is_empty() {
-            self.is_held = false;
-        }
         self.release();
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct ServerFacts {
     pub(crate) refused_connections: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) batches: AtomicU64,
-    /// Bytes of incomplete requests and unread replies.
+    /// Bytes of incomplete requests, unanswered slow requests and unread replies.
     pub(crate) memory: AtomicUsize,
     pub(crate) group_facts: Box<dyn Fn() -> GroupFacts + Send + Sync>,
 }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::limits::LONG_SUMS_MAX;
 use crate::refusal::CommandRefusal;
 use crate::text::Text;
 use crate::value::{Stored, Value};
@@ -108,11 +109,15 @@ pub(crate) struct Keyspace {
     removals: BTreeMap<u16, u64>,
     /// The number of the last FLUSHALL, which removed every key.
     cleared: u64,
+    /// The number of sums with long numbers in this batch.
+    #[serde(skip)]
+    long_sums: usize,
 }
 
 impl Keyspace {
-    /// Advances the time to that of a batch, unless it is already later.
+    /// Begins a batch: advances the time to the batch's, unless it is already later.
     pub(crate) fn advance(&mut self, now_ms: u64) {
+        self.long_sums = 0;
         self.now_ms = self.now_ms.max(now_ms);
         for _ in 0..EXPIRED_PER_BATCH {
             match self.expiries.first() {
@@ -124,6 +129,16 @@ impl Keyspace {
                 self.note_removal(key.hash);
             }
         }
+    }
+
+    /// Counts a sum with a long number. Fails if the batch contains too many: thousands would keep
+    /// the nodes from showing that they are alive.
+    pub(crate) fn count_long_sum(&mut self) -> Result<(), CommandRefusal> {
+        self.long_sums += 1;
+        if self.long_sums > LONG_SUMS_MAX {
+            return Err(CommandRefusal::LONG_SUMS);
+        }
+        Ok(())
     }
 
     pub(crate) const fn now_ms(&self) -> u64 {

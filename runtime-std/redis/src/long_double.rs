@@ -14,8 +14,17 @@ const TEXT_MAX: usize = 5 << 10;
 const EXPONENT_MAX: i32 = 16383 - 63;
 const EXPONENT_MIN: i32 = -16445 - 63;
 
-/// The greatest decimal exponent that a text may have.
+/// The greatest decimal exponent that is told from larger ones.
 const DECIMAL_EXPONENT_MAX: i32 = 20_000;
+
+/// The decimal magnitudes of numbers in range; the magnitude of 1 to 9.99 is 1. Others are refused
+/// before a power of ten is computed, which would take milliseconds.
+const MAGNITUDES: std::ops::RangeInclusive<i32> = -4970..=4934;
+
+/// The length and the decimal exponent above which a number is long. The exponent admits those that
+/// programs print for any number of 64 bits.
+const LONG_TEXT: usize = 100;
+const LONG_EXPONENT: u32 = 400;
 
 /// The number of digits after the point.
 const DIGITS: u32 = 17;
@@ -62,16 +71,22 @@ impl LongDouble {
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             return None;
         }
-        let value = BigUint::parse_bytes(&digits, 10)?;
-        let is_zero = value.bits() == 0;
         power -= i32::try_from(fraction.len()).ok()?;
+        let Some(first) = digits.iter().position(|digit| *digit != b'0') else {
+            return Some(ParsedNumber::Finite(Self::default()));
+        };
+        let digits = digits.get(first..)?;
+        if !MAGNITUDES.contains(&(i32::try_from(digits.len()).ok()? + power)) {
+            return None;
+        }
+        let value = BigUint::parse_bytes(digits, 10)?;
         let scale = BigUint::from(10_u8).pow(power.unsigned_abs());
         let number = match power < 0 {
             true => Self::quotient(is_negative, &value, &scale),
             false => Self::quotient(is_negative, &(value * scale), &BigUint::from(1_u8)),
         }?;
         // A number that is too small is refused.
-        (is_zero || number.mantissa != 0).then_some(ParsedNumber::Finite(number))
+        (number.mantissa != 0).then_some(ParsedNumber::Finite(number))
     }
 
     fn quotient(is_negative: bool, value: &BigUint, divisor: &BigUint) -> Option<Self> {
@@ -151,6 +166,14 @@ impl LongDouble {
     }
 }
 
+/// Returns whether computing with the number that a text contains takes long: up to 100 us for each
+/// text, and as much for a sum with it.
+pub(crate) fn is_long(text: &[u8]) -> bool {
+    let at = text.iter().take(LONG_TEXT).position(|byte| matches!(byte, b'e' | b'E'));
+    let exponent = at.and_then(|at| decimal_exponent(text.get(at + 1..)?));
+    text.len() > LONG_TEXT || exponent.is_some_and(|power| power.unsigned_abs() > LONG_EXPONENT)
+}
+
 /// Parses the exponent of a decimal number. One that is out of every range becomes a large one.
 fn decimal_exponent(text: &[u8]) -> Option<i32> {
     let (sign, digits) = match text {
@@ -213,6 +236,8 @@ mod tests {
             ("12345678901234567890123", "0.5", "12345678901234567889920"),
             ("1", "5.421010862427523e-20", "1"),
             ("-0", "-0", "0"),
+            ("0e-20000", "000.5", "0.5"),
+            ("0.00001e4937", "-1e4932", "0"),
         ] {
             assert_eq!(sum(one, other), expected, "{one} + {other}");
             assert_eq!(sum(other, one), expected, "{other} + {one}");
@@ -221,12 +246,33 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_not_numbers_are_refused() {
+    fn invalid_and_long_texts_are_recognised() {
         for text in [
-            "", "-", ".", "e1", "1e", "1e+", "nan", " 1", "1 ", "1.2.3", "1e5000", "1e-4960", "--1",
+            "",
+            "-",
+            ".",
+            "e1",
+            "1e",
+            "1e+",
+            "nan",
+            " 1",
+            "1 ",
+            "1.2.3",
+            "1e5000",
+            "1e-4960",
+            "--1",
+            "1e20000",
+            "1e-20000",
+            "0.0001e99999999999",
         ] {
             assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text:?}");
         }
+        for (text, expected) in
+            [("1e-400", false), ("1E401", true), ("2.5", false), ("inf", false), ("1e", false)]
+        {
+            assert_eq!(is_long(text.as_bytes()), expected, "{text}");
+        }
+        assert!(!is_long(&[b'1'; LONG_TEXT]) && is_long(&[b'1'; LONG_TEXT + 1]));
         assert_eq!(LongDouble::parse(b"-Infinity"), Some(ParsedNumber::Infinite));
         assert_eq!(LongDouble::parse(&vec![b'1'; TEXT_MAX]), None);
     }

@@ -44,7 +44,7 @@ const BACKLOG: i32 = 1024;
 const OTHER_DESCRIPTORS: u64 = 200;
 
 /// The version of the state that commands lead to. Members with another one are refused.
-const STATE_VERSION: u64 = 2;
+const STATE_VERSION: u64 = 3;
 
 /// Runs a node to its end.
 pub(crate) fn run(options: &RedisCommand) -> Result<(), Failure> {

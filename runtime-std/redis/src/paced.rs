@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use crate::batch::{CollectedBatch, RequestRun, Requests};
 use crate::table::{CommandKind, Verb};
 
-/// The weight of a batch. A read weighs one, and a transaction fills a batch.
-const BATCH_WEIGHT: usize = 64;
+/// The maximum weight of a batch, and of the slow writes of a transaction. A read weighs one, and a
+/// transaction fills a batch.
+pub(crate) const BATCH_WEIGHT: usize = 64;
 
 /// The weight of a write. All nodes execute all of a batch's writes.
 const WRITE_WEIGHT: usize = 4;
@@ -41,6 +42,16 @@ impl SpentTime {
     }
 }
 
+/// Returns the weight of a slow command.
+pub(crate) fn weight(verb: Verb) -> usize {
+    match verb {
+        Verb::Exec => BATCH_WEIGHT,
+        Verb::SInterStore | Verb::SUnionStore | Verb::SDiffStore => STORE_WEIGHT,
+        _ if verb.kind() == CommandKind::Read => 1,
+        _ => WRITE_WEIGHT,
+    }
+}
+
 /// Slow requests of one connection that are answered together.
 #[derive(Debug, Default)]
 struct SlowRun {
@@ -60,27 +71,37 @@ pub(crate) struct SlowRequests {
 impl SlowRequests {
     /// Adds a request. Returns whether it begins a run, which has replies of its own.
     pub(crate) fn push(&mut self, token: u64, verb: Verb, arguments: &[&[u8]]) -> bool {
-        let weight = match verb {
-            Verb::Exec => BATCH_WEIGHT,
-            Verb::SInterStore | Verb::SUnionStore | Verb::SDiffStore => STORE_WEIGHT,
-            _ if verb.kind() == CommandKind::Read => 1,
-            _ => WRITE_WEIGHT,
-        };
-        let begins = self.waiting.back().is_none_or(|run| run.token != token);
+        let begins = !self.is_last(token);
         if begins {
             self.waiting.push_back(SlowRun { token, ..SlowRun::default() });
         }
         if let Some(run) = self.waiting.back_mut() {
             run.requests.push(verb as u8, arguments.iter().copied());
             run.count += 1;
-            run.weight += weight;
+            run.weight += weight(verb);
         }
         begins
     }
 
-    /// Adds the reads of a run that the batch had no time for.
-    pub(crate) fn push_rest(&mut self, token: u64, requests: Requests, count: usize) {
-        self.waiting.push_back(SlowRun { token, requests, count, weight: count });
+    /// Returns whether the last run is one of this connection.
+    pub(crate) fn is_last(&self, token: u64) -> bool {
+        self.waiting.back().is_some_and(|run| run.token == token)
+    }
+
+    /// Removes the runs of a connection that has ended.
+    pub(crate) fn remove(&mut self, token: u64) {
+        self.waiting.retain(|run| run.token != token);
+    }
+
+    /// Adds the reads that the batch had no time for: of each run its token, its reads and their
+    /// number. The first run took the batch's time, so it comes last in the next batch.
+    pub(crate) fn push_rests(&mut self, mut rests: Vec<(u64, Requests, usize)>) {
+        if !rests.is_empty() {
+            rests.rotate_left(1);
+        }
+        for (token, requests, count) in rests {
+            self.waiting.push_back(SlowRun { token, requests, count, weight: count });
+        }
     }
 
     /// Returns whether a further read of this connection may join its run.
@@ -146,5 +167,14 @@ mod tests {
         assert!(!slow.has_room(1, 10, 1000), "nothing joins a transaction");
         assert!(slow.push(2, Verb::LPos, &[b"list", b"x"]));
         assert_eq!(runs(slow.take(1000)), Some(1));
+        slow.end_batch();
+        assert!(slow.push(3, Verb::LPos, &[b"list", b"x"]));
+        slow.remove(2);
+        let rest = slow.take(1000).map(|batch| batch.runs[0].token);
+        assert_eq!(rest, Some(3), "the runs of an ended connection are removed");
+        slow.end_batch();
+        slow.push_rests((1..=3).map(|token| (token, Requests::default(), 1)).collect());
+        let tokens = slow.take(1000).map(|batch| batch.runs.iter().map(|run| run.token).collect());
+        assert_eq!(tokens, Some(vec![2, 3, 1]), "the run that took the time comes last");
     }
 }

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::limits::SLOW_WRITES_MAX;
-
 /// An error reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandRefusal(pub(crate) Cow<'static, str>);
@@ -31,6 +29,13 @@ impl CommandRefusal {
     pub(crate) const PATTERN_TIME: Self = Self::of(
         "ERR the pattern takes too long for these names; use a shorter pattern, or SCAN with COUNT",
     );
+    pub(crate) const MEMORY: Self = Self::of(
+        "ERR this node holds as many bytes for clients as --memory-mb allows; send this slow \
+         request later",
+    );
+    pub(crate) const LONG_SUMS: Self = Self::of(
+        "ERR too many numbers of more than 100 digits are added at once; send this request later",
+    );
     /// A batch that this program did not encode.
     pub(crate) const MALFORMED: Self = Self::of("ERR the batch of this request is damaged");
 
@@ -50,8 +55,8 @@ impl CommandRefusal {
     /// Refuses a slow write in a transaction that contains too many.
     pub(crate) fn too_many_slow(command: &str) -> Self {
         Self(Cow::Owned(format!(
-            "ERR {command} may take long, and this transaction contains \
-             {SLOW_WRITES_MAX} such writes already; use several transactions"
+            "ERR {command} may take long, and this transaction contains as many such writes as it \
+             may; use several transactions"
         )))
     }
 

@@ -1,8 +1,9 @@
 //! Complete requests: a connection replies to them, keeps them for a transaction, or passes them on
 //! to the group.
 
+use std::sync::atomic::Ordering;
+
 use crate::batch::{Requests, RequestsReader, request_overhead};
-use crate::limits::SLOW_WRITES_MAX;
 use crate::local_commands;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
@@ -17,8 +18,9 @@ pub(crate) enum Handled {
     Replied,
     /// The request goes to the group. `begins_run` says whether it begins a run.
     Passed { begins_run: bool },
-    /// The request goes to the group as a slow one. Only slow reads may follow before its answer.
-    PassedSlow { begins_run: bool },
+    /// The request, of this number of bytes, goes to the group as a slow one. Only slow reads may
+    /// follow before its answer.
+    PassedSlow { begins_run: bool, bytes: usize },
     /// WATCH goes to the group, and its reply is the versions of the keys.
     Watching,
     /// The reply has been written, and the connection ends.
@@ -71,10 +73,7 @@ pub(crate) fn handle(
                 queued.is_refused = true;
                 let name = command.name;
                 to.error(&format!("ERR {name} is not allowed in transactions"));
-            } else if verb.is_slow()
-                && command.kind == CommandKind::Write
-                && queued.slow_writes >= SLOW_WRITES_MAX
-            {
+            } else if !queued.has_room_for(verb) {
                 queued.is_refused = true;
                 to.error(&CommandRefusal::too_many_slow(command.name).0);
             } else if queued.push(verb, rest, around.limits.request_max) {
@@ -188,14 +187,20 @@ fn passed(
         to.error(&CommandRefusal::request_too_large(bytes, around.limits.request_max).0);
         return Handled::Replied;
     }
+    let token = session.subscriber.token;
     if is_slow {
-        let begins_run = around.outgoing.slow.push(session.subscriber.token, verb, arguments);
-        return Handled::PassedSlow { begins_run };
+        // It may wait for long. A request that continues a run has little room there anyway.
+        let held = around.facts.memory.load(Ordering::Relaxed);
+        if held > around.limits.memory_max && !around.outgoing.slow.is_last(token) {
+            return refused(&CommandRefusal::MEMORY.0, to);
+        }
+        let begins_run = around.outgoing.slow.push(token, verb, arguments);
+        return Handled::PassedSlow { begins_run, bytes };
     }
     if verb == Verb::Watch {
         around.outgoing.end_run();
     }
-    let begins_run = around.outgoing.push(session.subscriber.token, verb, arguments);
+    let begins_run = around.outgoing.push(token, verb, arguments);
     Handled::Passed { begins_run }
 }
 

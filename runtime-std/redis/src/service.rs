@@ -287,6 +287,9 @@ impl ClientService {
             let facts = &self.shared.facts;
             facts.clients.fetch_sub(1, Ordering::Relaxed);
             facts.memory.fetch_sub(connection.counted, Ordering::Relaxed);
+            if connection.has_slow() {
+                self.outgoing.slow.remove(token);
+            }
         }
     }
 
@@ -304,12 +307,13 @@ impl ClientService {
             }
             match answer {
                 Ok(replies) => {
+                    let mut rests = Vec::new();
                     for (run, mut replies) in runs.into_iter().zip(replies) {
                         let Some(connection) = self.slots.get_mut(run.token) else { continue };
                         if replies.rest_count > 0 && !replies.is_too_large {
                             connection.add_part(replies.bytes);
                             let rest = std::mem::take(&mut replies.rest);
-                            self.outgoing.slow.push_rest(run.token, rest, replies.rest_count);
+                            rests.push((run.token, rest, replies.rest_count));
                             self.list(run.token);
                             continue;
                         }
@@ -318,6 +322,7 @@ impl ClientService {
                             Err(Closed) => self.close(run.token),
                         }
                     }
+                    self.outgoing.slow.push_rests(rests);
                 }
                 Err(why) => {
                     let text = failure(&why);

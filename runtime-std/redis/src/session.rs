@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::batch::{Requests, request_overhead};
+use crate::paced::{BATCH_WEIGHT, weight};
 use crate::subscriptions::{self, Subscriber};
 use crate::table::{CommandKind, Verb};
 use crate::text::Text;
@@ -14,20 +15,26 @@ pub(crate) struct Transaction {
     pub(crate) requests: Requests,
     /// Whether a request is slow.
     pub(crate) is_slow: bool,
-    /// The number of slow writes.
-    pub(crate) slow_writes: usize,
+    /// The [weight](crate::paced::weight) of its slow writes.
+    slow_weight: usize,
     /// Whether a request was refused, so that EXEC must be refused too.
     pub(crate) is_refused: bool,
 }
 
 impl Transaction {
+    /// Returns whether the transaction may contain this command too. All nodes execute its slow
+    /// writes, which together must not take longer than those of a batch.
+    pub(crate) fn has_room_for(&self, verb: Verb) -> bool {
+        self.slow_weight + slow_weight(verb) <= BATCH_WEIGHT
+    }
+
     /// Adds a request. Returns false if the transaction would be too large.
     pub(crate) fn push(&mut self, verb: Verb, arguments: &[&[u8]], bytes_max: usize) -> bool {
         let bytes: usize = arguments.iter().map(|argument| argument.len()).sum();
         let length = bytes + request_overhead(arguments.len());
         let fits = self.requests.len() + length <= bytes_max;
         self.is_slow |= verb.is_slow();
-        self.slow_writes += usize::from(verb.is_slow() && verb.kind() == CommandKind::Write);
+        self.slow_weight += slow_weight(verb);
         if fits {
             self.requests.push(verb as u8, arguments.iter().copied());
         } else {
@@ -36,6 +43,12 @@ impl Transaction {
         }
         fits
     }
+}
+
+/// Returns the weight of a command if it is a slow write, else zero.
+fn slow_weight(verb: Verb) -> usize {
+    let is_slow_write = verb.is_slow() && verb.kind() == CommandKind::Write;
+    if is_slow_write { weight(verb) } else { 0 }
 }
 
 /// A connection's state.

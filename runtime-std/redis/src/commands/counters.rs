@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::arguments::{Arguments, Executed};
 use crate::keyspace::Keyspace;
-use crate::long_double::{LongDouble, ParsedNumber};
+use crate::long_double::{LongDouble, ParsedNumber, is_long};
 use crate::numbers;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
@@ -87,6 +87,10 @@ pub(super) fn add_float(
     to: &mut Reply,
 ) -> Executed {
     let &[key, step] = arguments else { return Err(CommandRefusal::arity(b"incrbyfloat")) };
+    let stored = keys.read::<Text>(key).ok().flatten();
+    if is_long(step) || stored.is_some_and(|number| is_long(number)) {
+        keys.count_long_sum()?;
+    }
     let step = float_step(step)?;
     let sum = keys.edit_from(key, zero, |value| {
         add_float_to(value, step, CommandRefusal::NOT_FLOAT)?;

@@ -3,6 +3,7 @@
 use super::arguments::{Arguments, Executed};
 use super::counters::{add_float_to, add_to, float_step, zero};
 use crate::keyspace::Keyspace;
+use crate::long_double::is_long;
 use crate::numbers;
 use crate::protocol::Reply;
 use crate::refusal::CommandRefusal;
@@ -133,6 +134,10 @@ pub(super) fn incr_by_float(
     to: &mut Reply,
 ) -> Executed {
     let &[key, field, step] = arguments else { return Err(CommandRefusal::arity(b"hincrbyfloat")) };
+    let stored = keys.read::<Hash>(key).ok().flatten().and_then(|hash| hash.get(field));
+    if is_long(step) || stored.is_some_and(|number| is_long(number)) {
+        keys.count_long_sum()?;
+    }
     let step = float_step(step)?;
     let sum = edit_field(keys, key, field, |value| {
         add_float_to(value, step, CommandRefusal::HASH_FLOAT)?;

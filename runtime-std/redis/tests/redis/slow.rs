@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::client::{TestClient, request};
-use crate::nodes::{TestGroup, TestNode};
+use crate::nodes::{TestGroup, TestNode, await_that};
 
 /// The time after which the nodes of these groups remove a silent one.
 const FAILURE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -122,8 +122,14 @@ fn slow_work_of_one_request_is_bounded() {
     assert!(reply.starts_with("[nil ") && reply.contains("took too long"), "{reply}");
     client.check("MULTI => OK");
     (0..16).for_each(|_| client.check("LREM l 0 none => QUEUED"));
-    assert!(client.ask("LREM l 0 none").contains("this transaction contains 16 such writes"));
+    let too_many = "this transaction contains as many such writes as it may";
+    assert!(client.ask("LREM l 0 none").contains(too_many));
     client.check("EXEC => (error) EXECABORT Transaction discarded because of previous errors.");
+    client.check("MULTI => OK\nSUNIONSTORE t s s => QUEUED\nSDIFFSTORE t s s => QUEUED");
+    for words in ["SINTERSTORE t s s", "LREM l 0 none"] {
+        assert!(client.ask(words).contains(too_many));
+    }
+    client.check("LPOS l none => QUEUED\nDISCARD => OK");
     // A large set, many times.
     let members: Vec<_> = (0..1000).map(|member| member.to_string()).collect();
     let mut words: Vec<&[u8]> = vec![b"SADD", b"s"];
@@ -135,4 +141,65 @@ fn slow_work_of_one_request_is_bounded() {
     client.send(&request(&words));
     assert!(client.read().starts_with("(error) ERR the sets are too large to be combined"));
     assert_all_are_members(&nodes);
+}
+
+#[test]
+fn long_numbers_leave_nodes_in_group() {
+    let group = TestGroup::new("").with(&["--unsent-max-mb", "500"]);
+    let nodes = group.start_all(&[0, 1, 2]);
+    let mut client = nodes[0].client();
+    assert_eq!(client.ask("INCRBYFLOAT k 1e4900").len(), 4903);
+    assert_eq!(client.ask("HINCRBYFLOAT h f 1e4900").len(), 4903);
+    let began = Instant::now();
+    for words in ["INCRBYFLOAT k 1", "HINCRBYFLOAT h f 1", "INCRBYFLOAT n 1e-20000"] {
+        let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+        client.send(&request(&words).repeat(10_000));
+        let replies: Vec<_> = (0..10_000).map(|_| client.read()).collect();
+        assert!(replies.iter().any(|reply| reply.starts_with("(error) ERR ")));
+    }
+    assert!(began.elapsed() < 2 * FAILURE_TIMEOUT, "{:?}", began.elapsed());
+    client.check("INCRBYFLOAT n 1.5 => \"1.5\"");
+    assert_eq!(client.ask("INCRBYFLOAT k 1").len(), 4903);
+    assert_all_are_members(&nodes);
+}
+
+#[test]
+fn waiting_slow_requests_take_bounded_memory() {
+    let group = TestGroup::of(1, "large_max = 2000000").with(&["--memory-mb", "4"]);
+    let [node] = &group.start_all(&[0])[..] else { panic!("a node") };
+    let mut client = node.client();
+    fill_list(&mut client, 300_000);
+    // Each of these transactions is a batch, and the other requests wait for them.
+    let mut busy: Vec<_> = (0..20).map(|_| node.client()).collect();
+    for client in &mut busy {
+        client.check("MULTI => OK");
+        (0..16).for_each(|_| client.check("LREM l 0 none => QUEUED"));
+    }
+    busy.iter_mut().for_each(|client| client.send(&request(&[b"EXEC"])));
+    let mut waiting: Vec<_> = (0..20).map(|_| node.client()).collect();
+    let insert = request(&[b"LINSERT", b"l", b"BEFORE", b"v0", &vec![b'x'; 500_000]]);
+    waiting.iter_mut().for_each(|client| client.send(&insert));
+    busy.iter_mut().for_each(|client| assert!(client.read().starts_with("[0 0 ")));
+    let replies: Vec<_> = waiting.iter_mut().map(TestClient::read).collect();
+    let inserted = replies.iter().filter(|reply| reply.starts_with("300")).count();
+    assert!((1..=10).contains(&inserted), "{replies:?}");
+    // The requests of the others, which were disconnected, are not executed.
+    assert_eq!(client.ask("LLEN l"), (300_000 + inserted).to_string());
+}
+
+#[test]
+fn slow_requests_are_refused_without_memory() {
+    let group = TestGroup::of(1, "").with(&["--memory-mb", "1"]);
+    let [node] = &group.start_all(&[0])[..] else { panic!("a node") };
+    let mut client = node.client();
+    client.check("RPUSH l a => 1");
+    let mut many: Vec<_> = (0..60).map(|_| node.client()).collect();
+    let incomplete = [&b"*1\r\n$30000\r\n"[..], &[b'x'; 25_000]].concat();
+    many.iter_mut().for_each(|other| other.send(&incomplete));
+    await_that("the memory is full", || {
+        client.ask("LPOS l a").starts_with("(error) ERR this node holds as many bytes")
+    });
+    client.check("LLEN l => 1");
+    drop(many);
+    await_that("there is memory again", || client.ask("LPOS l a") == "0");
 }
