@@ -52,6 +52,7 @@ impl Judge {
         ]);
         doubt(ledger, &mut order, bounds_known);
         let in_view = delivered_in_views(ledger, &due);
+        views.judge_lists(roster, groups);
         let majority = views.judge_majority(roster, groups);
         let mut live = liveness::judge(roster, groups);
         membership::judge(&mut live, (roster, groups), views, &due);

@@ -223,6 +223,11 @@ impl Groups {
         &self.groups[group.index()].name
     }
 
+    /// Returns whether a node is a member of any group.
+    pub(super) fn is_member(&self, node: NodeId) -> bool {
+        self.groups.iter().any(|group| group.member_set.has(node))
+    }
+
     /// Returns whether a node is a member of a group.
     pub(super) fn has_member(&self, group: GroupId, node: NodeId) -> bool {
         self.groups[group.index()].member_set.has(node)

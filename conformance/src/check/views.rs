@@ -132,7 +132,6 @@ impl Views {
         record: Installed,
     ) {
         self.unique.cases(1);
-        self.judge_members(roster, groups, group, record);
         let first = *self.first.entry((group, record.view)).or_insert(record);
         if first.list == record.list {
             return;
@@ -157,7 +156,19 @@ impl Views {
         });
     }
 
-    /// Judges that a view names only members of its group, each of them once.
+    /// Judges the lists of members, at the end of the history.
+    pub(super) fn judge_lists(&mut self, roster: &Roster, groups: &Groups) {
+        let of = |seat: &ViewedIncarnation| {
+            seat.records.iter().map(|record| (seat.group, *record)).collect::<Vec<_>>()
+        };
+        let records: Vec<_> = self.seats.iter().flat_map(of).collect();
+        for (group, record) in records {
+            self.judge_members(roster, groups, group, record);
+        }
+    }
+
+    /// Judges that a view names only members of any group or nodes that start, each of them once.
+    /// The views of a group may be those of a larger membership.
     fn judge_members(
         &mut self,
         roster: &Roster,
@@ -168,8 +179,9 @@ impl Views {
         let nodes = &self.lists[record.list.0 as usize].nodes;
         let mut seen = NodeSet::default();
         let wrong = nodes.iter().find_map(|node| {
-            let why = if !groups.has_member(group, *node) {
-                ", which is not a member of the group"
+            let is_known = groups.is_member(*node) || roster.last_start(*node).is_some();
+            let why = if !is_known {
+                ", which is in no group and never starts"
             } else if !seen.insert(*node) {
                 " twice"
             } else {

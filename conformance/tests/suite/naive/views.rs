@@ -9,7 +9,9 @@ pub fn unique(world: &NaiveHistory<'_>) -> Findings {
     for one in &world.views {
         found.case();
         let is_impossible = |place: usize, member: &&str| {
-            !world.is_member(member, one.group) || one.members[..place].contains(member)
+            let starts = world.starts.iter().any(|start| start.node == *member);
+            let is_in_a_group = world.groups.iter().any(|group| group.members.contains(member));
+            !starts && !is_in_a_group || one.members[..place].contains(member)
         };
         let mut members = one.members.iter().enumerate();
         found.broken_if(members.any(|(place, member)| is_impossible(place, member)));
