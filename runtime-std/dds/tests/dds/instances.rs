@@ -100,6 +100,8 @@ fn rewritten_instance_has_a_new_generation() {
         writer.write(&track(2, number)).expect("room");
         writer.dispose(&2).expect("it has it");
     }
+    // A reader that takes in between also gets the changes of state in between.
+    writer.wait_for_acknowledgments(PATIENCE).expect("all have it");
     let taken = take(&reader, 4);
     let generations: Vec<u32> = taken
         .iter()
