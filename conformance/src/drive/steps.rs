@@ -344,7 +344,8 @@ impl Stage<'_> {
         let silent = self.without_durable();
         if state == GoalState::Open && silent != 0 {
             self.not_durable = Some(format!(
-                "the implementation claims durable, but {} delivered messages and wrote no `durable` line before the deadline",
+                "the implementation claims durable, but {} delivered messages and wrote no \
+                 `durable` line before the deadline",
                 nodes_of(silent)
             ));
         }

@@ -10,11 +10,11 @@ use num_bigint::BigUint;
 /// The maximum length of a number's text, in bytes. Redis has the same limit.
 const TEXT_MAX: usize = 5 << 10;
 
-/// The greatest exponent of a number's lowest bit, and the least one that is told from zero.
+/// The greatest and least exponents of a number's lowest bit. A number with a lower one is zero.
 const EXPONENT_MAX: i32 = 16383 - 63;
 const EXPONENT_MIN: i32 = -16445 - 63;
 
-/// The greatest decimal exponent that is told from larger ones.
+/// The greatest decimal exponent. Larger ones count as this one.
 const DECIMAL_EXPONENT_MAX: i32 = 20_000;
 
 /// The decimal magnitudes of numbers in range; the magnitude of 1 to 9.99 is 1. Others are refused

@@ -36,7 +36,7 @@ pub(super) struct ShownDisk {
 #[derive(Debug, Default)]
 pub(super) struct ShownDisks {
     known: BTreeMap<NodeId, ShownDisk>,
-    /// The disks of which this replica knows more than its own disk says.
+    /// The nodes whose disks are known better here than on this replica's own disk.
     unsaved: Vec<NodeId>,
 }
 

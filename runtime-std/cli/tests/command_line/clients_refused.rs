@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::client_support::{RawClient, addresses, group_of, life, members_from, start};
-use crate::support::group::{GroupFile, Node, Transport};
+use crate::support::group::{GroupFile, Node, Transport, kill_all};
 use crate::support::wait_for;
 use tramontane_client::{
     Address, ClientId, ClientRefusal, ConnectError, Event, Members, Publisher, PublisherOptions,
@@ -22,21 +22,28 @@ use tramontane_control::{OpenSessionError, Refusal};
 #[test]
 fn clients_do_not_wait_for_starting_node() {
     for transport in Transport::ALL {
-        let group = group_of(transport, "");
-        let node = group.node(0, &[]);
-        node.await_errors("waiting for");
-        for command in ["subscribe", "publish"] {
-            let begin = Instant::now();
-            let ended = group.run(command, &["--time-limit", "1"]);
-            ended.failed(5, &["no member accepted this client within 1."]);
-            assert!(begin.elapsed() < Duration::from_secs(10), "{command}");
-            let arguments = [command, "--config", &*group.config, "--time-limit", "60"];
-            let mut client = group.place.start(&arguments);
-            std::thread::sleep(Duration::from_millis(500));
-            assert!(client.is_running());
-            client.signal(Signal::TERM);
-            assert_eq!(client.wait_with_input().status.code(), Some(143));
-        }
+        clients_do_not_wait(&group_of(transport, ""));
+        let group = group_of(transport, "logged = true\n");
+        kill_all(start(&group));
+        clients_do_not_wait(&group);
+    }
+}
+
+/// Starts one node of a group, which forms or restarts, and checks that clients do not wait for it.
+fn clients_do_not_wait(group: &GroupFile) {
+    let node = group.node(0, &[]);
+    node.await_errors("waiting for");
+    for command in ["subscribe", "publish"] {
+        let begin = Instant::now();
+        let ended = group.run(command, &["--time-limit", "1"]);
+        ended.failed(5, &["no member accepted this client within 1."]);
+        assert!(begin.elapsed() < Duration::from_secs(10), "{command}");
+        let arguments = [command, "--config", &*group.config, "--time-limit", "60"];
+        let mut client = group.place.start(&arguments);
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(client.is_running());
+        client.signal(Signal::TERM);
+        assert_eq!(client.wait_with_input().status.code(), Some(143));
     }
 }
 

@@ -56,6 +56,7 @@ fn log_messages_are_printed_in_order() {
         Some(r#"{"sequence":2,"view":1,"place":4,"sender":2,"message":{"text":"line 2"}}"#)
     );
     assert!(lines.next().is_some_and(|line| line.ends_with(r#""message":{"base64":"/wA="}}"#)));
+    run(&place, &folder, &["--check", "--state", "/nowhere"]).failed(2, &["no folder /nowhere"]);
     run(&place, &folder, &["--from", "101"]).failed(2, &["101", "0 to 99"]);
 }
 

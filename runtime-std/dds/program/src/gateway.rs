@@ -126,7 +126,7 @@ pub(super) fn run(arguments: &GatewayCommand) -> Result<(), Failure> {
             writeln!(
                 out,
                 "{topic}: {entered} samples entered, {went_out} were forwarded, {left_out} were \
-             dropped"
+                 dropped"
             )
             .map_err(|error| Failure::output(&error))?;
         }

@@ -387,14 +387,14 @@ impl NodeAnswer {
 /// Returns the advice about missing nodes, some of which may be running without their data.
 fn way_out(missing: &[u32], here: &[u32], able: &[u32]) -> String {
     let lost: Vec<u32> = missing.iter().copied().filter(|node| here.contains(node)).collect();
-    let lost = match lost.as_slice() {
+    let running = match lost.as_slice() {
         [] => String::new(),
         [node] => format!(" (node {node} is running, but has no data of the group)"),
         _ => format!(" (nodes {} are running, but have no data of the group)", List(&lost)),
     };
-    let first = if missing.is_empty() { "restore what is missing" } else { "start them" };
+    let first = if lost.len() == missing.len() { "restore the missing data" } else { "start them" };
     format!(
-        "{lost}; {first}, or, if the data is lost for good, start {} again with the option \
+        "{running}; {first}, or, if the data is lost for good, start {} again with the option \
          restart-with-less to continue with the data found here",
         one_of(able)
     )
