@@ -47,6 +47,22 @@ fn clients_do_not_wait(group: &GroupFile) {
     }
 }
 
+/// A client that knows no other address tries the same process again and again.
+#[test]
+fn clients_of_one_restarting_node_do_not_wait() {
+    let group = group_of(Transport::SharedMemory, "logged = true\n");
+    kill_all(start(&group));
+    let node = group.node(0, &[]);
+    node.await_errors("waiting for");
+    let to = addresses(&group)[0].to_string();
+    for command in ["subscribe", "publish"] {
+        let arguments = [command, "--to", &to, "--time-limit", "1"];
+        let mut client = group.place.start(&arguments);
+        wait_for("the client ends", || (!client.is_running()).then_some(()));
+        client.wait_with_input().failed(5, &["no member accepted this client within 1."]);
+    }
+}
+
 /// A subscriber is stopped, and then more is published than a member keeps for it.
 #[test]
 fn stopped_client_is_disconnected_and_others_continue() {
