@@ -92,8 +92,11 @@ fn missing_device_is_reported_with_remedy() {
     let ended = place.run(&["verbs", "devices"]);
     // The command fails in the same way whether or not libibverbs is installed.
     let is_missing = ended.errors.contains("libibverbs.so.1 is not installed");
-    let advice = if is_missing { "ibverbs-providers" } else { "rdma link add" };
-    ended.failed(8, &["no RDMA", advice]);
+    let expected = match is_missing {
+        true => ["RDMA is not available", "ibverbs-providers"],
+        false => ["no RDMA device", "rdma link add"],
+    };
+    ended.failed(8, &expected);
 }
 
 #[test]
