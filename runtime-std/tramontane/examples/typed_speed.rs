@@ -1,11 +1,15 @@
 //! Measures proposals against untyped messages of the same bytes, in turn, between members that are
 //! threads of this process: `cargo run --release -p tramontane --example typed_speed [MEMBERS]`.
 //!
-//! Prints, for both, the median rate with many in flight, and the median latency at a low rate.
+//! Prints, for both, the median rate with many in flight, and the median latency at a low rate. The
+//! first command is a text, whose bytes serde copies at once. The second is an array, which serde
+//! encodes and decodes byte by byte.
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
+use tramontane::serde::de::DeserializeOwned;
 use tramontane::serde::{Deserialize, Serialize};
 use tramontane::{
     Description, Messages, Replicated, Running, Sender, StartOptions, StateMachine, start,
@@ -18,20 +22,44 @@ const IN_FLIGHT: usize = 1_000;
 const PINGS: usize = 500;
 /// The time between two messages at a low rate.
 const PAUSE: Duration = Duration::from_millis(1);
-const COMMAND: [u8; 32] = [7; 32];
-/// A command and its version.
-const MESSAGE: [u8; 33] = [7; 33];
+/// A command of 32 bytes with its version and its time.
+const MESSAGE: [u8; 41] = [7; 41];
+
+trait ExampleCommand: Clone + Serialize + DeserializeOwned + Send + 'static {
+    fn example() -> Self;
+    fn first(&self) -> u8;
+}
+
+impl ExampleCommand for [u8; 32] {
+    fn example() -> Self {
+        [7; 32]
+    }
+
+    fn first(&self) -> u8 {
+        self[0]
+    }
+}
+
+impl ExampleCommand for String {
+    fn example() -> Self {
+        "7".repeat(31)
+    }
+
+    fn first(&self) -> u8 {
+        self.as_bytes()[0]
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 #[serde(crate = "tramontane::serde")]
-struct Sum(u64);
+struct Sum<C>(u64, PhantomData<C>);
 
-impl StateMachine for Sum {
-    type Command = [u8; 32];
+impl<C: ExampleCommand> StateMachine for Sum<C> {
+    type Command = C;
     type Answer = u64;
 
-    fn apply(&mut self, command: [u8; 32]) -> u64 {
-        self.0 += u64::from(command[0]);
+    fn apply(&mut self, command: C) -> u64 {
+        self.0 += u64::from(command.first());
         self.0
     }
 }
@@ -58,8 +86,8 @@ fn untyped(group: Description, node: u32) -> Running {
     start(group, StartOptions::new(node), application).expect("it starts")
 }
 
-fn typed(group: Description, node: u32) -> Replicated<Sum> {
-    Replicated::start(group, StartOptions::new(node), Sum(0)).expect("it starts")
+fn typed<C: ExampleCommand>(group: Description, node: u32) -> Replicated<Sum<C>> {
+    Replicated::start(group, StartOptions::new(node), Sum(0, PhantomData)).expect("it starts")
 }
 
 fn send_all(sender: &mut Sender) {
@@ -71,14 +99,15 @@ fn send_all(sender: &mut Sender) {
     last.delivered().wait(PATIENCE).expect("it is delivered");
 }
 
-fn propose_all(member: &Replicated<Sum>) {
+fn propose_all<C: ExampleCommand>(member: &Replicated<Sum<C>>) {
+    let command = C::example();
     let mut in_flight = VecDeque::with_capacity(IN_FLIGHT);
     for _ in 0..COUNT {
         if in_flight.len() == IN_FLIGHT {
             let oldest: tramontane::Proposal<u64> = in_flight.pop_front().expect("it is full");
             oldest.wait(PATIENCE).expect("an answer");
         }
-        in_flight.push_back(member.propose(COMMAND));
+        in_flight.push_back(member.propose(command.clone()));
     }
     for proposal in in_flight {
         proposal.wait(PATIENCE).expect("an answer");
@@ -106,7 +135,14 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 fn main() {
     let members = std::env::args().nth(1).map_or(2, |text| text.parse().expect("a number"));
-    let (raw, machines) = (all("untyped", members, untyped), all("typed", members, typed));
+    println!("{members} members, {} bytes", MESSAGE.len());
+    measure::<String>("text", members);
+    measure::<[u8; 32]>("array", members);
+}
+
+fn measure<C: ExampleCommand>(kind: &str, members: u32) {
+    let raw = all(&format!("untyped-{kind}"), members, untyped);
+    let machines = all(&format!("typed-{kind}"), members, typed::<C>);
     let mut sender = raw[0].sender().expect("it sends");
     let machine = &machines[0];
     let (mut sends, mut proposals) = (Vec::new(), Vec::new());
@@ -120,15 +156,18 @@ fn main() {
     }
     let (sent, proposed) = (median(sends), median(proposals));
     let rate = |time: Duration| f64::from(COUNT) / time.as_secs_f64();
-    println!("{members} members, {} bytes", MESSAGE.len());
-    println!("untyped: {:.0} per second; typed: {:.0} per second", rate(sent), rate(proposed));
-    println!("ratio of medians: {:.2}", rate(proposed) / rate(sent));
+    println!(
+        "untyped: {:.0} per second; typed, {kind}: {:.0} per second",
+        rate(sent),
+        rate(proposed)
+    );
+    println!("ratio of medians, {kind}: {:.2}", rate(proposed) / rate(sent));
     let untyped = latency(|| {
         let receipt = sender.send(&MESSAGE, PATIENCE).expect("it is sent");
         receipt.delivered().wait(PATIENCE).expect("it is delivered");
     });
     let typed = latency(|| {
-        machine.propose(COMMAND).wait(PATIENCE).expect("an answer");
+        machine.propose(C::example()).wait(PATIENCE).expect("an answer");
     });
     println!("one at a time, untyped: {untyped:?}; typed: {typed:?}");
 }

@@ -5,7 +5,7 @@
 //! as a list or by the name of a list, makes a series. Operators work element by element; a single
 //! number is combined with each element. A comparison is 1 or 0.
 //! `send_batches(batching, up_to=[1, 2, 4])` is the percentage of batches with at most that many
-//! messages.
+//! messages, and `latencies_ms(storage, up_to=10)` that of writes within 10 ms.
 //!
 //! | function | result |
 //! |---|---|

@@ -103,7 +103,7 @@ pub(super) struct Sending {
 /// The members that send, or wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Who {
+pub(super) enum Who {
     /// Every member.
     #[default]
     All,
@@ -115,7 +115,7 @@ enum Who {
 
 impl Who {
     /// Returns the number of these members in a group of `nodes` members.
-    const fn of(self, nodes: u16) -> u16 {
+    pub(super) const fn of(self, nodes: u16) -> u16 {
         match self {
             Self::All => nodes,
             Self::Half => nodes.div_ceil(2),
@@ -261,7 +261,7 @@ fn figures(setup: &Run, report: &Report) -> Figures {
         figures.extend(since_ns.map(|since_ns| ("between_us", since_ns / 1e3)));
     }
     let batches = [&report.send_batches, &report.receive_batches, &report.delivery_batches];
-    figures.batches = STAGES.into_iter().zip(batches.map(Clone::clone)).collect();
+    figures.distributions = STAGES.into_iter().zip(batches.map(Clone::clone)).collect();
     figures
 }
 

@@ -13,6 +13,7 @@ use tramontane_fixtures::random::Random;
 
 use super::figures::Figures;
 use super::machines::Machines;
+use super::sending::Who;
 use crate::error::BenchError;
 use crate::spread::median;
 
@@ -75,7 +76,7 @@ impl BlockMachine {
 pub(super) struct Transfer {
     machine: BlockMachine,
     algorithm: Algorithm,
-    nodes: usize,
+    nodes: u16,
     mib: usize,
     /// Size of a message in bytes, instead of `mib`.
     bytes: Option<usize>,
@@ -84,9 +85,8 @@ pub(super) struct Transfer {
     fits: bool,
     /// Number of messages in each group, sent in turn.
     messages: usize,
-    /// Whether each member is the root of a group of all members. Otherwise, only the first is a
-    /// root.
-    all_send: bool,
+    /// The senders. Each is the root of a group of all members.
+    senders: Who,
     /// Time of blocks on one link, in percent of the usual time.
     slow_percent: u64,
     /// Number of block times for which one member is stopped in the middle of a transfer.
@@ -110,7 +110,7 @@ impl Default for Transfer {
             block_kib: 1024,
             fits: false,
             messages: 1,
-            all_send: false,
+            senders: Who::One,
             slow_percent: 100,
             pause_blocks: 0,
             ports_alone: false,
@@ -137,7 +137,7 @@ impl Transfer {
             ("gb_per_s", messages * self.bytes() as f64 / took_ns),
             ("messages_per_s", messages * 1e9 / took_ns),
             // The busy share of a receiver's processor.
-            ("processor_share", awake_ns / (self.nodes as f64 * took_ns)),
+            ("processor_share", awake_ns / (f64::from(self.nodes) * took_ns)),
             // Time from the send to the last completion.
             ("latency_us", us(group.latency_ns(0))),
             // Time from the first receiver's completion to the last's.
@@ -153,11 +153,11 @@ impl Transfer {
         let hosts = self.hosts(seed);
         let message = MessagePlan { bytes: self.bytes(), at_ns: START_NS };
         let group = |root: usize| GroupPlan {
-            members: (0..self.nodes).map(|place| hosts[(root + place) % self.nodes]).collect(),
+            members: (0..hosts.len()).map(|place| hosts[(root + place) % hosts.len()]).collect(),
             algorithm: self.algorithm.of_core(),
             messages: vec![message; self.messages],
         };
-        let groups = (0..if self.all_send { self.nodes } else { 1 }).map(group).collect();
+        let groups = (0..self.senders.of(self.nodes).into()).map(group).collect();
         let block_bytes = self.block_kib << 10;
         let block_bytes = if self.fits { block_bytes.min(self.bytes()) } else { block_bytes };
         let mut profile = if self.ports_alone { ports_alone(profile) } else { profile.clone() };
@@ -166,7 +166,7 @@ impl Transfer {
             CompletionNotice::Interrupts => 1,
             CompletionNotice::Polling => 0,
         };
-        let mut setup = on(profile, Setup::new(self.nodes, groups, block_bytes, seed));
+        let mut setup = on(profile, Setup::new(self.nodes.into(), groups, block_bytes, seed));
         setup.offloads = self.offloaded;
         if self.slow_percent != 100 {
             setup.slow = vec![(0, 1, self.slow_percent)];
@@ -183,7 +183,7 @@ impl Transfer {
     /// Returns the host of each member. On Apt the batch system decides, and the members of a rack
     /// are not adjacent in the group (RDMC 5.1); on other machines the assignment does not matter.
     fn hosts(&self, seed: u64) -> Vec<usize> {
-        let mut hosts: Vec<usize> = (0..self.nodes).collect();
+        let mut hosts: Vec<usize> = (0..self.nodes.into()).collect();
         if self.machine == BlockMachine::Apt {
             let mut random = Random::stream(seed, "hosts");
             for place in (1..hosts.len()).rev() {
@@ -325,10 +325,13 @@ impl Storage {
         });
         let latencies: Vec<f64> = latencies.map(us).collect();
         let bytes: usize = writes.iter().map(|(_, bytes)| bytes).sum();
-        Ok(Figures::from([
+        let mut figures = Figures::from([
             ("latency_us", latencies.iter().sum::<f64>() / latencies.len() as f64),
             ("gb_per_s", bytes as f64 / took_ns(&at_once)),
-        ]))
+        ]);
+        let distribution = figures.distributions.entry("latencies_ms").or_default();
+        latencies.iter().for_each(|us| distribution.add((us / 1e3).ceil() as u64));
+        Ok(figures)
     }
 
     /// Sets up the writes. Each follows the previous one by `apart` times the port's time for the

@@ -161,7 +161,7 @@ fn core_figures(plan: &Plan, outcome: &RunOutcome, waiting: usize) -> Figures {
         figures
             .insert("other_nulls", outcome.processes.get(waiting).map_or(0.0, |_| steps(waiting)));
     }
-    figures.batches = STAGES.into_iter().zip(batches).collect();
+    figures.distributions = STAGES.into_iter().zip(batches).collect();
     figures
 }
 
