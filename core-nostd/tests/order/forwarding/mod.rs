@@ -1,4 +1,4 @@
-//! A fabric whose events pass through its host forwards each call and each answer unchanged (FAB-2).
+//! A fabric whose events pass through its host forwards each call and answer unchanged (FAB-2).
 
 #[cfg(feature = "blocks")]
 mod blocks;
@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use recorder::{Recorder, Unhurried, static_rows};
-use tramontane_core::fabric::{Event, Fabric, HostFabric as _, Kind, Routed, Token, ViewRows, Write};
+use tramontane_core::fabric::{
+    Event, Fabric, HostFabric as _, Kind, Routed, Token, ViewRows, Write,
+};
 use tramontane_core::ids::{Rank, ViewId};
 
 const VIEW: ViewId = ViewId(8);

@@ -101,8 +101,8 @@ macro_rules! participant_calls {
         /// all that the level provides, until the reader has caught up.
         ///
         /// # Errors
-        /// Fails like `create_datareader`, and with [`DdsError::PreconditionNotMet`] if the topic is
-        /// not logged or does not have that many messages.
+        /// Fails like `create_datareader`, and with [`DdsError::PreconditionNotMet`] if the topic
+        /// is not logged or does not have that many messages.
         pub fn create_datareader_from<T: TypeSupport>(
             &self,
             topic: &Topic<T>,

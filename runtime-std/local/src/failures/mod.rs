@@ -310,4 +310,3 @@ failures! {
 fn is_of_the_folder(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
-

@@ -1,4 +1,4 @@
-//! `tramontane-lab plan`: prints the schedule of a block multicast, before anything is sent (RDM-8).
+//! `tramontane-lab plan`: prints the schedule of a block multicast before anything is sent (RDM-8).
 
 mod summary;
 
