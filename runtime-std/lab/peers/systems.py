@@ -3,8 +3,6 @@ any, and yields pairs of measurements under the same load.
 """
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import json
 import os
 import re
@@ -15,6 +13,7 @@ import tempfile
 import time
 import urllib.request
 
+import cyclonedds
 import loads
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,14 +32,6 @@ LOW, INTERVAL_US = 1000, 500
 # That of the loopback, so that Corosync's packets are as long as ours.
 MTU = 65535
 VIEWS = ("total", "all members that stay (virtual synchrony)", "none", "views")
-
-
-def load_source(name, path):
-    """A script without an extension as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
-    loader.exec_module(module)
-    return module
 
 
 def output(*words, **options):
@@ -441,7 +432,6 @@ def mpi(stack):
 
 
 def cyclone(stack):
-    compare = load_source("compare", f"{ROOT}/runtime-std/dds/cyclone/compare")
     version = output("dpkg-query", "--show", "--showformat=${Version}", "cyclonedds-tools")
     program = f"{PROGRAMS}/tramontane-dds"
     promises = [(f"Cyclone DDS {version}, reliable", "of each writer", "no agreement",
@@ -449,11 +439,11 @@ def cyclone(stack):
                 ("a topic over shared memory, level atomic", *VIEWS)]
 
     def theirs(size):
-        return {"messages_per_s": compare.cyclone_throughput(1, size, 1),
-                "p50_us": compare.cyclone_ping(size, 1) / 2}
+        return {"messages_per_s": cyclonedds.cyclone_throughput(1, size, 1),
+                "p50_us": cyclonedds.cyclone_ping(size, 1) / 2}
 
     def ours(size):
-        return {"messages_per_s": compare.throughput(program, "atomic", 1, size, 1),
-                "p50_us": compare.ping(program, size, 1) / 2}
+        return {"messages_per_s": cyclonedds.throughput(program, "atomic", 1, size, 1),
+                "p50_us": cyclonedds.ping(program, size, 1) / 2}
 
     yield Pair("1 writer, 1 reader", promises, theirs, ours, [1024, 10240])
