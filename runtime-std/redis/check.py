@@ -1,4 +1,5 @@
-"""Drives tramontane-redis with redis-cli, redis-benchmark, redis-py and a real redis-server.
+"""Drives tramontane-redis with redis-cli, redis-benchmark and redis-py, and compares it with a real
+redis-server.
 
 `check` beside this file installs what is missing, and runs this.
 """
@@ -11,7 +12,6 @@ import resource
 import shutil
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,7 +20,7 @@ import time
 
 import redis
 
-PARTS = ["cli", "python", "same", "benchmark", "durable"]
+PARTS = ["cli", "python", "same"]
 
 
 STARTED = []
@@ -43,11 +43,10 @@ def free_port():
 class Group:
     """Three nodes of tramontane-redis."""
 
-    def __init__(self, program, logged=False, options=()):
+    def __init__(self, program, options=()):
         self.folder = tempfile.mkdtemp()
         example = subprocess.check_output([program, "--example-config"], text=True)
-        config = example.replace("logged = false", f"logged = {str(logged).lower()}")
-        config = config.replace('name = "redis"', f'name = "check-{os.getpid()}-{id(self)}"', 1)
+        config = example.replace('name = "redis"', f'name = "check-{os.getpid()}-{id(self)}"', 1)
         with open(f"{self.folder}/redis.toml", "w") as file:
             file.write(config)
         self.program, self.options = os.path.abspath(program), list(options)
@@ -83,34 +82,19 @@ class Group:
 
 
 class Redis:
-    """A redis-server, with replicas if asked for."""
+    """A redis-server."""
 
-    def __init__(self, replicas=0, options=()):
-        self.folder = tempfile.mkdtemp()
-        self.ports = [free_port() for _ in range(1 + replicas)]
-        self.servers = []
-        for index, port in enumerate(self.ports):
-            os.mkdir(f"{self.folder}/{index}")
-            command = ["redis-server", "--port", str(port), "--save", "", "--daemonize", "no"]
-            command += ["--dir", f"{self.folder}/{index}", "--logfile", "log", *options]
-            if index:
-                command += ["--replicaof", f"127.0.0.1 {self.ports[0]}"]
-            self.servers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
-            STARTED.append(self.servers[-1])
-        for port in self.ports:
-            wait_for(port)
-        client = redis.Redis(port=self.ports[0], protocol=2)
-        while client.info("replication")["connected_slaves"] < replicas:
-            time.sleep(0.1)
-        if replicas:
-            client.set("warm", 1)
-            while client.wait(replicas, 1000) < replicas:
-                time.sleep(0.1)
+    def __init__(self):
+        self.folder, self.port = tempfile.mkdtemp(), free_port()
+        command = ["redis-server", "--port", str(self.port), "--save", "", "--daemonize", "no"]
+        command += ["--dir", self.folder, "--logfile", "log"]
+        self.server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        STARTED.append(self.server)
+        wait_for(self.port)
 
     def end(self):
-        for server in self.servers:
-            server.kill()
-            server.wait()
+        self.server.kill()
+        self.server.wait()
         shutil.rmtree(self.folder)
 
 
@@ -155,6 +139,9 @@ def check_cli(program):
     group.restart(1)
     expect("after a kill", cli(second, "get", "piped:4999"), "4999")
     expect("DBSIZE", cli(second, "dbsize"), "5102")
+    load = ["redis-benchmark", "-p", str(first), "-t", "set,get,incr", "-P", "16", "-n", "2000"]
+    rates = subprocess.check_output([*load, "-q"], text=True)
+    expect("redis-benchmark", rates.count("requests per second"), 3)
     statuses, errors = group.end()
     expect("the end", statuses, [0, 0, 0])
     print("cli: every node answered redis-cli, a killed node returned with all keys")
@@ -255,7 +242,7 @@ def check_same(program):
     def connect(port):
         return redis.Redis(port=port, protocol=2, single_connection_client=True)
 
-    here, there = [connect(port) for port in group.ports], connect(other.ports[0])
+    here, there = [connect(port) for port in group.ports], connect(other.port)
 
     def ask(client, words):
         connection = client.connection
@@ -288,82 +275,9 @@ def check_same(program):
     other.end()
 
 
-TESTS = ["set", "get", "incr"]
-
-
-def benchmark(port, clients, pipeline, requests):
-    """Requests per second and median in ms of redis-benchmark, by test."""
-    command = ["redis-benchmark", "-p", str(port), "--csv", "-t", ",".join(TESTS)]
-    command += ["-c", str(clients), "-P", str(pipeline), "-n", str(requests)]
-    lines = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).splitlines()
-    rows = [line.replace('"', "").split(",") for line in lines if not line.startswith('"test"')]
-    return {row[0].lower(): (float(row[1]), float(row[4])) for row in rows}
-
-
-def load(program, port, pipeline, waits, seconds=2.0, clients=50):
-    """The same of our own load, which can send WAIT after each pipeline."""
-    found = {}
-    for test in TESTS:
-        command = [f"{os.path.dirname(program)}/examples/pipelined_load", str(port), test]
-        command += [str(clients), str(seconds), str(pipeline)]
-        command += ["wait"] if waits and test != "get" else []
-        rate, median = subprocess.check_output(command, text=True).split()
-        found[test] = (float(rate), float(median))
-    return found
-
-
-def table(title, columns):
-    """Prints the median of each test and column, and the ratio of the first two columns."""
-    print(title)
-    width = max(34, *(len(name) + 2 for name in columns))
-    print(f"{'':>6}" + "".join(f"{name:>{width}}" for name in columns) + "   ratio")
-    for test in TESTS:
-        medians = [[statistics.median(run[test][part] for run in runs) for part in (0, 1)]
-                   for runs in columns.values()]
-        cells = [f"{rate:.0f}/s, p50 {middle:.3f} ms" for rate, middle in medians]
-        ratio = medians[0][0] / medians[1][0]
-        print(f"{test:>6}" + "".join(f"{cell:>{width}}" for cell in cells) + f"   {ratio:.2f}")
-
-
-def check_benchmark(program, rounds):
-    group, replicated, single = Group(program), Redis(replicas=2), Redis()
-    ours, waiting, alone = "three nodes", "redis, 2 replicas, WAIT 2", "redis alone"
-    pipelined = {ours: [], waiting: []}
-    by_tool = {ours: [], alone: []}
-    unpipelined = {ours: [], alone: []}
-    for _ in range(rounds):
-        pipelined[ours].append(load(program, group.ports[0], 16, False))
-        pipelined[waiting].append(load(program, replicated.ports[0], 16, True))
-        by_tool[ours].append(benchmark(group.ports[0], 50, 16, 400000))
-        by_tool[alone].append(benchmark(single.ports[0], 50, 16, 400000))
-        unpipelined[ours].append(benchmark(group.ports[0], 50, 1, 40000))
-        unpipelined[alone].append(benchmark(single.ports[0], 50, 1, 40000))
-    table("50 clients, 16 requests at once, the same load for both:", pipelined)
-    table("redis-benchmark -t set,get,incr -P 16:", by_tool)
-    table("redis-benchmark -t set,get,incr, without pipelining:", unpipelined)
-    for servers in (group, replicated, single):
-        servers.end()
-
-
-def check_durable(program, rounds):
-    group = Group(program, logged=True)
-    always = Redis(options=["--appendonly", "yes", "--appendfsync", "always"])
-    ours, theirs = "three nodes, logged", "redis, appendfsync always"
-    pipelined, single = {ours: [], theirs: []}, {ours: [], theirs: []}
-    for _ in range(rounds):
-        for name, port in ((ours, group.ports[0]), (theirs, always.ports[0])):
-            pipelined[name].append(benchmark(port, 50, 16, 100000))
-            single[name].append(benchmark(port, 50, 1, 10000))
-    table("redis-benchmark -P 16, durable at a majority and at one:", pipelined)
-    table("redis-benchmark without pipelining, durable:", single)
-    group.end()
-    always.end()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     arguments = parser.parse_args()
     for part in arguments.parts or PARTS:
@@ -376,10 +290,6 @@ def main():
         check_python(arguments.program)
     if "same" in parts:
         check_same(arguments.program)
-    if "benchmark" in parts:
-        check_benchmark(arguments.program, arguments.rounds)
-    if "durable" in parts:
-        check_durable(arguments.program, arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,11 @@
 
 One thread reads commands, one thread per group makes upcalls, and the main thread carries out
 commands. Each group has a separate connection (cpg_join(3)), so the upcalls of two groups have no
-common order.
+common order. Each member starts its own daemon, in its network namespace.
 
-    --daemon shared   uses the daemon that is already running (the default)
-    --daemon own      starts a daemon in the network namespace of this program
-    --token-ms N      with own: time after which a silent node is removed; by default 1000
-    --networks LIST   with own, if the driver gives the nodes no separate addresses: processes, one
-                      per node, whose network namespaces to use, with addresses starting at
-                      10.113.1.1
+    --token-ms N      time after which a silent node is removed; by default 1000
+    --networks LIST   if the driver gives the nodes no separate addresses: processes, one per node,
+                      whose network namespaces to use, with addresses starting at 10.113.1.1
 """
 import argparse
 import ctypes
@@ -30,22 +27,19 @@ import cpg
 from views import Numbering, Registry
 
 # The features that cpg_join(3), cpg_leave(3) and cpg_mcast_joined(3) promise, or that a process
-# provides itself (to be slow or suspended); with a separate daemon per member, also `network`.
+# provides itself (to be slow or suspended).
 # - `several-groups`: a process may have several connections, each with one group.
 # - Not `order-across-groups`: cpg_join(3) "may only be called once for each handle", so no message
 #   can be sent to two groups.
 # - Not `outside-senders`: the groups are closed.
 # - Not `restart`, `durable`: CPG stores nothing. Not `stats`: see `conformance/docs/corosync.md`.
 FEATURES = ["views", "crash", "leave", "join", "pause", "several-groups", "suspension",
-            "empty-messages", "large-messages"]
+            "network", "empty-messages", "large-messages"]
 
 # Intervals between attempts: of a call that Corosync temporarily refuses, and to connect or join.
 RETRY_S, JOIN_RETRY_S = 0.001, 0.005
 # Time limit for the daemon to end on request.
 FAREWELL_S = 1.5
-# Time for which a stopped member stays in its groups. All members are asked to stop at the same
-# time, but a member that is asked last could otherwise see the others leave and lose its majority.
-LINGER_S = 0.2
 
 speaking = threading.Lock()
 libc = ctypes.CDLL(None, use_errno=True)
@@ -141,9 +135,8 @@ logging {{
         if not ipaddress.ip_address(addresses[place]).is_loopback:
             return addresses
         if place >= len(networks):
-            raise Refusal(f"a daemon of its own needs an address of its own, and "
-                          f"{addresses[place]} is shared; give each node a network namespace, or "
-                          f"use --daemon shared", "unsupported")
+            raise Refusal(f"each daemon needs its own address, but all share {addresses[place]}; "
+                          f"give each node a network namespace", "unsupported")
         with open(f"/proc/{networks[place]}/ns/net") as network:
             checked(libc.setns(network.fileno(), CLONE_NEWNET))
         return [f"10.113.1.{number}" for number in range(1, len(addresses) + 1)]
@@ -208,9 +201,7 @@ class Group:
         self.names.register(self.myself, member.node)
         patience_s = max(0, until - time.monotonic())
         self.numbering = Numbering(self.myself, Registry(member.init["shared"], name, patience_s))
-        # Groups of different runs have different names, because a daemon may outlive a run.
-        run = hashlib.sha256(member.init["shared"].encode()).hexdigest()[:8]
-        corosync_name = f"{run}/{name}".encode()
+        corosync_name = name.encode()
         if len(corosync_name) >= cpg.NAME_BYTES_MAX:
             raise Refusal(f"{name} is too long a name", "unsupported")
         while True:
@@ -282,7 +273,7 @@ class Member:
             except cpg.CorosyncError:
                 if time.monotonic() >= until:
                     raise
-            if self.daemon and self.daemon.is_gone():
+            if self.daemon.is_gone():
                 raise Refusal("corosync ended; see corosync.log in the storage folder")
             time.sleep(JOIN_RETRY_S)
 
@@ -295,7 +286,7 @@ class Member:
         except queue.Empty:
             return pause_s
 
-    def join(self, features):
+    def join(self):
         """Joins the groups that name this node, and answers `init`."""
         threading.Thread(target=self.read_commands, daemon=True).start()
         until = time.monotonic() + self.init["limits"]["deadline_ms"] / 2000
@@ -309,7 +300,7 @@ class Member:
         self.gather(awaited, until)
         said = subprocess.run(["corosync", "-v"], capture_output=True, text=True).stdout
         version = (said.split("'") + ["unknown", "unknown"])[1]
-        say(type="init_ok", name="corosync-cpg", version=version, features=features)
+        say(type="init_ok", name="corosync-cpg", version=version, features=FEATURES)
 
     def gather(self, awaited, until):
         """Waits until each group has as many members as it will have. If some do not come, the run
@@ -435,18 +426,17 @@ def refuse(text, **fields):
 
 
 def start(init, options):
-    """Starts the daemon, if it is to be this member's own; refuses what CPG cannot do."""
+    """Starts the daemon; refuses what CPG cannot do."""
     if init["protocol"] != 1:
         raise Refusal(f"version {init['protocol']} of the protocol", "unsupported")
     for group in init["groups"]:
         if init["node"] in group["senders"] and init["node"] not in group["members"]:
             raise Refusal(f"{group['group']} is closed: senders are members", "unsupported")
-    return Daemon(init, options) if options.daemon == "own" else None
+    return Daemon(init, options)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--daemon", choices=["shared", "own"], default="shared")
     parser.add_argument("--token-ms", type=int, default=1000)
     parser.add_argument("--networks", type=lambda pids: [int(pid) for pid in pids.split(",")],
                         default=[])
@@ -459,7 +449,7 @@ def main():
     try:
         daemon = start(init, options)
         member = Member(init, daemon)
-        member.join(FEATURES + (["network"] if daemon else []))
+        member.join()
     except (Refusal, cpg.CorosyncError, OSError) as error:
         code = error.code if isinstance(error, Refusal) else "failed"
         say(type="error", code=code, definite=True, text=str(error))
@@ -469,10 +459,7 @@ def main():
         return 0 if code == "unsupported" else 1
     reason, text = member.serve()
     say(type="halt", reason=reason, **({"text": text} if text else {}))
-    if daemon:
-        daemon.kill() if reason == "done" else daemon.end()
-    elif reason == "done":
-        time.sleep(LINGER_S)
+    daemon.kill() if reason == "done" else daemon.end()
     return 0
 
 

@@ -6,7 +6,7 @@
 //! | `text` | the report for people at a terminal |
 //! | `json` | `results.json`, for programs |
 //! | `junit` | JUnit XML, for continuous integration |
-//! | `html`, `diagram`, `course` | one page, with diagrams of broken promises and a chart over time |
+//! | `html`, `diagram` | one page, with diagrams of broken promises |
 //! | `causes` | broken promises of many cases, by cause |
 //! | `quotes`, `printable`, `words`, `conclude` | shared parts |
 //!
@@ -18,7 +18,6 @@
 mod case;
 mod causes;
 mod conclude;
-mod course;
 mod diagram;
 mod html;
 mod json;

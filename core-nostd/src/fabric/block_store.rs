@@ -58,11 +58,3 @@ pub trait HostBlocks: Blocks {
     /// Returns the store that allocates memory for this fabric's blocks.
     fn block_store(&self) -> Self::Store;
 }
-
-impl<F: HostBlocks + ?Sized> HostBlocks for &mut F {
-    type Store = F::Store;
-
-    fn block_store(&self) -> F::Store {
-        (**self).block_store()
-    }
-}

@@ -127,38 +127,3 @@ pub trait Blocks: Fabric {
     /// Returns the next block event, if any.
     fn poll_block(&mut self) -> Option<BlockEvent>;
 }
-
-impl<F: Blocks + ?Sized> Blocks for &mut F {
-    fn block_limits(&self) -> BlockLimits {
-        (**self).block_limits()
-    }
-
-    fn post_receive(
-        &mut self,
-        from: Way,
-        into: Area,
-        length: usize,
-        token: Token,
-    ) -> Result<(), F::Error> {
-        (**self).post_receive(from, into, length, token)
-    }
-
-    fn send(
-        &mut self,
-        to: Way,
-        source: Area,
-        length: usize,
-        immediate: u32,
-        token: Token,
-    ) -> Result<(), F::Error> {
-        (**self).send(to, source, length, immediate, token)
-    }
-
-    fn close(&mut self, view: ViewId, channel: Channel) {
-        (**self).close(view, channel);
-    }
-
-    fn poll_block(&mut self) -> Option<BlockEvent> {
-        (**self).poll_block()
-    }
-}

@@ -189,36 +189,6 @@ pub trait HostFabric: Fabric {
     fn leave(&mut self);
 }
 
-impl<F: HostFabric + ?Sized> HostFabric for &mut F {
-    type Bell = F::Bell;
-    type Rows = F::Rows;
-    type MemoryError = F::MemoryError;
-
-    fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<F::Rows, F::MemoryError> {
-        (**self).rows(plan)
-    }
-
-    fn local_bell(&self) -> F::Bell {
-        (**self).local_bell()
-    }
-
-    fn sleep(&mut self, timeout: Duration) -> bool {
-        (**self).sleep(timeout)
-    }
-
-    fn idle_time(&self) -> Duration {
-        (**self).idle_time()
-    }
-
-    fn check_peers(&mut self) -> bool {
-        (**self).check_peers()
-    }
-
-    fn leave(&mut self) {
-        (**self).leave();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

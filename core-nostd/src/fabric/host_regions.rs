@@ -42,19 +42,3 @@ pub trait HostRegions: HostFabric + Permissions {
     /// Returns the number of views that may be open at once.
     fn views_max(&self) -> usize;
 }
-
-impl<F: HostRegions + ?Sized> HostRegions for &mut F {
-    type RegionMemory = F::RegionMemory;
-
-    fn region(
-        &mut self,
-        region: Region,
-        bytes: usize,
-    ) -> Result<Self::RegionMemory, Self::MemoryError> {
-        (**self).region(region, bytes)
-    }
-
-    fn views_max(&self) -> usize {
-        (**self).views_max()
-    }
-}

@@ -8,8 +8,7 @@
 //! any number of [`Fabric::post`] and [`Fabric::poll`]; and finally [`Fabric::retire`] until it
 //! returns true. Before a member sleeps, it calls [`Fabric::arm`] and polls once more for work.
 //!
-//! Wrappers (for counting, tracing or fault injection) implement the same trait, as does `&mut` of
-//! a fabric.
+//! Wrappers (for counting, tracing or fault injection) implement the same trait.
 //!
 //! | module | subject |
 //! |---|---|
@@ -19,7 +18,6 @@
 //! | `host` | the additional needs of a host: memory of views, and sleep |
 //! | `host_regions` | the same for regions: their memory, and views that open and close independently |
 //! | `block_store`, `regions` | block memory, and its region numbers |
-//! | `borrowed` | the same traits for `&mut` |
 //! | `routed` | a fabric whose events pass through its host |
 //!
 //! Requirement: FAB-1.
@@ -28,7 +26,6 @@
 mod block_store;
 #[cfg(feature = "blocks")]
 mod blocks;
-mod borrowed;
 mod capabilities;
 mod error;
 mod host;

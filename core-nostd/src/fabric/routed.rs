@@ -3,22 +3,21 @@
 //! Requirement: FAB-2.
 
 use super::capabilities::Capabilities;
-use super::permissions::{PermissionEvent, Permissions};
 use super::seam::{Event, Fabric, ViewMemory};
-use super::write::{Area, Region, Token, Write};
+use super::write::{Token, Write};
 use crate::ids::{Rank, ViewId};
 
 /// A fabric that takes its events from the host. During a view change two views are open, and the
 /// node of one view must not consume the other view's events.
-#[derive(Clone, Copy, Debug)]
-pub struct Routed<F, P> {
+#[derive(Debug)]
+pub struct Routed<'f, F: ?Sized, P> {
     /// The fabric.
-    pub fabric: F,
+    pub fabric: &'f mut F,
     /// Function that returns the next event. It replaces [`Fabric::poll`], which it may call.
     pub poll: P,
 }
 
-impl<F: Fabric, P: FnMut(&mut F) -> Option<Event>> Fabric for Routed<F, P> {
+impl<F: Fabric + ?Sized, P: FnMut(&mut F) -> Option<Event>> Fabric for Routed<'_, F, P> {
     type Error = F::Error;
 
     fn capabilities(&self) -> Capabilities {
@@ -55,7 +54,7 @@ impl<F: Fabric, P: FnMut(&mut F) -> Option<Event>> Fabric for Routed<F, P> {
 
     #[inline]
     fn poll(&mut self) -> Option<Event> {
-        (self.poll)(&mut self.fabric)
+        (self.poll)(self.fabric)
     }
 
     fn wake(&mut self, view: ViewId, to: Rank) {
@@ -73,39 +72,5 @@ impl<F: Fabric, P: FnMut(&mut F) -> Option<Event>> Fabric for Routed<F, P> {
     #[inline]
     fn observe_barrier(&self) {
         self.fabric.observe_barrier();
-    }
-}
-
-impl<F: Permissions, P: FnMut(&mut F) -> Option<Event>> Permissions for Routed<F, P> {
-    fn region_list_bytes_max(&self) -> usize {
-        self.fabric.region_list_bytes_max()
-    }
-
-    fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), F::Error> {
-        self.fabric.grant(view, peer, region)
-    }
-
-    fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), F::Error> {
-        self.fabric.revoke(view, peer, region)
-    }
-
-    fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
-        self.fabric.may_write(view, peer, region)
-    }
-
-    fn read(
-        &mut self,
-        view: ViewId,
-        from: Rank,
-        source: Area,
-        into: Area,
-        length: usize,
-        token: Token,
-    ) -> Result<(), F::Error> {
-        self.fabric.read(view, from, source, into, length, token)
-    }
-
-    fn poll_permission(&mut self) -> Option<PermissionEvent> {
-        self.fabric.poll_permission()
     }
 }

@@ -39,28 +39,6 @@ pub trait MeetingHandler: Sync {
     }
 }
 
-impl<A: MeetingHandler + ?Sized> MeetingHandler for &A {
-    fn clients_digest(&self) -> u64 {
-        (**self).clients_digest()
-    }
-
-    fn waits_for(&self, missing: &[NodeId]) {
-        (**self).waits_for(missing);
-    }
-
-    fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
-        (**self).met_stranger(peer, address, refusal);
-    }
-
-    fn takes_operators(&self) -> bool {
-        (**self).takes_operators()
-    }
-
-    fn receive(&self, session: Session) {
-        (**self).receive(session);
-    }
-}
-
 /// Ignores all reports of a meeting. Clients must have the digest of the meeting.
 pub(super) struct NoHandler(pub(super) u64);
 

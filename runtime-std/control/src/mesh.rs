@@ -40,12 +40,12 @@ impl<'m> Mesh<'m> {
     /// Fails in the same cases as [`Mesh::join`].
     pub fn join_with(
         options: MeshOptions<'m>,
-        handler: &(impl MeetingHandler + ?Sized),
+        handler: &dyn MeetingHandler,
     ) -> Result<Self, MeshError> {
         check(&options)?;
         let (members, cancel) = (options.members.to_vec(), options.cancel);
         let until = Deadline::new(options.time_limit, cancel).until;
-        let (met, own) = meet::all(options, until, &handler)?;
+        let (met, own) = meet::all(options, until, handler)?;
         let incarnations =
             met.iter().map(|met| met.as_ref().map_or(own, |met| met.incarnation)).collect();
         let channels = met.into_iter().map(|met| met.map(|met| met.channel)).collect();

@@ -3,10 +3,9 @@
 
 use std::path::Path;
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::super::case::{Case, CaseStatus, OwnCheck, OwnOutcome};
-use super::super::course::{self, Course};
 use super::super::diagram::{Diagram, diagrams};
 use super::super::quotes::Quotes;
 use super::super::status::Tally;
@@ -16,9 +15,6 @@ use crate::check::{Check, Finding, Judgement, Outcome, Strength, Verdict, Witnes
 
 /// Length limit of a command that is shown whole.
 const COMMAND_CHARACTERS_MAX: usize = 4096;
-
-/// Maximum length of a group or node name that is shown in full.
-const NAME_CHARACTERS_MAX: usize = 60;
 
 /// Length limit of a record that is quoted whole.
 const QUOTE_CHARACTERS_MAX: usize = 1000;
@@ -37,9 +33,6 @@ pub(super) fn case(case: &Case, index: usize) -> Markup {
             }
             (about(case))
             @if let Some(verdict) = &case.verdict { (judged(case, verdict, index)) }
-            @if let Some(course) = case.history.as_deref().and_then(Course::of) {
-                (went(&course))
-            }
         }
     }
 }
@@ -131,49 +124,6 @@ fn judged(case: &Case, verdict: &Verdict, index: usize) -> Markup {
             summary { "All checks" }
             table.checks {
                 tbody { @for judgement in &verdict.judgements { (line(judgement, index)) } }
-            }
-        }
-    }
-}
-
-/// Renders the course over time, and each node's views.
-fn went(course: &Course) -> Markup {
-    let left_out = course.stays_left_out();
-    html! {
-        details.all {
-            summary { "How it went" }
-            figure {
-                div.scroll tabindex="0" role="region" aria-label="how it went over time" {
-                    // The library escapes texts, and all other values are numbers.
-                    @if let Some(picture) = course::draw(course) { (PreEscaped(picture)) }
-                }
-                figcaption {
-                    "Time goes from left to right. The latency of a delivery is measured from its \
-                     multicast, at each member, in steps of a quarter. Lines across the whole \
-                     height mark faults, and green lines mark their ends."
-                }
-            }
-            @if !course.stays().is_empty() {
-                table.checks {
-                    thead {
-                        tr { th { "group" } th { "node" } th { "view" } th { "when" } th { "members" } }
-                    }
-                    tbody {
-                        @for stay in course.stays() {
-                            tr {
-                                td { (printable(&stay.group, NAME_CHARACTERS_MAX)) }
-                                td {
-                                    (printable(&stay.node, NAME_CHARACTERS_MAX))
-                                    @if stay.inc > 1 { ", start " (stay.inc) }
-                                }
-                                td { (stay.view) }
-                                td { (course::lasted(stay)) }
-                                td { (shown(&stay.members.join(" "))) }
-                            }
-                        }
-                    }
-                }
-                @if left_out > 0 { p.note { (words::counted(left_out, "later row")) " left out." } }
             }
         }
     }

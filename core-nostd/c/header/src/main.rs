@@ -8,15 +8,13 @@ fn main() -> ExitCode {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let header = folder.join("include/tramontane.h");
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml"));
-    let sources = ["lib", "layout", "node", "fabric", "outbox"];
     let mut builder = cbindgen::Builder::new();
     match config {
         Ok(config) => builder = builder.with_config(config),
         Err(error) => return failed(&error),
     }
-    for source in sources {
-        builder = builder.with_src(folder.join(format!("library/src/{source}.rs")));
-    }
+    // The library's modules are found from here.
+    builder = builder.with_src(folder.join("library/src/lib.rs"));
     let mut text = Vec::new();
     match builder.generate() {
         Ok(bindings) => bindings.write(&mut text),

@@ -1,5 +1,4 @@
-//! A fabric that wraps another forwards each call and each answer unchanged (FAB-2). Two kinds are
-//! tested: a borrowed fabric, and one whose events pass through its host.
+//! A fabric whose events pass through its host forwards each call and answer unchanged (FAB-2).
 
 #[cfg(feature = "blocks")]
 mod blocks;
@@ -9,12 +8,11 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use recorder::{Recorder, Silent, StaticRows, TOLD, Unhurried, static_rows};
+use recorder::{Recorder, Unhurried, static_rows};
 use tramontane_core::fabric::{
-    Area, Event, Fabric, HostFabric, HostRegions, Kind, Permissions, Region, Routed, Token,
-    ViewPlan, ViewRows, Write,
+    Event, Fabric, HostFabric as _, Kind, Routed, Token, ViewRows, Write,
 };
-use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::ids::{Rank, ViewId};
 
 const VIEW: ViewId = ViewId(8);
 const PEER: Rank = Rank(2);
@@ -45,38 +43,6 @@ fn call_fabric(fabric: &mut impl Fabric) -> Answers {
     ]
 }
 
-/// Calls each method that concerns regions.
-fn call_permissions(fabric: &mut impl Permissions) -> Answers {
-    let area = |region, offset| Area { region, offset };
-    let (source, into) = (area(TOLD, 16), area(Region(1), 32));
-    vec![
-        say(&fabric.region_list_bytes_max()),
-        say(&fabric.grant(VIEW, PEER, TOLD)),
-        say(&fabric.revoke(VIEW, Rank(1), Region(4))),
-        say(&fabric.may_write(VIEW, PEER, Region(5))),
-        say(&fabric.read(VIEW, PEER, source, into, 48, Token(6))),
-        say(&fabric.poll_permission()),
-    ]
-}
-
-/// Calls each method of a host fabric.
-fn call_host<H>(fabric: &mut H) -> Answers
-where
-    H: HostRegions<Bell = Silent, RegionMemory = StaticRows>,
-{
-    let plan = ViewPlan::with_sizes(VIEW, PEER, &[NodeId(4)], &[64], 12);
-    fabric.leave();
-    vec![
-        say(&fabric.rows(&plan).map(|rows| rows.own())),
-        say(&fabric.local_bell()),
-        say(&fabric.sleep(Duration::from_millis(4))),
-        say(&fabric.idle_time()),
-        say(&fabric.check_peers()),
-        say(&fabric.region(Region(2), 640).map(|rows| rows.own())),
-        say(&fabric.views_max()),
-    ]
-}
-
 /// Returns the calls that arrive at a recorder, and the answers that its caller receives.
 fn seen(succeeds: bool, drive: impl FnOnce(&mut Recorder) -> Answers) -> (Vec<String>, Answers) {
     let mut recorder = Recorder::new(succeeds);
@@ -101,22 +67,14 @@ fn is_handed_on(
     assert_eq!(told.len(), 2, "success and failure are told apart");
 }
 
-#[test]
-fn borrowed_fabric_forwards_calls_and_answers() {
-    is_handed_on(11, call_fabric, |mut recorder| call_fabric(&mut recorder));
-    is_handed_on(6, call_permissions, |mut recorder| call_permissions(&mut recorder));
-    is_handed_on(8, call_host, |mut recorder| call_host(&mut recorder));
-}
-
 /// Wraps the recorder as a fabric whose host passes every event on.
-fn routed(fabric: &mut Recorder) -> impl Permissions {
-    Routed { fabric, poll: |fabric: &mut &mut Recorder| fabric.poll() }
+fn routed(fabric: &mut Recorder) -> impl Fabric {
+    Routed { fabric, poll: |fabric: &mut Recorder| fabric.poll() }
 }
 
 #[test]
 fn routed_fabric_forwards_calls_and_answers() {
     is_handed_on(11, call_fabric, |recorder| call_fabric(&mut routed(recorder)));
-    is_handed_on(6, call_permissions, |recorder| call_permissions(&mut routed(recorder)));
 }
 
 /// The host keeps the events of the other view.
@@ -129,7 +87,8 @@ fn routed_fabric_returns_events_chosen_by_its_host() {
         others.push(event);
         Some(ready)
     };
-    let mut routed = Routed { fabric: Recorder::new(true), poll };
+    let mut recorder = Recorder::new(true);
+    let mut routed = Routed { fabric: &mut recorder, poll };
     assert_eq!(routed.poll(), Some(ready));
     routed.fabric.succeeds = false;
     assert_eq!(routed.poll(), None);
@@ -138,13 +97,8 @@ fn routed_fabric_returns_events_chosen_by_its_host() {
 }
 
 /// A member without work keeps polling for the millisecond of Spindle II-D, unless its fabric
-/// specifies a different time. This also holds for a borrowed fabric.
+/// specifies a different time.
 #[test]
 fn default_idle_time_is_one_millisecond() {
-    let mut fabric = Unhurried;
-    assert_eq!(fabric.idle_time(), Duration::from_millis(1));
-    let mut borrowed = &mut fabric;
-    assert_eq!(HostFabric::idle_time(&borrowed), Duration::from_millis(1));
-    let mut knows_better = Recorder::new(true);
-    assert_ne!(HostFabric::idle_time(&&mut knows_better), HostFabric::idle_time(&&mut borrowed));
+    assert_eq!(Unhurried.idle_time(), Duration::from_millis(1));
 }

@@ -7,15 +7,11 @@ use std::fmt::Debug;
 
 use crate::common::{Carries, OneMemory, fabric};
 use tramontane_core::fabric::{
-    Area, Capabilities, ErrorKind, Event, Fabric, HostFabric, HostRegions, LocalBell,
-    PermissionEvent, Permissions, Promises, Region, RegionMemory, Token, ViewMemory, ViewPlan,
-    ViewRows, Write,
+    Capabilities, ErrorKind, Event, Fabric, HostFabric, LocalBell, Promises, Token, ViewMemory,
+    ViewPlan, ViewRows, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Line, Row, RowWriter};
-
-/// The region that the recorder reports, chosen so that the events of two calls differ.
-pub const TOLD: Region = Region(9);
 
 /// The recorded calls, and whether calls succeed.
 pub struct Recorder {
@@ -89,37 +85,6 @@ impl Fabric for Recorder {
     }
 }
 
-impl Permissions for Recorder {
-    fn region_list_bytes_max(&self) -> usize {
-        let _ = self.note("region_list_bytes_max", &());
-        701
-    }
-    fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
-        self.note("grant", &(view, peer, region))
-    }
-    fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
-        self.note("revoke", &(view, peer, region))
-    }
-    fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
-        self.note("may_write", &(view, peer, region)).is_ok()
-    }
-    fn read(
-        &mut self,
-        view: ViewId,
-        from: Rank,
-        source: Area,
-        into: Area,
-        length: usize,
-        token: Token,
-    ) -> Result<(), ErrorKind> {
-        self.note("read", &(view, from, source, into, length, token))
-    }
-    fn poll_permission(&mut self) -> Option<PermissionEvent> {
-        let event = PermissionEvent::Denied { view: ViewId(8), peer: Rank(2), region: TOLD };
-        self.note("poll_permission", &()).is_ok().then_some(event)
-    }
-}
-
 /// A doorbell that wakes no thread.
 #[derive(Clone, Debug)]
 pub struct Silent;
@@ -147,54 +112,9 @@ impl ViewRows for StaticRows {
     }
 }
 
-impl RegionMemory for StaticRows {
-    fn writer(&self) -> RowWriter<'_> {
-        RowWriter::from_lines(self.0)
-    }
-}
-
 pub fn static_rows() -> StaticRows {
     static LINES: [Line; 1] = [Line::new()];
     StaticRows(&LINES, vec![Row::from_lines(&LINES)])
-}
-
-impl HostFabric for Recorder {
-    type Bell = Silent;
-    type Rows = StaticRows;
-    type MemoryError = ErrorKind;
-
-    fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<StaticRows, ErrorKind> {
-        self.note("rows", &(plan.view(), plan.own(), plan.digest())).map(|()| static_rows())
-    }
-    fn local_bell(&self) -> Silent {
-        let _ = self.note("local_bell", &());
-        Silent
-    }
-    fn sleep(&mut self, timeout: Duration) -> bool {
-        self.note("sleep", &timeout).is_ok()
-    }
-    fn idle_time(&self) -> Duration {
-        let _ = self.note("idle_time", &());
-        Duration::from_micros(3)
-    }
-    fn check_peers(&mut self) -> bool {
-        self.note("check_peers", &()).is_ok()
-    }
-    fn leave(&mut self) {
-        let _ = self.note("leave", &());
-    }
-}
-
-impl HostRegions for Recorder {
-    type RegionMemory = StaticRows;
-
-    fn region(&mut self, region: Region, bytes: usize) -> Result<StaticRows, ErrorKind> {
-        self.note("region", &(region, bytes)).map(|()| static_rows())
-    }
-    fn views_max(&self) -> usize {
-        let _ = self.note("views_max", &());
-        6
-    }
 }
 
 /// A host fabric that relies on the trait's defaults wherever it can.

@@ -8,9 +8,7 @@ use std::time::Duration;
 use tramontane::{GroupStatus, Running, Sender, SharedStatus, StartOptions, Stopped, start};
 
 use super::application::TopicApplication;
-use super::entities::{
-    create_reader, create_reader_from, create_reader_with_listener, create_writer,
-};
+use super::calls::participant_calls;
 use super::facts::DomainFacts;
 use super::handles::ParticipantId;
 use super::history::LogSource;
@@ -76,6 +74,8 @@ pub struct Topic<T> {
 }
 
 impl DomainParticipant {
+    participant_calls!();
+
     /// Joins the domain as the node given in the options.
     ///
     /// # Errors
@@ -105,26 +105,6 @@ impl DomainParticipant {
         Ok(Self { running, domain: domain.clone(), node, shared, timers, discovery })
     }
 
-    /// Returns the topic with this name, if it has this type.
-    ///
-    /// # Errors
-    /// [`DdsError::PreconditionNotMet`]: DDS's inconsistent topic.
-    pub fn topic<T: TypeSupport>(&self, name: &str) -> Result<Topic<T>, DdsError> {
-        let (index, generation, description) = self.find(name)?;
-        check_type::<T>(&description)?;
-        Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
-    }
-
-    /// Returns the topic with this name, for programs that do not know its type: their samples are
-    /// bytes of CDR: [`Lent::cdr`](crate::Lent::cdr) and [`DataWriter::write_cdr`].
-    ///
-    /// # Errors
-    /// [`DdsError::PreconditionNotMet`]: there is none.
-    pub fn untyped_topic(&self, name: &str) -> Result<Topic<crate::Octets>, DdsError> {
-        let (index, generation, _) = self.find(name)?;
-        Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
-    }
-
     /// Finds a topic by name: its index, its generation and its description.
     pub(super) fn find(&self, name: &str) -> Result<(usize, u64, TopicDescription), DdsError> {
         let known = self.shared.known.lock();
@@ -135,67 +115,6 @@ impl DomainParticipant {
                 "the domain has no topic \"{name}\"; add it to the domain's description, or create it"
             ))
         })
-    }
-
-    /// Creates a writer on a topic.
-    ///
-    /// # Errors
-    /// [`DdsError`]: policies that are refused, or this node does not publish there.
-    pub fn create_datawriter<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: WriterQos,
-    ) -> Result<DataWriter<T>, DdsError> {
-        create_writer(self, topic, qos)
-    }
-
-    /// Creates a reader on a topic. On a topic that keeps samples, a reader that requests them
-    /// receives those first.
-    ///
-    /// # Errors
-    /// [`DdsError`]: policies that are refused, or this node does not subscribe there.
-    pub fn create_datareader<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: ReaderQos,
-    ) -> Result<DataReader<T>, DdsError> {
-        create_reader(self, topic, qos)
-    }
-
-    /// Creates a reader with a listener, which misses nothing.
-    ///
-    /// # Errors
-    /// Fails like [`DomainParticipant::create_datareader`].
-    pub fn create_datareader_with_listener<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: ReaderQos,
-        listener: impl DataReaderListener<T> + 'static,
-    ) -> Result<DataReader<T>, DdsError> {
-        create_reader_with_listener(self, topic, qos, listener)
-    }
-
-    /// Creates a reader that begins at a position in the topic's order
-    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), counted from 1. It first receives the
-    /// messages that are still in this member's log, regardless of what the topic keeps in memory
-    /// and of the reader's `durability`; then those written from then on, each once and in order.
-    /// Messages that are no longer in the log are reported as lost. A separate thread reads the
-    /// log: the group waits neither for that thread nor for the disk.
-    ///
-    /// A writer that announced itself before that message is unknown, and is assumed to offer all
-    /// that the level provides until the reader has caught up.
-    ///
-    /// # Errors
-    /// Fails like [`DomainParticipant::create_datareader`], and with
-    /// [`DdsError::PreconditionNotMet`] if the topic is not logged or does not have that many
-    /// messages.
-    pub fn create_datareader_from<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: ReaderQos,
-        first: u64,
-    ) -> Result<DataReader<T>, DdsError> {
-        create_reader_from(self, topic, qos, first)
     }
 
     pub(super) fn running(&self) -> Result<&Running, DdsError> {

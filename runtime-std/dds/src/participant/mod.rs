@@ -7,6 +7,7 @@
 //! | `following` | the threads that give it the input of members |
 //! | `history` | readers that begin at a position of the log |
 //! | `facts` | facts of the domain that it receives |
+//! | `calls` | the calls that both kinds of participants have |
 //! | `entities`, `host` | creation of writers and readers; the differences between members and external participants |
 //! | `life` | lifetime of a participant and of its threads |
 //! | `voice` | how messages of members and external participants get into a topic |
@@ -22,6 +23,7 @@
 //! | `handles` | names of writers and readers |
 
 mod application;
+mod calls;
 mod directory;
 mod discovery;
 mod domain_participant;

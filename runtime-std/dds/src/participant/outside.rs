@@ -10,18 +10,15 @@ use tramontane_client::{
     ClientId, ConnectError, Level as Reach, Members, Publisher, PublisherOptions, Subscriber, query,
 };
 
+use super::calls::participant_calls;
 use super::discovery::facts_of;
 use super::domain_participant::{Topic, check_type};
-use super::entities::{
-    create_reader, create_reader_from, create_reader_with_listener, create_writer,
-};
 use super::following::{begin, follow_discovery, follow_topic};
 use super::handles::ParticipantId;
 use super::history::LogSource;
 use super::host::Host;
 use super::shared::ParticipantState;
 use super::timers;
-use super::upcall::check_not_in_listener;
 use super::voice::Voice;
 use crate::cdr::TypeSupport;
 use crate::domain::{DISCOVERY, Domain, Level, TopicDescription};
@@ -98,6 +95,8 @@ pub struct OutsideParticipant {
 }
 
 impl OutsideParticipant {
+    participant_calls!();
+
     /// Finds a member of a domain, and receives its state. Writers and readers later connect to
     /// members that have the topic in question: a writer, for example, to a member that publishes
     /// in its topic.
@@ -125,44 +124,6 @@ impl OutsideParticipant {
             opening: Mutex::default(),
             timers,
         })
-    }
-
-    /// Returns the topic with this name, declared or created at run time, if it has this type.
-    ///
-    /// # Errors
-    /// Fails with [`DdsError::PreconditionNotMet`] if there is no such topic, or if the topic has
-    /// another type or is closed to external participants.
-    pub fn topic<T: TypeSupport>(&self, name: &str) -> Result<Topic<T>, DdsError> {
-        let (index, generation, description) = self.find(name)?;
-        check_type::<T>(&description)?;
-        Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
-    }
-
-    /// Returns the topic with this name, for programs that do not know its type: see
-    /// [`DomainParticipant::untyped_topic`](crate::DomainParticipant::untyped_topic).
-    ///
-    /// # Errors
-    /// Fails like [`OutsideParticipant::topic`], except that the type is not checked.
-    pub fn untyped_topic(&self, name: &str) -> Result<Topic<crate::Octets>, DdsError> {
-        let (index, generation, _) = self.find(name)?;
-        Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
-    }
-
-    /// Waits for a topic that a member creates, like DDS's `find_topic`.
-    ///
-    /// # Errors
-    /// Fails with [`DdsError::Timeout`], and like [`OutsideParticipant::topic`].
-    pub fn find_topic<T: TypeSupport>(
-        &self,
-        name: &str,
-        timeout: Duration,
-    ) -> Result<Topic<T>, DdsError> {
-        check_not_in_listener("find_topic")?;
-        let until = until(timeout);
-        if !self.shared.known.await_named(name, until, || self.stopped().is_some()) {
-            return Err(self.stopped().unwrap_or(DdsError::Timeout(timeout)));
-        }
-        self.topic(name)
     }
 
     fn find(&self, name: &str) -> Result<(usize, u64, TopicDescription), DdsError> {
@@ -216,77 +177,6 @@ impl OutsideParticipant {
     fn not_there(&self, (index, generation): (usize, u64), error: ConnectError) -> DdsError {
         let is_written = self.shared.known.lock().directory.is_written(index, generation);
         if is_written { DdsError::Outside(error) } else { DdsError::TopicDeleted }
-    }
-
-    /// Creates a writer on a topic. Its samples are a client's lines, which a member copies into
-    /// its own slots. The samples in flight are bounded by 4096 samples or 4 MiB per topic, not by
-    /// the topic's window.
-    ///
-    /// # Errors
-    /// [`DdsError`]: policies that are refused; no member that publishes there takes it.
-    pub fn create_datawriter<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: WriterQos,
-    ) -> Result<DataWriter<T>, DdsError> {
-        create_writer(self, topic, qos)
-    }
-
-    /// Creates a reader on a topic. On a topic that keeps samples, a reader that requests them
-    /// receives those first, each once.
-    ///
-    /// # Errors
-    /// [`DdsError`]: policies that are refused; no member that has the topic takes it.
-    pub fn create_datareader<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: ReaderQos,
-    ) -> Result<DataReader<T>, DdsError> {
-        create_reader(self, topic, qos)
-    }
-
-    /// Creates a reader with a listener, which misses nothing. The listener is called from the
-    /// receiving thread, and borrows samples in this process's memory; a slow listener delays no
-    /// other participant.
-    ///
-    /// # Errors
-    /// Fails like [`OutsideParticipant::create_datareader`].
-    pub fn create_datareader_with_listener<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: ReaderQos,
-        listener: impl DataReaderListener<T> + 'static,
-    ) -> Result<DataReader<T>, DdsError> {
-        create_reader_with_listener(self, topic, qos, listener)
-    }
-
-    /// Creates a reader that begins at a position in the topic's order
-    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), counted from 1. It first receives the
-    /// messages that are still in the log of the connected member, regardless of what the topic
-    /// keeps in memory and of the reader's `durability`; then those written from then on, each once
-    /// and in order. Messages that are no longer in the log are reported as lost.
-    ///
-    /// A writer that announced itself before that message is unknown, and is assumed to offer all
-    /// that the level provides, until the reader has caught up.
-    ///
-    /// # Errors
-    /// Fails like [`OutsideParticipant::create_datareader`], and with
-    /// [`DdsError::PreconditionNotMet`] if the topic is not logged or does not have that many
-    /// messages.
-    pub fn create_datareader_from<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: ReaderQos,
-        first: u64,
-    ) -> Result<DataReader<T>, DdsError> {
-        create_reader_from(self, topic, qos, first)
-    }
-
-    /// Returns the topics: the declared ones, then those created at run time and not deleted.
-    /// Topics closed to external participants are included.
-    #[must_use]
-    pub fn topics(&self) -> Vec<TopicDescription> {
-        self.shared.known.lock().directory.topics().cloned().collect()
     }
 
     /// Returns this participant's identity in the domain.

@@ -83,28 +83,4 @@ impl DomainParticipant {
             (None, None) => Err(DdsError::Timeout(timeout)),
         }
     }
-
-    /// Waits for a topic that another participant creates, like DDS's `find_topic`.
-    ///
-    /// # Errors
-    /// Fails with [`DdsError::Timeout`], and like [`DomainParticipant::topic`].
-    pub fn find_topic<T: TypeSupport>(
-        &self,
-        name: &str,
-        timeout: Duration,
-    ) -> Result<Topic<T>, DdsError> {
-        check_not_in_listener("find_topic")?;
-        let until = until(timeout);
-        if !self.shared.known.await_named(name, until, || self.stopped().is_some()) {
-            return Err(self.stopped().map_or(DdsError::Timeout(timeout), DdsError::Ended));
-        }
-        self.topic(name)
-    }
-
-    /// Returns the topics: those in the domain's description, then those created at run time and
-    /// not deleted.
-    #[must_use]
-    pub fn topics(&self) -> Vec<TopicDescription> {
-        self.shared.known.lock().directory.topics().cloned().collect()
-    }
 }

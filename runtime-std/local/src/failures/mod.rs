@@ -56,10 +56,7 @@ failures! {
         Interrupted::Interrupt => Status::Interrupted,
         Interrupted::Terminate => Status::Terminated,
     });
-}
-
-impl From<SharedMemoryError> for Failure {
-    fn from(error: SharedMemoryError) -> Self {
+    SharedMemoryError => |error| {
         use SharedMemoryError as E;
         let status = match error {
             E::BadName(_) | E::NotAMember { .. } | E::OtherMember { .. } => Status::Usage,
@@ -81,72 +78,46 @@ impl From<SharedMemoryError> for Failure {
             _ => Status::Other,
         };
         Self::with_text(status, error)
-    }
-}
-
-impl From<MemoryError> for Failure {
-    fn from(error: MemoryError) -> Self {
-        match error {
-            MemoryError::SharedMemory(error) => error.into(),
-            MemoryError::Verbs(tramontane_verbs::NoView::Device(error)) => error.into(),
-            error => Self::with_text(Status::Resources, error),
-        }
-    }
-}
-
-impl From<tramontane_verbs::check::CheckError> for Failure {
-    fn from(error: tramontane_verbs::check::CheckError) -> Self {
+    };
+    MemoryError => |error| match error {
+        MemoryError::SharedMemory(error) => error.into(),
+        MemoryError::Verbs(tramontane_verbs::NoView::Device(error)) => error.into(),
+        error => Self::with_text(Status::Resources, error),
+    };
+    tramontane_verbs::check::CheckError => |error| {
         use tramontane_verbs::check::CheckError as E;
         match error {
             E::Device(error) => error.into(),
             error => Self::with_text(Status::Group, error),
         }
-    }
-}
-
-impl From<LocalError> for Failure {
-    fn from(error: LocalError) -> Self {
-        match error {
-            LocalError::NoDevice(_) | LocalError::Description(_) => {
-                Self::with_text(Status::Usage, error)
-            }
-            LocalError::Verbs(error) => error.into(),
-            LocalError::SharedMemory(error) => error.into(),
-            LocalError::Sockets(error) => Self::system("cannot listen on the loopback", &error),
+    };
+    LocalError => |error| match error {
+        LocalError::NoDevice(_) | LocalError::Description(_) => {
+            Self::with_text(Status::Usage, error)
         }
-    }
-}
-
-impl From<CrewError> for Failure {
-    fn from(error: CrewError) -> Self {
-        match error {
-            CrewError::Start(error) => Self::system("cannot start a process", &error),
-            CrewError::Interrupted(interrupted) => interrupted.into(),
-            CrewError::Ended { .. } | CrewError::TimedOut { .. } => {
-                Self::with_text(Status::Other, error)
-            }
-            CrewError::Unreachable { .. } => {
-                Self::peer_lost(error, "check its output and the system log, and start again")
-            }
+        LocalError::Verbs(error) => error.into(),
+        LocalError::SharedMemory(error) => error.into(),
+        LocalError::Sockets(error) => Self::system("cannot listen on the loopback", &error),
+    };
+    CrewError => |error| match error {
+        CrewError::Start(error) => Self::system("cannot start a process", &error),
+        CrewError::Interrupted(interrupted) => interrupted.into(),
+        CrewError::Ended { .. } | CrewError::TimedOut { .. } => {
+            Self::with_text(Status::Other, error)
         }
-    }
-}
-
-impl From<ControlEndpointsError> for Failure {
-    fn from(error: ControlEndpointsError) -> Self {
-        match error {
-            ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::usage(
-                format_args!("cannot read the key: {error}"),
-                "set key_file to a readable file",
-            ),
-            error => Self::with_text(Status::Usage, error),
+        CrewError::Unreachable { .. } => {
+            Self::peer_lost(error, "check its output and the system log, and start again")
         }
-    }
-}
-
-/// Converts the error of a node that did not become a member.
-impl From<StartError> for Failure {
-    fn from(error: StartError) -> Self {
+    };
+    ControlEndpointsError => |error| match error {
+        ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::usage(
+            format_args!("cannot read the key: {error}"),
+            "set key_file to a readable file",
+        ),
+        error => Self::with_text(Status::Usage, error),
+    };
+    // Converts the error of a node that did not become a member.
+    StartError => |error| {
         use StartError as E;
         let status = match error {
             E::ControlEndpoints(error) => return error.into(),
@@ -187,66 +158,48 @@ impl From<StartError> for Failure {
             _ => Status::Other,
         };
         Self::with_text(status, error)
-    }
-}
-
-/// Returns whether the remedy is another folder, rather than a repaired disk.
-fn is_of_the_folder(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-impl From<Stopped> for Failure {
-    fn from(stopped: Stopped) -> Self {
-        match stopped {
-            Stopped::PeerLost { .. } => Self::peer_lost(stopped, "start all members again"),
-            Stopped::Halted { why: Halt::NoMajority, .. } => Self::new(
-                Status::Out,
-                stopped,
-                "start this node and the others that ended again, with the same commands; each \
-                 reports which nodes it is waiting for",
-            ),
-            Stopped::Halted { .. } => {
-                Self::new(Status::Out, stopped, "start this node again; it joins as a new process")
-            }
-            Stopped::NotDurable(_) => Self::with_text(Status::Resources, stopped),
-            Stopped::GroupLost(_) | Stopped::Outdated(_) | Stopped::DiskOlder(_) => {
-                Self::with_text(Status::Out, stopped)
-            }
-            Stopped::Refused(..) => Self::with_text(Status::Group, stopped),
-            Stopped::StateRefused(_) => Self::new(
-                Status::Resources,
-                stopped,
-                "check the file system of --log, and start this replica again",
-            ),
-            Stopped::NoMemory(_) | Stopped::NoState(_) => Self::new(
-                Status::Resources,
-                stopped,
-                "free memory or disk space, and start this node again",
-            ),
-
-            stopped => Self::other(stopped, "please report this"),
+    };
+    Stopped => |stopped| match stopped {
+        Stopped::PeerLost { .. } => Self::peer_lost(stopped, "start all members again"),
+        Stopped::Halted { why: Halt::NoMajority, .. } => Self::new(
+            Status::Out,
+            stopped,
+            "start this node and the others that ended again, with the same commands; each \
+             reports which nodes it is waiting for",
+        ),
+        Stopped::Halted { .. } => {
+            Self::new(Status::Out, stopped, "start this node again; it joins as a new process")
         }
-    }
-}
-
-/// Converts the error of a node whose logs cannot be used.
-impl From<DataError> for Failure {
-    fn from(error: DataError) -> Self {
-        match error {
-            DataError::Open(error) => error.into(),
-            DataError::Write(error) => error.into(),
-            DataError::OtherNode { .. } => Self::with_text(Status::Group, error),
-            DataError::Folder { .. } | DataError::SetAside { .. } => {
-                Self::with_text(Status::Resources, error)
-            }
-            error => Self::with_text(Status::Usage, error),
+        Stopped::NotDurable(_) => Self::with_text(Status::Resources, stopped),
+        Stopped::GroupLost(_) | Stopped::Outdated(_) | Stopped::DiskOlder(_) => {
+            Self::with_text(Status::Out, stopped)
         }
-    }
-}
+        Stopped::Refused(..) => Self::with_text(Status::Group, stopped),
+        Stopped::StateRefused(_) => Self::new(
+            Status::Resources,
+            stopped,
+            "check the file system of --log, and start this replica again",
+        ),
+        Stopped::NoMemory(_) | Stopped::NoState(_) => Self::new(
+            Status::Resources,
+            stopped,
+            "free memory or disk space, and start this node again",
+        ),
 
-/// Converts the error of a client that no member accepts.
-impl From<tramontane_client::ConnectError> for Failure {
-    fn from(error: tramontane_client::ConnectError) -> Self {
+        stopped => Self::other(stopped, "please report this"),
+    };
+    // Converts the error of a node whose logs cannot be used.
+    DataError => |error| match error {
+        DataError::Open(error) => error.into(),
+        DataError::Write(error) => error.into(),
+        DataError::OtherNode { .. } => Self::with_text(Status::Group, error),
+        DataError::Folder { .. } | DataError::SetAside { .. } => {
+            Self::with_text(Status::Resources, error)
+        }
+        error => Self::with_text(Status::Usage, error),
+    };
+    // Converts the error of a client that no member accepts.
+    tramontane_client::ConnectError => |error| {
         use tramontane_client::{ClientRefusal as R, ConnectError as E};
         let status = match &error {
             E::NoAddress | E::KeyNeeded(_) | E::Name => Status::Usage,
@@ -257,12 +210,9 @@ impl From<tramontane_client::ConnectError> for Failure {
             _ => Status::Other,
         };
         Self::with_text(status, error)
-    }
-}
-
-/// Converts the error of lines that were not published.
-impl From<tramontane_client::PublishError> for Failure {
-    fn from(error: tramontane_client::PublishError) -> Self {
+    };
+    // Converts the error of lines that were not published.
+    tramontane_client::PublishError => |error| {
         use tramontane_client::PublishError as E;
         let status = match &error {
             E::TooLong { .. } => Status::Input,
@@ -271,22 +221,14 @@ impl From<tramontane_client::PublishError> for Failure {
             _ => Status::Other,
         };
         Self::with_text(status, error)
-    }
-}
-
-/// Converts the error of a subscriber that receives nothing more.
-impl From<tramontane_client::SubscribeError> for Failure {
-    fn from(error: tramontane_client::SubscribeError) -> Self {
-        match error {
-            tramontane_client::SubscribeError::Open(error) => error.into(),
-            error => Self::with_text(Status::PeerLost, error),
-        }
-    }
-}
-
-/// Converts the error of a log that cannot be opened.
-impl From<tramontane_log::OpenLogError> for Failure {
-    fn from(error: tramontane_log::OpenLogError) -> Self {
+    };
+    // Converts the error of a subscriber that receives nothing more.
+    tramontane_client::SubscribeError => |error| match error {
+        tramontane_client::SubscribeError::Open(error) => error.into(),
+        error => Self::with_text(Status::PeerLost, error),
+    };
+    // Converts the error of a log that cannot be opened.
+    tramontane_log::OpenLogError => |error| {
         use tramontane_log::OpenLogError as O;
         let status = match &error {
             O::NoLog { .. } | O::MetadataLost { .. } => Status::Input,
@@ -296,12 +238,9 @@ impl From<tramontane_log::OpenLogError> for Failure {
             _ => Status::Other,
         };
         Self::with_text(status, error)
-    }
-}
-
-/// Converts the error of a log that can no longer be written.
-impl From<tramontane_log::WriteError> for Failure {
-    fn from(error: tramontane_log::WriteError) -> Self {
+    };
+    // Converts the error of a log that can no longer be written.
+    tramontane_log::WriteError => |error| {
         use tramontane_log::WriteError as W;
         let status = match &error {
             W::ReadOnly { .. } | W::NoSpace { .. } | W::Sync { .. } | W::Failed { .. } => {
@@ -311,12 +250,9 @@ impl From<tramontane_log::WriteError> for Failure {
             _ => Status::Other,
         };
         Self::with_text(status, error)
-    }
-}
-
-/// Converts the error of unreadable records.
-impl From<tramontane_log::ReadError> for Failure {
-    fn from(error: tramontane_log::ReadError) -> Self {
+    };
+    // Converts the error of unreadable records.
+    tramontane_log::ReadError => |error| {
         use tramontane_log::ReadError as R;
         let status = match &error {
             R::OutOfRange { .. } => Status::Usage,
@@ -324,12 +260,9 @@ impl From<tramontane_log::ReadError> for Failure {
             _ => Status::Other,
         };
         Self::with_text(status, error)
-    }
-}
-
-/// Converts the error of members on a network that did not meet.
-impl From<MeshError> for Failure {
-    fn from(error: MeshError) -> Self {
+    };
+    // Converts the error of members on a network that did not meet.
+    MeshError => |error| {
         use MeshError as M;
         let status = match &error {
             M::Addresses { .. } | M::KeyNeeded { .. } | M::Listen { .. } | M::TooLong { .. } => {
@@ -342,12 +275,9 @@ impl From<MeshError> for Failure {
             _ => Status::Group,
         };
         Self::with_text(status, error)
-    }
-}
-
-/// Converts an error of RDMA.
-impl From<tramontane_verbs::JoinError> for Failure {
-    fn from(error: tramontane_verbs::JoinError) -> Self {
+    };
+    // Converts an error of RDMA.
+    tramontane_verbs::JoinError => |error| {
         use tramontane_verbs::JoinError as E;
         use tramontane_verbs::devices::ChoiceError as C;
         let status = match &error {
@@ -373,5 +303,10 @@ impl From<tramontane_verbs::JoinError> for Failure {
             _ => Status::Other,
         };
         Self::with_text(status, error)
-    }
+    };
+}
+
+/// Returns whether the remedy is another folder, rather than a repaired disk.
+fn is_of_the_folder(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

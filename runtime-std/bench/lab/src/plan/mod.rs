@@ -1,8 +1,5 @@
-//! `tramontane-lab plan`: prints or draws the schedule of a block multicast, before anything is
-//! sent (RDM-8).
+//! `tramontane-lab plan`: prints the schedule of a block multicast before anything is sent (RDM-8).
 
-mod draw;
-mod schedule;
 mod summary;
 
 use std::fmt::Write as _;
@@ -10,9 +7,10 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU16;
 
 use clap::Args;
+use serde::Serialize;
+use tramontane_core::ids::{Rank, Step};
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
 
-use schedule::{PlannedSchedule, Send};
 use summary::Summary;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::options::AlgorithmName;
@@ -23,18 +21,16 @@ pub(super) const STATUSES: [Status; 1] = [Status::Resources];
 
 pub(super) const EXAMPLES: &str = "  tramontane-lab plan --members 8 --blocks 5
       the binomial pipeline among eight members
-  tramontane-lab plan --algorithm hybrid --racks 3 --members 12 --blocks 4 --rank 4
-      what member 4 sends and receives
+  tramontane-lab plan --algorithm hybrid --racks 3 --members 12 --blocks 4
+      a pipeline among three racks, and one in each
   tramontane-lab plan --algorithm chain --members 6 --blocks 4 --json
-      as JSON
-  tramontane-lab plan --members 7 --blocks 3 --svg >plan.svg
-      as a drawing";
+      as JSON";
 
 /// Maximum product of members and steps in a printed plan, because the summary stores the arrival
 /// of every block.
 const CELLS_MAX: u64 = 5_000_000;
 
-/// Print or draw the schedule of a block multicast.
+/// Print the schedule of a block multicast.
 #[derive(Args, Debug)]
 pub(super) struct PlanOptions {
     /// The algorithm that schedules blocks
@@ -50,34 +46,42 @@ pub(super) struct PlanOptions {
     /// evenly
     #[arg(long, value_name = "R", required_if_eq("algorithm", "hybrid"))]
     racks: Option<NonZeroU16>,
-    /// Print only the sends and receives of this member; the root is 0
-    #[arg(long, value_name = "RANK")]
-    rank: Option<u16>,
     /// Print one JSON object
-    #[arg(long, conflicts_with = "svg")]
-    json: bool,
-    /// Print a drawing, for up to 64 members and 200 steps
     #[arg(long)]
-    svg: bool,
+    json: bool,
+}
+
+/// A block that one member sends to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Send {
+    step: u64,
+    from: u16,
+    to: u16,
+    block: u32,
+}
+
+/// Returns the sends in a step.
+fn sends(schedule: &Schedule, step: u64) -> impl Iterator<Item = Send> + '_ {
+    (0..schedule.shape().members.get()).flat_map(move |from| {
+        let hops = schedule.sent(Rank(from), Step(step)).into_iter().flatten();
+        hops.map(move |hop| Send { step, from, to: hop.peer.0, block: hop.block.0 })
+    })
 }
 
 /// Prints the plan.
 pub(super) fn run(arguments: &PlanOptions) -> Result<(), Failure> {
     let plan = plan_of(arguments)?;
     let mut output = BufWriter::new(io::stdout().lock());
-    let printed = if arguments.svg {
-        let drawing = draw::svg(&plan)?;
-        output.write_all(drawing.as_bytes())
-    } else if arguments.json {
-        json(&plan, &mut output)
+    let printed = if arguments.json {
+        json(arguments.algorithm, &plan, &mut output)
     } else {
         text(&plan, &mut output)
     };
     printed.and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
 }
 
-fn plan_of(arguments: &PlanOptions) -> Result<PlannedSchedule, Failure> {
-    let PlanOptions { algorithm: name, members, blocks, racks, rank, .. } = *arguments;
+fn plan_of(arguments: &PlanOptions) -> Result<Schedule, Failure> {
+    let PlanOptions { algorithm: name, members, blocks, racks, .. } = *arguments;
     let usage = |what: std::fmt::Arguments<'_>, advice| Err(Failure::usage(what, advice));
     let Some(shape) = Shape::new(members, blocks) else {
         return usage(
@@ -101,35 +105,28 @@ fn plan_of(arguments: &PlanOptions) -> Result<PlannedSchedule, Failure> {
             "use fewer --racks or more --members",
         );
     };
-    if let Some(rank) = rank.filter(|rank| *rank >= members) {
-        return usage(
-            format_args!("there is no member {rank} among {members}"),
-            "ranks begin at 0",
-        );
-    }
-    let members_shown = if rank.is_some() { 1 } else { u64::from(members) };
-    if schedule.steps().saturating_mul(members_shown) > CELLS_MAX {
+    if schedule.steps().saturating_mul(u64::from(members)) > CELLS_MAX {
         let what =
             format_args!("{} steps of {members} members are too many to print", schedule.steps());
-        return usage(what, "use fewer --blocks or --members, or one --rank");
+        return usage(what, "use fewer --blocks or --members");
     }
-    Ok(PlannedSchedule { name, schedule, rank })
+    Ok(schedule)
 }
 
 /// Prints one JSON object. Sends are written as they are computed.
-fn json(plan: &PlannedSchedule, output: &mut impl Write) -> io::Result<()> {
-    let shape = plan.schedule.shape();
-    let name = serde_json::to_string(&plan.name)?;
+fn json(name: AlgorithmName, plan: &Schedule, output: &mut impl Write) -> io::Result<()> {
+    let shape = plan.shape();
+    let name = serde_json::to_string(&name)?;
     write!(
         output,
         "{{\"algorithm\":{name},\"members\":{},\"blocks\":{},\"steps\":{},\"sends\":[",
         shape.members,
         shape.blocks,
-        plan.schedule.steps()
+        plan.steps()
     )?;
-    let mut summary = Summary::new(&plan.schedule, plan.rank);
+    let mut summary = Summary::new(plan);
     let mut comma = "";
-    for send in (0..plan.schedule.steps()).flat_map(|step| plan.sends(step)) {
+    for send in (0..plan.steps()).flat_map(|step| sends(plan, step)) {
         summary.count(&send);
         output.write_all(comma.as_bytes())?;
         serde_json::to_writer(&mut *output, &send)?;
@@ -138,21 +135,18 @@ fn json(plan: &PlannedSchedule, output: &mut impl Write) -> io::Result<()> {
     writeln!(output, "],\"summary\":{}}}", serde_json::to_string(&summary.finish())?)
 }
 
-fn text(plan: &PlannedSchedule, output: &mut impl Write) -> io::Result<()> {
-    let mut summary = Summary::new(&plan.schedule, plan.rank);
+fn text(plan: &Schedule, output: &mut impl Write) -> io::Result<()> {
+    let mut summary = Summary::new(plan);
     writeln!(output, "step  from>to:block")?;
-    for step in 0..plan.schedule.steps() {
+    for step in 0..plan.steps() {
         let mut line = String::new();
-        for send in plan.sends(step) {
+        for send in sends(plan, step) {
             summary.count(&send);
             let Send { from, to, block, .. } = send;
             // Writing to a string cannot fail.
             let _ = write!(line, "  {from}>{to}:{block}");
         }
-        // A single member may have nothing to do in a step.
-        if !line.is_empty() {
-            writeln!(output, "{step:>4}{line}")?;
-        }
+        writeln!(output, "{step:>4}{line}")?;
     }
     write!(output, "\n{}", summary.finish())
 }

@@ -6,17 +6,14 @@ use std::fmt;
 use serde::Serialize;
 use tramontane_core::rdmc::Schedule;
 
-use super::schedule::Send;
+use super::Send;
 
 /// Counts sends in the order of their steps.
 #[derive(Debug)]
 pub(super) struct Summary {
     members: u16,
-    /// The member whose sends and receives are counted, or `None` for the whole plan.
-    rank: Option<u16>,
     steps: u64,
     sends: u64,
-    receives: u64,
     /// Number of blocks on each link, which has a direction.
     links: HashMap<(u16, u16), u64>,
     /// The step in which a member received a block.
@@ -39,17 +36,12 @@ struct LinkLoad {
 pub(super) struct Finished {
     steps: u64,
     sends: u64,
-    /// Number of receives, only if one member is counted: in the whole plan, each send is received.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receives: Option<u64>,
     /// Number of used links, counting each direction separately.
     links: usize,
     /// Number of blocks on the busiest link.
     blocks_per_link_max: u64,
-    /// Number of blocks that the busiest member sends; `None` if only one member is counted, which
-    /// says nothing about the other members.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blocks_sent_max: Option<u64>,
+    /// Number of blocks that the busiest member sends.
+    blocks_sent_max: u64,
     /// Mean number of steps between the arrival of a block and its relay, excluding the root's
     /// sends (RDMC 4.5).
     slack_mean: Option<f64>,
@@ -60,13 +52,11 @@ pub(super) struct Finished {
 }
 
 impl Summary {
-    pub(super) fn new(schedule: &Schedule, rank: Option<u16>) -> Self {
+    pub(super) fn new(schedule: &Schedule) -> Self {
         Self {
             members: schedule.shape().members.get(),
-            rank,
             steps: schedule.steps(),
             sends: 0,
-            receives: 0,
             links: HashMap::new(),
             came: HashMap::new(),
             relayed: 0,
@@ -77,11 +67,7 @@ impl Summary {
 
     pub(super) fn count(&mut self, send: &Send) {
         let Send { step, from, to, block } = *send;
-        if self.rank.is_none_or(|rank| rank == from) {
-            self.sends += 1;
-        } else {
-            self.receives += 1;
-        }
+        self.sends += 1;
         *self.links.entry((from, to)).or_default() += 1;
         self.came.insert((to, block), step);
         if let Some(came) = self.came.get(&(from, block)) {
@@ -108,10 +94,9 @@ impl Summary {
         Finished {
             steps: self.steps,
             sends: self.sends,
-            receives: self.rank.map(|_| self.receives),
             links: load.len(),
             blocks_per_link_max: load.iter().map(|load| load.blocks).max().unwrap_or(0),
-            blocks_sent_max: self.rank.is_none().then(|| sent.into_iter().max().unwrap_or(0)),
+            blocks_sent_max: sent.into_iter().max().unwrap_or(0),
             slack_mean: (self.relayed > 0).then(|| mean(self.relayed)),
             slack_min: self.slack_min,
             load,
@@ -123,14 +108,9 @@ impl fmt::Display for Finished {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "steps                   {:>8}", self.steps)?;
         writeln!(out, "sends                   {:>8}", self.sends)?;
-        if let Some(receives) = self.receives {
-            writeln!(out, "receives                {receives:>8}")?;
-        }
         writeln!(out, "links used              {:>8}", self.links)?;
         writeln!(out, "blocks on busiest link  {:>8}", self.blocks_per_link_max)?;
-        if let Some(blocks) = self.blocks_sent_max {
-            writeln!(out, "blocks of busiest sender {blocks:>7}")?;
-        }
+        writeln!(out, "blocks of busiest sender {:>7}", self.blocks_sent_max)?;
         if let (Some(mean), Some(least)) = (self.slack_mean, self.slack_min) {
             writeln!(
                 out,

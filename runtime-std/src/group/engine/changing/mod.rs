@@ -319,7 +319,7 @@ impl<A: Application> Steps for Engine<A> {
         let Parts { fabric, application, logs, participant, .. } = parts;
         let now = clock.now();
         let present_view = view.id;
-        let poll = |fabric: &mut &mut AnyFabric| {
+        let poll = |fabric: &mut AnyFabric| {
             fabric.poll().inspect(|event| lost_peers.keep(present_view, event))
         };
         let mut routed = Routed { fabric: &mut *fabric, poll };
