@@ -31,8 +31,8 @@
 //! assert!(ran.answered > 1000 && ran.crashes > 0 && ran.joins > 0);
 //! ```
 //!
-//! With [`Trials::logged`], the members log the commands. All members of a group are killed at once,
-//! some disks are lost, and the group restarts from the logs of the others:
+//! With [`Trials::logged`], the members log the commands. All members of a group are killed at
+//! once, some disks are lost, and the group restarts from the logs of the others:
 //!
 //! ```
 //! # use tramontane::serde::{Deserialize, Serialize};
@@ -61,9 +61,9 @@
 //! - A command and a state are unchanged after they were encoded and decoded. A field that serde
 //!   skips fails as soon as a member joins.
 //! - A copy that starts anew and applies all commands again ends in the same state. In groups that
-//!   log, this is done at each restart of a node, and the commands must have the same answers. It is
-//!   also done from the node's snapshot and the commands after it. A state that depends on anything
-//!   that snapshots omit fails.
+//!   log, each node does this when it restarts, and the answers must be the same. The node's
+//!   snapshot and the commands after it must lead to this state too: a field that snapshots omit
+//!   fails.
 //! - Your [`invariant`](Trials::invariant) holds after each command.
 //! - Each answer is that of your [`model`](Trials::model): a second, simpler implementation. A
 //!   command that was proposed after another was answered comes after it in the order. Together,

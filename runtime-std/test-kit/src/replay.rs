@@ -230,7 +230,7 @@ where
         Ok(())
     }
 
-    /// Gives a process the answers to its commands among the first `durable` of the group.
+    /// Answers those commands of a process that are among the first `durable` of the group.
     pub(crate) fn answer(&mut self, process: usize, durable: usize) {
         let Some(replica) = &mut self.replicas[process] else { return };
         while replica.waiting.front().is_some_and(|next| next.0 < durable)

@@ -14,7 +14,7 @@ use crate::violation::Violation;
 const SNAPSHOT_PERCENT: u64 = 20;
 
 /// An encoded state, and the number of commands that it contains.
-struct Snapshot {
+struct StateSnapshot {
     commands: usize,
     encoded: Vec<u8>,
 }
@@ -22,8 +22,8 @@ struct Snapshot {
 /// A node's newest snapshot, and one whose commands are not all durable yet.
 #[derive(Default)]
 struct NodeSnapshots {
-    newest: Option<Snapshot>,
-    begun: Option<Snapshot>,
+    newest: Option<StateSnapshot>,
+    begun: Option<StateSnapshot>,
 }
 
 /// The snapshots of all nodes.
@@ -65,7 +65,7 @@ where
                 let before = text(&replica.state);
                 Violation::StateChangedInTransfer { before, after: error.to_string() }
             })?;
-            snapshots.begun = Some(Snapshot { commands: replica.applied.len(), encoded });
+            snapshots.begun = Some(StateSnapshot { commands: replica.applied.len(), encoded });
         }
         Ok(())
     }
@@ -155,9 +155,9 @@ mod tests {
     use crate::trials::Trials;
 
     #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-    struct Sum(u64);
+    struct Total(u64);
 
-    impl StateMachine for Sum {
+    impl StateMachine for Total {
         type Command = u64;
         type Answer = u64;
 
@@ -206,7 +206,7 @@ mod tests {
         ];
         let records = records.into_iter().map(|record| Recorded { at: 0, record }).collect();
         let history = History { processes: (0..4).map(name).collect(), records };
-        let trials = Trials::new(Sum::default, |proposer| 1 + proposer.number()).logged();
+        let trials = Trials::new(Total::default, |proposer| 1 + proposer.number()).logged();
         Replay::new(&trials, &history, &plan(1, true)).run()
     }
 

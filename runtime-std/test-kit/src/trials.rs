@@ -95,10 +95,10 @@ where
         self
     }
 
-    /// Lets the members log the commands, as in a group with `durable = true`. Each group is killed as
-    /// a whole once or twice, and restarts from its logs, while a minority of the disks is lost, or
-    /// comes back emptied, shortened or in an older state. Proposers have an answer once their
-    /// command is durable at a majority.
+    /// Lets the members log the commands, as in a group with `logged = true`. All members of each
+    /// group are killed once or twice, and the group restarts from its logs. By then, up to a
+    /// minority of the disks is lost, or comes back emptied, shortened or in an older state.
+    /// Proposers have an answer once their command is durable at a majority.
     pub fn logged(mut self) -> Self {
         self.is_logged = true;
         self

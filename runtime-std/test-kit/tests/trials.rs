@@ -165,7 +165,7 @@ fn is_found_by_a_restart<const FAULT: u8>() -> bool {
 }
 
 #[test]
-fn field_omitted_from_snapshots_is_found_by_a_restart() {
+fn snapshot_without_a_field_fails_at_restart() {
     assert!(is_found_by_a_restart::<SKIPPED_FIELD>());
     assert!(!is_found_by_a_restart::<NONE>());
 }
