@@ -53,6 +53,8 @@ pub use state::{Link, MemberState, SenderState, SubgroupState};
 pub use switches::Switches;
 pub use watched::{Impossible, Misbehaved};
 
+#[cfg(feature = "durable")]
+pub(crate) use durable::see_durable;
 pub(crate) use post::{PostReport, Poster, Shown};
 pub(crate) use receive::ReceiveError;
 pub(crate) use rest::Rest;

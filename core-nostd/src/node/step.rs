@@ -9,6 +9,8 @@ use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::{OutOfRow, Row, RowWriter};
+#[cfg(feature = "durable")]
+use crate::multicast::see_durable;
 use crate::multicast::{
     Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError, Rest,
     SenderState, Shown, SubgroupSet, SubgroupState, Work, peer_value,
@@ -315,7 +317,15 @@ impl<'m> Node<'m> {
         let early = options.switches.posts_early();
         let subgroups = self.subgroups.len();
         let subgroup = self.subgroups.get_mut(index).ok_or(StepError::OutOfRow)?;
-        let Some(order) = subgroup.order else { return Ok(None) };
+        let Some(order) = subgroup.order else {
+            #[cfg(feature = "durable")]
+            {
+                let members = subgroup.members.of_mut(self.members).ok_or(StepError::OutOfRow)?;
+                return Ok(see_durable(subgroup, members, self.rows, self.rank)?);
+            }
+            #[cfg(not(feature = "durable"))]
+            return Ok(None);
+        };
         let version = subgroup.version;
         let only = (SubgroupSet::only(index), subgroups);
         let senders = subgroup.senders.of_mut(self.senders).ok_or(StepError::OutOfRow)?;
@@ -376,7 +386,7 @@ impl<'m> Node<'m> {
         let delivered = work.deliver(application)?;
         let freed = work.free_slots()?;
         #[cfg(feature = "durable")]
-        let shrunk = work.see_durable()?;
+        let shrunk = see_durable(work.subgroup, work.members, work.rows, work.own_rank)?;
         #[cfg(not(feature = "durable"))]
         let shrunk = None;
         progress.freed = progress.freed.saturating_add(freed.slots);

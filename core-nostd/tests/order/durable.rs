@@ -15,10 +15,20 @@ const NOT_LOGGED: SubgroupId = SubgroupId(0);
 
 /// Opens a group with two subgroups, the second of which is logged.
 fn with_logged(members: u16, body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[RowWriter<'_>])) {
+    with_senders(members, members, body);
+}
+
+/// Opens the same group, with fewer senders.
+fn with_senders(
+    members: u16,
+    senders: u16,
+    body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[RowWriter<'_>]),
+) {
     let ids: Vec<NodeId> = (0..members).map(|id| NodeId(u32::from(id))).collect();
     let ranks: Vec<Rank> = (0..members).map(Rank).collect();
     let delivery = Delivery::Ordered;
-    let one = Subgroup { members: &ranks, senders: &ranks, window: 4, message_max: 16, delivery };
+    let senders = &ranks[..usize::from(senders)];
+    let one = Subgroup { members: &ranks, senders, window: 4, message_max: 16, delivery };
     let subgroups = [one; 2];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("good");
     let layout = layout.with_logged(&[LOGGED]).expect("it is ordered");
@@ -83,6 +93,21 @@ fn durable_count_update_costs_one_write_per_peer() {
         assert!(nodes[1].is_settled());
         assert_eq!(settle(nodes, &mut delivered), [0, 0, 0]);
         assert_eq!(nodes[0].durable(NOT_LOGGED), None);
+    });
+}
+
+/// A view whose senders have all left still learns that messages of earlier views are durable.
+#[test]
+fn durable_counts_arrive_without_senders() {
+    with_senders(3, 0, |_, nodes, _| {
+        let mut delivered = vec![Vec::new(); 3];
+        settle(nodes, &mut delivered);
+        for count in [1, 2] {
+            nodes.iter_mut().for_each(|node| node.set_durable(LOGGED, DurableCount(count)));
+            settle(nodes, &mut delivered);
+            let known = nodes[0].durable(LOGGED).expect("it is logged");
+            assert_eq!((known.majority.0, known.everywhere.0), (count, count));
+        }
     });
 }
 

@@ -1,6 +1,6 @@
 //! The events of a run, as lines for its reader.
 
-use tramontane_fixtures::world::{History, ProcessName, Record, Recorded};
+use tramontane_fixtures::world::{DiskChange, History, ProcessName, Record, Recorded};
 
 /// Number of events that a report shows.
 const SHOWN_MAX: usize = 40;
@@ -34,6 +34,19 @@ impl Events {
             Record::AskedToLeave { process } => format!("{} is asked to leave", name(process)),
             Record::Left { process } => format!("{} has left", name(process)),
             Record::Halted { process } => format!("{} is no longer a member", name(process)),
+            Record::Restarted { .. } => "the group restarts from its logs".into(),
+            Record::DiskChanged { node, change } => {
+                let change = match change {
+                    DiskChange::Lost => "is lost",
+                    DiskChange::Emptied => "has an empty log",
+                    DiskChange::Shortened => "has lost the end of its log",
+                    DiskChange::Older => "is in an older state",
+                };
+                format!("the disk of node {node} {change}")
+            }
+            Record::Durable { process, count } => {
+                format!("{} knows that {count} commands are durable", name(process))
+            }
             Record::Start { .. } | Record::State { .. } | Record::Done { .. } => return,
         };
         let (us, tenths) = (at / 1000, at / 100 % 10);

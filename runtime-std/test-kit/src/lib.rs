@@ -31,17 +31,45 @@
 //! assert!(ran.answered > 1000 && ran.crashes > 0 && ran.joins > 0);
 //! ```
 //!
+//! With [`Trials::logged`], the members log the commands. All members of a group are killed at
+//! once, some disks are lost, and the group restarts from the logs of the others:
+//!
+//! ```
+//! # use tramontane::serde::{Deserialize, Serialize};
+//! # use tramontane::StateMachine;
+//! # use tramontane_test_kit::Trials;
+//! #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+//! #[serde(crate = "tramontane::serde")]
+//! struct Sum(u64);
+//!
+//! impl StateMachine for Sum {
+//!     type Command = u64;
+//!     type Answer = u64;
+//!     fn apply(&mut self, number: u64) -> u64 {
+//!         self.0 += number;
+//!         self.0
+//!     }
+//! }
+//!
+//! let ran = Trials::new(Sum::default, |proposer| proposer.below(10)).logged().seeds(1..=30).run();
+//! assert!(ran.restarts > 0 && ran.disks_lost > 0);
+//! ```
+//!
 //! # What is checked
 //! - All members give the same answer to a command, and equal copies have equal states. A state
 //!   machine that reads a clock, or depends on the order of a `HashMap`, fails.
 //! - A command and a state are unchanged after they were encoded and decoded. A field that serde
 //!   skips fails as soon as a member joins.
-//! - A copy that starts anew and applies all commands again, as a node does that restarts from its
-//!   log, ends in the same state.
+//! - A copy that starts anew and applies all commands again ends in the same state. In groups that
+//!   log, each node does this when it restarts, and the answers must be the same. The node's
+//!   snapshot and the commands after it must lead to this state too: a field that snapshots omit
+//!   fails.
 //! - Your [`invariant`](Trials::invariant) holds after each command.
 //! - Each answer is that of your [`model`](Trials::model): a second, simpler implementation. A
 //!   command that was proposed after another was answered comes after it in the order. Together,
-//!   this means that the history of answers is linearizable.
+//!   this means that the history of answers is linearizable. In groups that log, an answer is given
+//!   once its command is durable at a majority, and answers remain linearizable over restarts.
+//! - No command is lost once it has been answered, and copies are equal after a restart.
 //! - `apply` does not panic.
 //!
 //! A run that fails is repeated in smaller groups with fewer events, and [`Trials::run`] panics
@@ -50,8 +78,14 @@
 //!
 //! # What is not checked
 //! Only the state machine runs, not the program around it: its threads and its clients are not
-//! simulated, and each proposer proposes without waiting for its answers. Disks are not simulated;
-//! to see a group lose disks, run real nodes, as `tests/typed` in the package `tramontane` does.
+//! simulated, and each proposer proposes without waiting for its answers. The copies are what your
+//! commands make of the simulated order; they do not influence it.
+//!
+//! A simulated disk keeps what was synced and may lose what was not, and it may be lost or changed
+//! while its node is down. Single damaged records and failing writes are not simulated, and logs
+//! have no format: the tests of the package `tramontane-log` cover both. A restart and the syncs of
+//! its nodes take no time. If most nodes of a group lose their disks, the group waits for an
+//! operator; this does not happen here. Shards are not simulated.
 
 mod events;
 #[cfg(doctest)]
@@ -59,6 +93,7 @@ mod guide;
 mod plan;
 mod proposer;
 mod replay;
+mod restart;
 mod trials;
 mod violation;
 

@@ -4,57 +4,66 @@
 //! nor states. Because nothing in it depends on them, they are computed afterwards, from its
 //! history, in the order of its events.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use tramontane::StateMachine;
 use tramontane_fixtures::random::Random;
-use tramontane_fixtures::world::{History, Record, Recorded};
+use tramontane_fixtures::world::{History, Plan, Record, Recorded};
 
 use crate::events::Events;
 use crate::proposer::Proposer;
+use crate::restart::Snapshots;
 use crate::trials::{ModelAnswers, Ran, Trials};
 use crate::violation::Violation;
 
 /// The process that proposed a command, and the number of its earlier proposals.
-type Proposal = (usize, u64);
+pub(crate) type Proposal = (usize, u64);
 
 /// The state machine at one process.
-struct Replica<S: StateMachine> {
-    state: S,
+pub(crate) struct Replica<S: StateMachine> {
+    pub(crate) state: S,
     /// The commands that it has applied, in order.
-    applied: Vec<Proposal>,
+    pub(crate) applied: Vec<Proposal>,
     /// Number of the group, because a group that lost all its members may be formed anew.
     group: usize,
     answers: Vec<Rc<S::Answer>>,
+    /// The positions and answers of its own commands that are not durable yet, if that is required.
+    waiting: VecDeque<(usize, Rc<S::Answer>)>,
 }
 
 /// A command that was proposed.
-struct Proposed {
+pub(crate) struct Proposed {
     encoded: Vec<u8>,
-    text: String,
+    pub(crate) text: String,
     /// The group, and the number of its commands that some proposer had an answer to.
     after: (usize, usize),
 }
 
 /// The order of a group's commands, as the members that applied each first have it.
-struct GroupOrder<S: StateMachine> {
-    applied: Vec<(Proposal, Rc<S::Answer>)>,
+pub(crate) struct GroupOrder<S: StateMachine> {
+    pub(crate) applied: Vec<(Proposal, Rc<S::Answer>)>,
     /// Number of commands up to the last one that has been answered.
-    answered: usize,
-    model: Option<ModelAnswers<S>>,
+    pub(crate) answered: usize,
+    pub(crate) model: Option<ModelAnswers<S>>,
 }
 
 /// A run's history, and the copies of the state machine.
 pub(crate) struct Replay<'t, S: StateMachine> {
-    trials: &'t Trials<S>,
-    history: &'t History,
+    pub(crate) trials: &'t Trials<S>,
+    pub(crate) history: &'t History,
     random: Random,
-    proposed: HashMap<Proposal, Proposed>,
-    replicas: Vec<Option<Replica<S>>>,
-    orders: Vec<GroupOrder<S>>,
+    pub(crate) proposed: HashMap<Proposal, Proposed>,
+    pub(crate) replicas: Vec<Option<Replica<S>>>,
+    pub(crate) orders: Vec<GroupOrder<S>>,
+    pub(crate) snapshots: Snapshots,
+    /// Processes that begin with the logs of their nodes.
+    pub(crate) restarting: BTreeSet<usize>,
+    /// The log of the first of them.
+    pub(crate) restarted_with: Option<Vec<Proposal>>,
+    is_logged: bool,
     pub(crate) events: Events,
     pub(crate) ran: Ran,
 }
@@ -65,14 +74,18 @@ where
     S::Command: Debug,
     S::Answer: Debug + PartialEq,
 {
-    pub(crate) fn new(trials: &'t Trials<S>, history: &'t History, seed: u64) -> Self {
+    pub(crate) fn new(trials: &'t Trials<S>, history: &'t History, plan: &Plan) -> Self {
         let mut replay = Self {
             trials,
             history,
-            random: Random::stream(seed, "commands"),
+            random: Random::stream(plan.seed, "commands"),
             proposed: HashMap::new(),
             replicas: history.processes.iter().map(|_| None).collect(),
             orders: Vec::new(),
+            snapshots: Snapshots::new(plan.seed),
+            restarting: BTreeSet::new(),
+            restarted_with: None,
+            is_logged: plan.is_logged(),
             events: Events::default(),
             ran: Ran { groups: 1, ..Ran::default() },
         };
@@ -97,6 +110,12 @@ where
                 self.form();
                 processes.iter().for_each(|process| self.begin(*process));
             }
+            Record::Restarted { processes } => self.kill_all(processes)?,
+            Record::DiskChanged { node, .. } => self.change_disk(*node),
+            Record::Durable { process, count } => self.durable(*process, *count as usize)?,
+            Record::State { process, messages, .. } if self.restarting.remove(process) => {
+                self.restart_from_log(*process, messages)?;
+            }
             Record::State { process, messages, .. } => self.enter(*process, messages)?,
             Record::Multicast { process, index, .. } => self.propose(*process, *index)?,
             Record::Deliver { process, author, index, .. } => {
@@ -117,13 +136,14 @@ where
     }
 
     /// A process begins with the initial state, in the latest group.
-    fn begin(&mut self, process: usize) {
+    pub(crate) fn begin(&mut self, process: usize) {
         let (state, group) = ((self.trials.initial)(), self.orders.len() - 1);
-        let replica = Replica { state, applied: Vec::new(), group, answers: Vec::new() };
+        let (applied, answers, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
+        let replica = Replica { state, applied, group, answers, waiting };
         self.replicas[process] = Some(replica);
     }
 
-    fn replica(&mut self, process: usize) -> &mut Replica<S> {
+    pub(crate) fn replica(&mut self, process: usize) -> &mut Replica<S> {
         if self.replicas[process].is_none() {
             self.begin(process);
         }
@@ -198,8 +218,39 @@ where
         Ok(())
     }
 
-    /// Applies a command at a process.
+    /// Applies a command that is delivered at a process.
     fn deliver(&mut self, process: usize, proposal: Proposal) -> Result<(), Violation> {
+        let (place, answer) = self.apply_next(process, proposal, false)?;
+        if proposal.0 == process {
+            self.replica(process).waiting.push_back((place, answer));
+        }
+        if !self.is_logged {
+            self.answer(process, usize::MAX);
+        }
+        Ok(())
+    }
+
+    /// Answers those commands of a process that are among the first `durable` of the group.
+    pub(crate) fn answer(&mut self, process: usize, durable: usize) {
+        let Some(replica) = &mut self.replicas[process] else { return };
+        while replica.waiting.front().is_some_and(|next| next.0 < durable)
+            && let Some((place, answer)) = replica.waiting.pop_front()
+        {
+            let order = &mut self.orders[replica.group];
+            order.answered = order.answered.max(place + 1);
+            replica.answers.push(answer);
+            self.ran.answered += 1;
+        }
+    }
+
+    /// Applies a command at a process, which is new or comes from its log, and checks its effects.
+    /// Returns its position and its answer.
+    pub(crate) fn apply_next(
+        &mut self,
+        process: usize,
+        proposal: Proposal,
+        is_from_log: bool,
+    ) -> Result<(usize, Rc<S::Answer>), Violation> {
         self.replica(process);
         let (Some(replica), Some(proposed)) =
             (&mut self.replicas[process], self.proposed.get(&proposal))
@@ -210,7 +261,9 @@ where
         let answer = apply(&mut replica.state, proposed)?;
         let place = replica.applied.len();
         replica.applied.push(proposal);
-        self.events.applied(&proposed.text, &text(&answer));
+        if !is_from_log {
+            self.events.applied(&proposed.text, &text(&answer));
+        }
         if let Some(Err(what)) = self.trials.invariant.as_ref().map(|holds| holds(&replica.state)) {
             return Err(Violation::Invariant { command: proposed.text.clone(), what });
         }
@@ -225,23 +278,15 @@ where
             Some(_) => {}
             None => order.model_answers(proposed, &answer)?,
         }
-        let is_own = proposal.0 == process;
-        if is_own {
-            order.answered = order.answered.max(place + 1);
-            self.ran.answered += 1;
-        }
         let answer = Rc::new(answer);
-        if is_own {
-            replica.answers.push(Rc::clone(&answer));
-        }
         if order.applied.len() == place {
-            order.applied.push((proposal, answer));
+            order.applied.push((proposal, Rc::clone(&answer)));
         }
-        Ok(())
+        Ok((place, answer))
     }
 
     /// Copies that applied the same commands have equal states.
-    fn compare_all(&self) -> Result<(), Violation> {
+    pub(crate) fn compare_all(&self) -> Result<(), Violation> {
         let mut first: HashMap<(usize, usize), &S> = HashMap::new();
         for replica in self.replicas.iter().flatten() {
             let same = first.entry((replica.group, replica.applied.len()));
@@ -302,7 +347,11 @@ where
     }
 
     /// Compares an answer with the model's.
-    fn model_answers(&mut self, proposed: &Proposed, answer: &S::Answer) -> Result<(), Violation> {
+    pub(crate) fn model_answers(
+        &mut self,
+        proposed: &Proposed,
+        answer: &S::Answer,
+    ) -> Result<(), Violation> {
         let Some(model) = &mut self.model else { return Ok(()) };
         let expected = model(decoded::<S>(proposed)?);
         if expected == *answer {
@@ -321,7 +370,10 @@ fn decoded<S: StateMachine>(proposed: &Proposed) -> Result<S::Command, Violation
 }
 
 /// Applies a command.
-fn apply<S: StateMachine>(state: &mut S, proposed: &Proposed) -> Result<S::Answer, Violation> {
+pub(crate) fn apply<S: StateMachine>(
+    state: &mut S,
+    proposed: &Proposed,
+) -> Result<S::Answer, Violation> {
     let command = decoded::<S>(proposed)?;
     catch_unwind(AssertUnwindSafe(|| state.apply(command))).map_err(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
@@ -330,6 +382,6 @@ fn apply<S: StateMachine>(state: &mut S, proposed: &Proposed) -> Result<S::Answe
     })
 }
 
-fn text(value: &impl Debug) -> String {
+pub(crate) fn text(value: &impl Debug) -> String {
     format!("{value:?}")
 }

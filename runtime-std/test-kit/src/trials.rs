@@ -32,6 +32,7 @@ pub struct Trials<S: StateMachine> {
     pub(crate) invariant: Option<Holds<S>>,
     pub(crate) model: Option<Box<dyn Fn() -> ModelAnswers<S>>>,
     seeds: RangeInclusive<u64>,
+    is_logged: bool,
 }
 
 /// Counts of all runs: what the state machine has been exposed to.
@@ -43,6 +44,7 @@ pub struct Ran {
     /// Commands that were proposed.
     pub proposed: u64,
     /// Commands that were answered. The proposers of the others crashed or were removed.
+    /// In a group that logs, an answer is given once its command is durable.
     pub answered: u64,
     /// Members that crashed.
     pub crashes: u64,
@@ -50,6 +52,10 @@ pub struct Ran {
     pub joins: u64,
     /// Times that nodes were cut off from the others.
     pub partitions: u64,
+    /// Times that all members were killed, and the group restarted from its logs.
+    pub restarts: u64,
+    /// Disks that were lost, or came back changed, before a restart.
+    pub disks_lost: u64,
     /// Views that members entered.
     pub views: u64,
 }
@@ -79,12 +85,22 @@ where
             invariant: None,
             model: None,
             seeds: 1..=100,
+            is_logged: false,
         }
     }
 
     /// Sets the seeds, one for each group.
     pub fn seeds(mut self, seeds: RangeInclusive<u64>) -> Self {
         self.seeds = seeds;
+        self
+    }
+
+    /// Lets the members log the commands, as in a group with `logged = true`. All members of each
+    /// group are killed once or twice, and the group restarts from its logs. By then, up to a
+    /// minority of the disks is lost, or comes back emptied, shortened or in an older state.
+    /// Proposers have an answer once their command is durable at a majority.
+    pub fn logged(mut self) -> Self {
+        self.is_logged = true;
         self
     }
 
@@ -121,7 +137,7 @@ where
         };
         let mut all = Ran::default();
         for seed in seeds {
-            match self.simulate(&plan(seed)) {
+            match self.simulate(&self.plan(seed)) {
                 Ok(ran) => all.add(&ran),
                 Err(failed) => panic!("{}", self.report(seed, failed)),
             }
@@ -133,9 +149,13 @@ where
     /// all runs pass. For tests of tests.
     #[must_use]
     pub fn violation(&self) -> Option<Violation> {
-        let failed = |seed| Some((seed, self.simulate(&plan(seed)).err()?));
+        let failed = |seed| Some((seed, self.simulate(&self.plan(seed)).err()?));
         let (seed, failed) = self.seeds.clone().find_map(failed)?;
         Some(self.smallest(seed, failed).1.violation)
+    }
+
+    fn plan(&self, seed: u64) -> Plan {
+        plan(seed, self.is_logged)
     }
 
     /// Runs one group.
@@ -148,7 +168,7 @@ where
         if let Some(complaint) = outcome.complaints.first() {
             return Err(failed(Violation::Order { what: complaint.clone() }));
         }
-        let mut replay = Replay::new(self, &outcome.history, plan.seed);
+        let mut replay = Replay::new(self, &outcome.history, plan);
         match replay.run() {
             Ok(()) => Ok(replay.ran),
             Err(violation) => Err(FailedRun { violation, events: replay.events.last().to_vec() }),
@@ -162,7 +182,7 @@ where
             self.simulate(plan)
                 .is_err_and(|failed| std::mem::discriminant(&failed.violation) == kind)
         };
-        let (plan, _) = shrink(&plan(seed), SHRINKS_MAX, fails);
+        let (plan, _) = shrink(&self.plan(seed), SHRINKS_MAX, fails);
         let failed = self.simulate(&plan).err().unwrap_or(failed);
         (plan, failed)
     }
@@ -186,6 +206,8 @@ impl Ran {
         self.crashes += other.crashes;
         self.joins += other.joins;
         self.partitions += other.partitions;
+        self.restarts += other.restarts;
+        self.disks_lost += other.disks_lost;
         self.views += other.views;
     }
 }

@@ -37,9 +37,10 @@ pub enum Violation {
         /// The command at the members, or the error.
         after: String,
     },
-    /// A node that applied all commands again, as from a log, has a different state.
+    /// A node that restarted has a different state: it applied all commands again from its log, or
+    /// a snapshot and the commands after it.
     RestartDiffers {
-        /// The state at a member.
+        /// The state of a member that applied all commands.
         before: String,
         /// The state at the node that restarted.
         after: String,
@@ -96,8 +97,7 @@ impl fmt::Display for Violation {
             }
             Self::RestartDiffers { before, after } => write!(
                 out,
-                "a node that applies all commands again differs:\n  before {before}\n  \
-                 after {after}"
+                "a node that restarts from its log differs:\n  before {before}\n  after {after}"
             ),
             Self::Invariant { command, what } => {
                 write!(out, "the invariant does not hold after {command}: {what}")

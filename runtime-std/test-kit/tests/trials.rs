@@ -150,6 +150,27 @@ fn skipped_field_is_found_by_a_join() {
 }
 
 #[test]
+fn correct_machine_survives_restarts_and_lost_disks() {
+    let ran = trials::<Aged<NONE>>().model(Vec::new, answer).logged().seeds(1..=100).run();
+    assert!(ran.restarts > 100 && ran.disks_lost > 20, "{ran:?}");
+    assert!(ran.answered > 2_000 && ran.answered < ran.proposed, "{ran:?}");
+}
+
+/// Returns whether one of the first groups that log shows a fault at a restart.
+fn is_found_by_a_restart<const FAULT: u8>() -> bool {
+    (1..=30).any(|seed| {
+        let found = trials::<Aged<FAULT>>().logged().seeds(seed..=seed).violation();
+        matches!(found, Some(Violation::RestartDiffers { .. }))
+    })
+}
+
+#[test]
+fn snapshot_without_a_field_fails_at_restart() {
+    assert!(is_found_by_a_restart::<SKIPPED_FIELD>());
+    assert!(!is_found_by_a_restart::<NONE>());
+}
+
+#[test]
 fn order_of_a_hash_map_is_found() {
     let found = trials::<Aged<HASH_ORDER>>().violation().expect("the fault is found");
     assert!(matches!(found, Violation::AnswersDiffer { .. }), "{found}");
