@@ -22,6 +22,10 @@ bitflags::bitflags! {
         /// Peers read this node's rows directly from its memory, so a store to the local row has
         /// the effect of a write. This holds for rows only.
         const SHARED = 1 << 3;
+        /// Parts of another member's row can be passed on: a write from the local copy of that row
+        /// to a peer's copy of it ([`Region::copy_of`](super::Region::copy_of)). Such a write keeps
+        /// the other promises, together with the writes of the local row to the same peer.
+        const RELAYS = 1 << 4;
     }
 }
 
@@ -42,6 +46,7 @@ impl defmt::Format for Promises {
                 Self::ADDRESS_ORDER => defmt::write!(out, "ADDRESS_ORDER"),
                 Self::WRITE_ORDER => defmt::write!(out, "WRITE_ORDER"),
                 Self::COMPLETION_VISIBLE => defmt::write!(out, "COMPLETION_VISIBLE"),
+                Self::RELAYS => defmt::write!(out, "RELAYS"),
                 _ => defmt::write!(out, "SHARED"),
             }
         }

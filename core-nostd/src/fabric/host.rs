@@ -10,12 +10,14 @@
 //! then as described in [`fabric`](super). Any thread may allocate block memory at any time
 //! (`HostBlocks::block_store`).
 //!
-//! Requirement: FAB-2.
+//! Requirements: FAB-2, REL-1.
 
 use core::time::Duration;
 
 use super::seam::{Fabric, ViewMemory};
 use crate::ids::{NodeId, Rank, ViewId};
+#[cfg(feature = "relays")]
+use crate::layout::RelayedRing;
 use crate::layout::{CACHE_LINE, Layout};
 use crate::memory::{Row, RowWriter};
 
@@ -102,6 +104,17 @@ impl<'v> ViewPlan<'v> {
             Sizes::Listed(sizes) => sizes.get(rank.index()).copied().unwrap_or(0),
         };
         bytes.checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the rings that other members pass on to this member (REL-1). A fabric that promises
+    /// [`RELAYS`](super::Promises::RELAYS) accepts writes of copies of rows only within them.
+    #[cfg(feature = "relays")]
+    pub fn relayed(&self) -> impl Iterator<Item = RelayedRing> {
+        let layout = match &self.sizes {
+            Sizes::OfLayout(layout) => Some(layout),
+            Sizes::Listed(_) => None,
+        };
+        layout.into_iter().flat_map(|layout| layout.relayed_to(self.own))
     }
 
     /// Returns the digest that distinguishes this plan from others.

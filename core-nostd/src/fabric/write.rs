@@ -1,6 +1,9 @@
 //! A write, and the list of writes that one post carries.
 //!
-//! Requirement: FAB-1.
+//! Requirements: FAB-1, REL-1.
+
+use crate::ids::Rank;
+use crate::layout::MEMBERS_MAX;
 
 /// Maximum number of writes that the core puts into one list, even if the fabric accepts more.
 pub const WRITES_MAX: usize = 16;
@@ -17,6 +20,23 @@ pub struct Region(pub u16);
 impl Region {
     /// Region of the rows: the writer's own row, and the peers' copies of it.
     pub const ROW: Self = Self(0);
+
+    /// The first of the regions that stand for copies of rows.
+    const COPIES: u16 = 1 << 15;
+
+    /// Returns the region of the copies of a member's row: as a source the local copy, and as a
+    /// target the peer's copy. Only fabrics that promise [`RELAYS`](super::Promises::RELAYS) carry
+    /// writes of it.
+    #[must_use]
+    pub const fn copy_of(owner: Rank) -> Self {
+        Self(Self::COPIES | owner.0)
+    }
+
+    /// Returns the member whose row the copies of this region show, or `None` for other regions.
+    #[must_use]
+    pub const fn owner(self) -> Option<Rank> {
+        if self.0 < Self::COPIES { None } else { Some(Rank(self.0 & !Self::COPIES)) }
+    }
 }
 
 /// A position in a region.
@@ -64,7 +84,16 @@ impl Write {
     /// Creates a write from the local row to the same offset in the peer's copy.
     #[must_use]
     pub const fn of_row(offset: usize, length: usize, kind: Kind) -> Self {
-        let area = Area { region: Region::ROW, offset };
+        Self::within(Region::ROW, offset, length, kind)
+    }
+
+    /// Creates a write from a region to the same offset in the peer's region.
+    #[must_use]
+    pub(crate) const fn within(region: Region, offset: usize, length: usize, kind: Kind) -> Self {
+        let area = Area { region, offset };
         Self { source: area, target: area, length, kind }
     }
 }
+
+// A rank fits beside the bit that marks copies.
+const _: () = assert!(MEMBERS_MAX <= 1 << 15);

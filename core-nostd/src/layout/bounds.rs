@@ -5,7 +5,7 @@
 use super::configuration::{Delivery, Subgroup, each};
 use super::limits::SLOT_HEADER;
 use super::map::Layout;
-use crate::ids::{Rank, index_from_u32, u64_from_index};
+use crate::ids::{Rank, SubgroupId, index_from_u32, u64_from_index};
 
 /// Upper bounds on the work of one step of a member, over all its subgroups, if stages post at the
 /// end of the step. If the group has views, the columns of the view protocol are included.
@@ -53,16 +53,24 @@ impl Layout<'_> {
     pub const fn step_bounds(&self, own: Rank, messages_max: u32) -> StepBounds {
         let mut bounds =
             StepBounds { sent: 0, received: 0, delivered: 0, writes: 0, posted_bytes: 0 };
+        let mut id = SubgroupId::ZERO;
         // bound: the subgroups
         each!(subgroup in self.group.subgroups, {
             if subgroup.has_member(own) {
-                bounds = bounds.with(self.bounds_of(subgroup, own, messages_max));
+                bounds = bounds.with(self.bounds_of(id, subgroup, own, messages_max));
             }
+            id = id.next();
         });
         bounds
     }
 
-    const fn bounds_of(&self, subgroup: &Subgroup<'_>, own: Rank, messages_max: u32) -> StepBounds {
+    const fn bounds_of(
+        &self,
+        id: SubgroupId,
+        subgroup: &Subgroup<'_>,
+        own: Rank,
+        messages_max: u32,
+    ) -> StepBounds {
         let window = u64_from_index(index_from_u32(subgroup.window));
         let limit =
             u64_from_index(index_from_u32(if messages_max == 0 { 1 } else { messages_max }));
@@ -70,7 +78,8 @@ impl Layout<'_> {
         let senders = u64_from_index(subgroup.senders.len());
         let others = senders.saturating_sub(if sends { 1 } else { 0 });
         let peers = u64_from_index(subgroup.members.len()).saturating_sub(1);
-        let slots = if sends { window } else { 0 };
+        let posts = sends || self.is_relayed(id);
+        let slots = if posts { window } else { 0 };
         let stride = u64_from_index(super::map::slot_stride(subgroup, self.checks));
         let control = match subgroup.delivery {
             Delivery::Ordered => 32,
@@ -78,7 +87,7 @@ impl Layout<'_> {
         };
         // A slot takes at most two writes (content and counter); a marker and the control block
         // follow.
-        let ends = if sends { 2 } else { 1 };
+        let ends = if posts { 2 } else { 1 };
         let writes = slots.saturating_mul(2).saturating_add(ends);
         let bytes = slots.saturating_mul(stride).saturating_add(8).saturating_add(control);
         StepBounds {
@@ -88,6 +97,13 @@ impl Layout<'_> {
             writes: writes.saturating_mul(peers),
             posted_bytes: bytes.saturating_mul(peers),
         }
+    }
+}
+
+#[cfg(not(feature = "relays"))]
+impl Layout<'_> {
+    const fn is_relayed(&self, _: SubgroupId) -> bool {
+        false
     }
 }
 

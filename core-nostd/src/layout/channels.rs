@@ -28,6 +28,8 @@ impl<'c> Layout<'c> {
             large: &[],
             channels,
             logged: &[],
+            #[cfg(feature = "relays")]
+            relayed: &[],
             checks: Checks::Off,
             health: false,
             line: LineSize::Bytes64,

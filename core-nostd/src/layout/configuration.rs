@@ -79,6 +79,9 @@ pub enum LayoutError {
     TooManyChannels = 14,
     /// A logged subgroup is unknown, listed twice, or unordered.
     BadLoggedSubgroup = 15,
+    /// A subgroup with relays is unknown, listed twice or unordered, or does not have exactly one
+    /// sender.
+    BadRelayedSubgroup = 16,
 }
 
 impl LayoutError {
@@ -109,6 +112,9 @@ impl core::fmt::Display for LayoutError {
             Self::RowTooLarge => "a row would be larger than this machine can address",
             Self::BadLargeSubgroup => "a subgroup for large messages is unknown, or named twice",
             Self::TooManyChannels => "more than 65535 senders may send large messages",
+            Self::BadRelayedSubgroup => {
+                "a subgroup with relays is unknown, unordered, named twice, or without a sole sender"
+            }
             Self::BadLoggedSubgroup => "a logged subgroup is unknown, unordered, or named twice",
         })
     }

@@ -30,6 +30,10 @@ const CHECKS_FORMAT: u64 = 1;
 /// Version of the channels' cells. It is part of the digest of a group that has them.
 const CHANNELS_FORMAT: u64 = 1;
 
+/// Version of the relays' trees. It is part of the digest of a group that has relays.
+#[cfg(feature = "relays")]
+const RELAYS_FORMAT: u64 = 1;
+
 /// Version of layouts for other cache line sizes. It is part of the digest of a group that has one.
 const LINES_FORMAT: u64 = 1;
 
@@ -142,6 +146,9 @@ pub struct Layout<'c> {
     pub(super) channels: u16,
     /// Subgroups whose members log delivered messages.
     pub(super) logged: &'c [SubgroupId],
+    /// Subgroups whose members pass on their sender's messages.
+    #[cfg(feature = "relays")]
+    pub(super) relayed: &'c [SubgroupId],
     /// Whether cells and slots carry checks.
     pub(super) checks: Checks,
     /// Whether headers hold incarnations and heartbeats.
@@ -170,6 +177,8 @@ impl<'c> Layout<'c> {
             large: &[],
             channels: 0,
             logged: &[],
+            #[cfg(feature = "relays")]
+            relayed: &[],
             checks: Checks::Off,
             health: false,
             line: LineSize::Bytes64,
@@ -381,6 +390,13 @@ impl<'c> Layout<'c> {
         each!(logged in self.logged, {
             digest = digest.with(u64_from_index(logged.index()));
         });
+        #[cfg(feature = "relays")]
+        if !self.relayed.is_empty() {
+            digest = digest.with(u64::MAX - 7).with(RELAYS_FORMAT);
+            each!(relayed in self.relayed, {
+                digest = digest.with(u64_from_index(relayed.index()));
+            });
+        }
         if self.checks.is_on() {
             digest = digest.with(u64::MAX - 3).with(CHECKS_FORMAT);
         }

@@ -17,6 +17,8 @@
 //!
 //! In a logged subgroup (`durable`, with that feature), the control block has one more cell.
 //!
+//! In a subgroup with relays (`relays`, with that feature), members pass on the ring's slots.
+//!
 //! With checks, each cell and each slot carries its own check (`checks`).
 //!
 //! Rows of different members differ in size, because a row has no ring for a subgroup in which its
@@ -38,6 +40,8 @@ mod health;
 mod limits;
 mod map;
 mod processor;
+#[cfg(feature = "relays")]
+mod relays;
 #[cfg(feature = "views")]
 mod views;
 
@@ -53,6 +57,8 @@ pub use limits::{
 };
 pub use map::{ControlCell, Layout, RingShape, StateSizes};
 pub use processor::{ByteOrder, LineSize};
+#[cfg(feature = "relays")]
+pub use relays::{RelayedRing, Stripes};
 #[cfg(feature = "views")]
 pub(crate) use views::FLAGS_PER_WORD;
 #[cfg(feature = "views")]

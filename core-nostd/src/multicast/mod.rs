@@ -20,6 +20,7 @@
 //! | `ahead` | messages that a log must have before the view is sealed (DUR-6) |
 //! | `durable` | the durable counts of the members of a logged subgroup (DUR-1) |
 //! | `links` | the walk over the links of the subgroups that changed |
+//! | `relay` | the messages that a member passes on, and the slots that each link then carries (REL-1) |
 //! | `post` | the data that each peer still lacks, as lists of writes |
 //!
 //! The batching of each stage, nulls and late posting can be switched off: the paper's baseline is
@@ -39,6 +40,8 @@ mod order;
 mod post;
 mod reach;
 mod receive;
+#[cfg(feature = "relays")]
+mod relay;
 mod rest;
 mod send;
 mod state;
@@ -57,6 +60,8 @@ pub use watched::{Impossible, Misbehaved};
 pub(crate) use durable::see_durable;
 pub(crate) use post::{PostReport, Poster, Shown};
 pub(crate) use receive::ReceiveError;
+#[cfg(feature = "relays")]
+pub(crate) use relay::Relay;
 pub(crate) use rest::Rest;
 pub(crate) use state::{Control, OwnSender, Span, Work, peer_value};
 pub(crate) use subgroup_set::SubgroupSet;

@@ -18,12 +18,16 @@
 //! Posting a message costs its bytes (SMC-7): the padding of a slot is posted only between two
 //! messages in one write, and only if a separate write would cost more.
 
+#[cfg(feature = "relays")]
+use super::relay::RingPart;
 use super::state::{Link, Posted, SenderState, SubgroupState, Work};
 use super::subgroup_set::SubgroupSet;
 use crate::fabric::{
     Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList,
 };
 use crate::ids::{Rank, Slot, ViewId, index_from_u32, u64_from_index};
+#[cfg(feature = "relays")]
+use crate::layout::Stripes;
 use crate::layout::{Delivery, SLOT_HEADER};
 use crate::memory::{Ring, Row};
 use crate::smc::RingCursor;
@@ -49,7 +53,7 @@ pub(crate) struct PostReport {
 /// The state of one subgroup that peers should see.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'m> {
-    /// The local ring, if this node sends here.
+    /// The local ring if this node sends here, or the ring that it passes on.
     ring: Option<ShownRing<'m>>,
     marker: u64,
     stride: usize,
@@ -58,16 +62,21 @@ pub(crate) struct Shown<'m> {
     control_bytes: usize,
     control_kind: Kind,
     version: u64,
+    /// Version of the control block.
+    control_version: u64,
 }
 
-/// The local ring as peers should see it.
+/// A ring as peers should see it: the local one, or one that this node passes on.
 #[derive(Clone, Copy)]
-struct ShownRing<'m> {
+pub(super) struct ShownRing<'m> {
     ring: Ring<'m>,
     /// Offset in bytes from the start of the row.
     offset: usize,
-    /// Next slot to publish.
-    published: RingCursor,
+    /// Next slot to publish; in a ring that this node passes on, the next slot to pass on.
+    pub(super) published: RingCursor,
+    /// The part of the ring that the link carries.
+    #[cfg(feature = "relays")]
+    pub(super) part: RingPart,
 }
 
 impl<'m> Shown<'m> {
@@ -90,9 +99,22 @@ impl<'m> Shown<'m> {
     fn of(subgroup: &SubgroupState, senders: &[SenderState], rows: &[Row<'m>]) -> Self {
         let own = subgroup.own.as_ref();
         let state = own.and_then(|own| senders.get(own.rank.index()));
+        #[cfg(feature = "relays")]
+        let state = state.or_else(|| senders.first().filter(|_| subgroup.relay.is_some()));
         let ring = state.and_then(|state| {
             let ring = rows.get(state.rank.index())?.ring_at(&state.ring).ok()?;
-            Some(ShownRing { ring, offset: state.ring.offset(), published: state.take })
+            #[cfg(feature = "relays")]
+            let part = RingPart::of(subgroup, state.rank);
+            Some(ShownRing {
+                ring,
+                offset: state.ring.offset(),
+                #[cfg(not(feature = "relays"))]
+                published: state.take,
+                #[cfg(feature = "relays")]
+                published: part.published(state.take),
+                #[cfg(feature = "relays")]
+                part,
+            })
         });
         Self {
             ring,
@@ -108,13 +130,42 @@ impl<'m> Shown<'m> {
                 Delivery::Unordered => Kind::Content,
             },
             version: subgroup.version,
+            #[cfg(not(feature = "relays"))]
+            control_version: subgroup.version,
+            #[cfg(feature = "relays")]
+            control_version: subgroup
+                .version
+                .saturating_sub(subgroup.relay.as_ref().map_or(0, |relay| relay.moves)),
         }
+    }
+
+    /// Returns this as one link carries it.
+    #[cfg(feature = "relays")]
+    fn limited_to(mut self, link: &Link) -> Self {
+        match &mut self.ring {
+            Some(ring) if link.stripes != Stripes::NONE => ring.part.stripes = link.stripes,
+            ring => *ring = None,
+        }
+        self
     }
 
     /// Returns the offset in the row at which a slot of the local ring ends.
     fn slot_end(&self, ring: &ShownRing<'_>, slot: u32) -> usize {
         let slots = index_from_u32(slot).saturating_add(1);
         ring.offset.saturating_add(self.stride.saturating_mul(slots))
+    }
+}
+
+#[cfg(not(feature = "relays"))]
+impl ShownRing<'_> {
+    /// Returns the maximum number of slots of a run from a slot: those up to the end of the ring.
+    const fn run_max(&self, window: u32, from: Slot) -> u32 {
+        window.saturating_sub(from.0)
+    }
+
+    /// Returns a write of a range of the ring's row.
+    const fn write(&self, offset: usize, length: usize, kind: Kind) -> Write {
+        Write::of_row(offset, length, kind)
     }
 }
 
@@ -160,6 +211,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
         // bound: the links
         while let Some(link) = links.get_mut(index) {
             let lacking = if link.lost { None } else { shown(link.subgroup, link.posted.version) };
+            #[cfg(feature = "relays")]
+            let lacking = lacking.map(|shown| shown.limited_to(link));
             if let Some(shown) = lacking {
                 let peer = link.peer;
                 link.pending = link.posted;
@@ -259,12 +312,12 @@ impl<'p, F: Fabric> Poster<'p, F> {
                 posted.marker = shown.marker;
             }
         }
-        if posted.control_version != shown.version {
+        if posted.control_version != shown.control_version {
             let write = Write::of_row(shown.control, shown.control_bytes, shown.control_kind);
             if !add(list, &mut room, write) {
                 return false;
             }
-            posted.control_version = shown.version;
+            posted.control_version = shown.control_version;
         }
         // Without order between writes, a counter may lag because it waits for its content. The
         // control block then covers only itself, so an acknowledgement need not wait.
@@ -287,6 +340,11 @@ impl<'p, F: Fabric> Poster<'p, F> {
         let mut runs = 0_u32;
         // bound: the runs of a window, at most as many as its slots
         while posted.content != ring.published && runs <= shown.window {
+            #[cfg(feature = "relays")]
+            if posted.pass_over(ring, shown.window) {
+                runs = runs.saturating_add(1);
+                continue;
+            }
             let (write, count) = self.run(shown, ring, posted.content);
             if !add(list, room, write) {
                 return false;
@@ -305,7 +363,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
             .checked_div(u64_from_index(shown.stride))
             .unwrap_or(1)
             .max(1);
-        let to_end = u64::from(shown.window.saturating_sub(from.slot.0));
+        let to_end = u64::from(ring.run_max(shown.window, from.slot));
         let slots = ring.published.since(from).min(to_end).min(slots_max);
         let most = u32::try_from(slots).unwrap_or(1);
         let overhead = self.capabilities.write_overhead_bytes;
@@ -325,7 +383,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         let first = ring.ring.used(from.slot);
         let others = shown.stride.saturating_mul(index_from_u32(count.saturating_sub(1)));
         let start = shown.slot_end(ring, from.slot.0).saturating_sub(first);
-        (Write::of_row(start, first.saturating_add(others), Kind::Content), count)
+        (ring.write(start, first.saturating_add(others), Kind::Content), count)
     }
 
     /// Adds each payload, followed by its counter as a guard.
@@ -339,6 +397,10 @@ impl<'p, F: Fabric> Poster<'p, F> {
     ) -> bool {
         // bound: a window
         while posted.content != ring.published {
+            #[cfg(feature = "relays")]
+            if posted.pass_over(ring, shown.window) {
+                continue;
+            }
             if *room < 2 {
                 return false;
             }
@@ -428,13 +490,13 @@ impl<'p, F: Fabric> Poster<'p, F> {
 fn content_of(shown: &Shown<'_>, ring: &ShownRing<'_>, at: RingCursor) -> Write {
     let used = ring.ring.used(at.slot);
     let start = shown.slot_end(ring, at.slot.0).saturating_sub(used);
-    Write::of_row(start, used.saturating_sub(COUNTER), Kind::Content)
+    ring.write(start, used.saturating_sub(COUNTER), Kind::Content)
 }
 
 /// Returns the write of a slot's counter.
 fn counter_of(shown: &Shown<'_>, ring: &ShownRing<'_>, at: RingCursor) -> Write {
     let end = shown.slot_end(ring, at.slot.0);
-    Write::of_row(end.saturating_sub(COUNTER), COUNTER, Kind::Guard)
+    ring.write(end.saturating_sub(COUNTER), COUNTER, Kind::Guard)
 }
 
 /// Adds a write if there is room for it.

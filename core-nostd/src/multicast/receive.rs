@@ -234,6 +234,12 @@ impl Work<'_, '_> {
         let before = sender.taken;
         let most = if batching { self.messages_max.saturating_sub(received.slots) } else { 1 };
         let (taken, mut end) = sender.take_messages(&ring, limits, most, observe);
+        #[cfg(feature = "relays")]
+        if let Some(relay) = &mut self.subgroup.relay
+            && relay.look(&ring, sender, limits.window, observe)
+        {
+            self.subgroup.version = self.subgroup.version.saturating_add(1);
+        }
         // The remaining rounds below are known to be nulls only if the ring is drained.
         match (silent, end) {
             (Some(silent), End::Drained) if silent > sender.taken => {

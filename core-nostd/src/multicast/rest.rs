@@ -88,6 +88,12 @@ impl Rest<'_, '_> {
         if !limits.is_nothing(sender, counter) {
             return false;
         }
+        #[cfg(feature = "relays")]
+        if let Some(relay) = &self.subgroup.relay
+            && !relay.is_quiet(&ring, sender, limits.window)
+        {
+            return false;
+        }
         self.subgroup.delivery == Delivery::Unordered
             || self
                 .shown((sender.rank, sender.control), ControlCell::Silent)

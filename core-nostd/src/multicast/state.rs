@@ -6,11 +6,15 @@
 //! Requirements: COR-2, MEM-1.
 
 use super::order::Order;
+#[cfg(feature = "relays")]
+use super::relay::Relay;
 use super::switches::Switches;
 use super::watched::{Impossible, Misbehaved, Refused, Unreadable, Watched};
 use crate::check::Checks;
 use crate::fabric::Capabilities;
 use crate::ids::{Frontier, Rank, Round, SenderRank, SubgroupId, Time};
+#[cfg(feature = "relays")]
+use crate::layout::Stripes;
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::{Cell, OutOfRow, OwnCell, RingPlace, Row, RowWriter};
 use crate::smc::{Outbox, RingCursor};
@@ -63,6 +67,9 @@ pub struct SubgroupState {
     pub(crate) is_fixed: bool,
     /// Member that published an impossible value, and the value's kind, until the step reports it.
     pub(crate) refused: Option<Refused>,
+    /// The relaying of the sender's messages, if members pass them on.
+    #[cfg(feature = "relays")]
+    pub(crate) relay: Option<Relay>,
     /// Counts changes of the state that peers should see, so that a link knows whether it lags.
     pub(crate) version: u64,
     /// Whether the last look found nothing to do, and nothing but the cells named in
@@ -158,6 +165,9 @@ pub struct Link {
     pub(crate) peer: Rank,
     /// Index of the subgroup in the node's list.
     pub(crate) subgroup: usize,
+    /// The stripes of the subgroup's ring that this node sends to the peer.
+    #[cfg(feature = "relays")]
+    pub(crate) stripes: Stripes,
     /// Number of links to the same peer from this one on; they are sorted by subgroup.
     pub(crate) rest: usize,
     /// State up to which the fabric accepted posts.
@@ -207,6 +217,8 @@ impl SubgroupState {
         checks: Checks::Off,
         is_fixed: true,
         refused: None,
+        #[cfg(feature = "relays")]
+        relay: None,
         version: 0,
         is_at_rest: false,
         #[cfg(feature = "durable")]
@@ -277,6 +289,8 @@ impl Link {
     pub const VACANT: Self = Self {
         peer: Rank::ZERO,
         subgroup: 0,
+        #[cfg(feature = "relays")]
+        stripes: Stripes::NONE,
         rest: 1,
         posted: Posted::NONE,
         pending: Posted::NONE,

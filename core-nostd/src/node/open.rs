@@ -6,11 +6,15 @@
 use super::Node;
 use super::attention::Attention;
 use crate::fabric::Capabilities;
+#[cfg(feature = "relays")]
+use crate::fabric::Promises;
 use crate::ids::{
     Position, Rank, Round, SenderRank, SubgroupId, ViewId, index_from_u32, u16_from_index,
 };
 use crate::layout::{Delivery, Layout, Subgroup};
 use crate::memory::{NodeMemory, OutOfRow, RingPlace, Row, RowWriter};
+#[cfg(feature = "relays")]
+use crate::multicast::Relay;
 use crate::multicast::{
     Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupSet, SubgroupState, Switches,
 };
@@ -80,6 +84,9 @@ pub enum OpenError {
     /// The fabric's limits are too small. A node needs four writes per list, one slot or block of
     /// counts per write, and 24 bytes per guard (32 in a logged subgroup).
     FabricTooSmall = 5,
+    /// Members pass on messages in a subgroup, but the fabric does not promise to carry writes of
+    /// copies of rows in order.
+    NoRelays = 6,
 }
 
 impl core::fmt::Display for OpenError {
@@ -92,6 +99,7 @@ impl core::fmt::Display for OpenError {
             Self::FabricTooSmall => {
                 "the fabric accepts too few writes per list or bytes per write for this layout"
             }
+            Self::NoRelays => "the fabric does not promise to pass on other members' messages",
         })
     }
 }
@@ -230,6 +238,12 @@ impl<'m> Node<'m> {
         if capabilities.write_bytes_max < stride.max(control_bytes) {
             return Err(OpenError::FabricTooSmall);
         }
+        #[cfg(feature = "relays")]
+        if layout.is_relayed(id)
+            && !capabilities.promises.contains(Promises::RELAYS.union(Promises::WRITE_ORDER))
+        {
+            return Err(OpenError::NoRelays);
+        }
         let own = match layout.sender_rank(self.rank, id) {
             Some(rank) => {
                 let ready = Span { start: used.ready, count: index_from_u32(subgroup.window) };
@@ -259,6 +273,10 @@ impl<'m> Node<'m> {
             stride,
             checks: layout.checks(),
             is_fixed: layout.is_fixed(),
+            #[cfg(feature = "relays")]
+            relay: layout
+                .relaying(id, self.rank)
+                .map(|(slots, stripes)| Relay::new(slots, stripes)),
             #[cfg(feature = "durable")]
             is_logged: layout.is_logged(id),
             ..SubgroupState::VACANT
@@ -270,18 +288,34 @@ impl<'m> Node<'m> {
     }
 
     /// Fills in the links, sorted by peer so that a step can post one list of writes to each peer.
+    /// Peers to which this node passes on messages come first, because others wait for these.
     fn open_links(&mut self, layout: &Layout<'_>) {
         let peers = u16_from_index(layout.members()).unwrap_or(u16::MAX);
         let mut links = self.links.iter_mut();
+        let all = (0..peers).map(Rank).filter(|peer| *peer != self.rank);
+        #[cfg(feature = "relays")]
+        let all = {
+            let own = self.rank;
+            let is_first = move |peer: &Rank| layout.has_relayed_link(own, *peer);
+            all.clone().filter(is_first).chain(all.filter(move |peer| !is_first(peer)))
+        };
         // bound: the members
-        for peer in (0..peers).map(Rank).filter(|peer| *peer != self.rank) {
+        for peer in all {
             let mut subgroup = 0_usize;
             // bound: the subgroups
             for state in self.subgroups.iter() {
                 let together =
                     layout.subgroup(state.id).is_some_and(|group| group.has_member(peer));
                 if together && let Some(link) = links.next() {
-                    *link = Link { peer, subgroup, ..Link::VACANT };
+                    #[cfg(feature = "relays")]
+                    let stripes = layout.stripes(state.id, self.rank, peer);
+                    *link = Link {
+                        peer,
+                        subgroup,
+                        #[cfg(feature = "relays")]
+                        stripes,
+                        ..Link::VACANT
+                    };
                 }
                 subgroup = subgroup.saturating_add(1);
             }

@@ -33,6 +33,8 @@ mod owed_rounds;
 mod partners;
 mod posted_bytes;
 mod promises;
+#[cfg(feature = "relays")]
+mod relays;
 #[cfg(all(feature = "blocks", feature = "durable"))]
 mod rest;
 mod threads;

@@ -47,9 +47,10 @@ fn each_error_has_its_own_number_and_text() {
         L::BadLargeSubgroup,
         L::TooManyChannels,
         L::BadLoggedSubgroup,
+        L::BadRelayedSubgroup,
     ];
     tell_apart(&layout);
-    assert!(layout.iter().map(|one| one.code()).eq(1..=15));
+    assert!(layout.iter().map(|one| one.code()).eq(1..=16));
     use HealthKind as H;
     let health = [
         H::Started,
@@ -77,7 +78,8 @@ fn node_and_fabric_errors_name_their_cause() {
     use LossCause as C;
     tell_apart(&[&C::Exited, &C::Left, &C::Unreachable, &C::Denied, &C::Misbehaved]);
     use OpenError as O;
-    tell_apart(&[&O::NotAMember, &O::WrongRows, &O::WrongState, &O::NoGuard, &O::FabricTooSmall]);
+    tell_apart(&[&O::NotAMember, &O::WrongRows, &O::WrongState, &O::NoGuard]);
+    tell_apart(&[&O::FabricTooSmall, &O::NoRelays]);
     tell_apart(&[&AloneError::NotAPair, &AloneError::OutOfRow]);
     use HealthError as H;
     tell_apart(&[&H::NoHeader, &H::WrongState, &H::Incarnation]);

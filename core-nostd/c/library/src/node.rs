@@ -210,7 +210,9 @@ unsafe fn open(
     let opened = opened.map_err(|error| match error {
         OpenError::NotAMember => TRAMONTANE_NOT_A_MEMBER,
         OpenError::WrongRows | OpenError::WrongState => TRAMONTANE_TOO_SMALL,
-        OpenError::NoGuard | OpenError::FabricTooSmall => TRAMONTANE_BAD_FABRIC,
+        OpenError::NoGuard | OpenError::FabricTooSmall | OpenError::NoRelays => {
+            TRAMONTANE_BAD_FABRIC
+        }
     })?;
     let place = node.first_mut().ok_or(TRAMONTANE_TOO_SMALL)?;
     Ok(&raw mut *place.insert(tramontane_node(opened)))
