@@ -15,6 +15,7 @@ use super::history::LogSource;
 use super::host::Host;
 use super::shared::{ANNOUNCE, ParticipantState};
 use super::timers;
+use super::typed_topic::{Topic, check_type};
 use super::voice::Voice;
 use crate::cdr::TypeSupport;
 use crate::domain::{Domain, Level, TopicDescription};
@@ -62,15 +63,6 @@ pub struct DomainParticipant {
     pub(super) shared: Arc<ParticipantState>,
     timers: Option<JoinHandle<()>>,
     pub(super) discovery: Sender,
-}
-
-/// A topic of the domain, with its type.
-#[derive(Debug)]
-pub struct Topic<T> {
-    pub(super) index: usize,
-    pub(super) generation: u64,
-    pub(super) name: String,
-    pub(super) sample: PhantomData<fn() -> T>,
 }
 
 impl DomainParticipant {
@@ -163,19 +155,6 @@ impl DomainParticipant {
             None => Ok(()),
         }
     }
-}
-
-/// Refuses a type that is not the topic's: DDS's inconsistent topic.
-pub(super) fn check_type<T: TypeSupport>(described: &TopicDescription) -> Result<(), DdsError> {
-    if described.type_name == T::TYPE_NAME {
-        return Ok(());
-    }
-    Err(DdsError::PreconditionNotMet(format!(
-        "topic \"{}\" has the type {}, but this program expects {}; correct one of them",
-        described.name,
-        described.type_name,
-        T::TYPE_NAME
-    )))
 }
 
 impl Host for DomainParticipant {

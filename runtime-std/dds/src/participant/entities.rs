@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::domain_participant::Topic;
 use super::history::History;
 use super::host::Host;
 use super::shared::{ANNOUNCE, Attachment, WriterAttachment};
+use super::typed_topic::Topic;
 use super::upcall::{check_not_in_listener, upcall};
 use crate::cdr::TypeSupport;
 use crate::domain::{Level, TopicDescription};

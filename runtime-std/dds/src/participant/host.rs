@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::domain_participant::Topic;
 use super::history::LogSource;
 use super::shared::ParticipantState;
+use super::typed_topic::Topic;
 use super::voice::Voice;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;

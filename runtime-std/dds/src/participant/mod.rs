@@ -19,6 +19,7 @@
 //! | `directory` | topics created and deleted at run time, according to discovery's order |
 //! | `topics` | the same with the places open in the view, and waiting for them |
 //! | `topic_calls` | a program's requests about topics at run time |
+//! | `typed_topic` | a topic with the type of its samples |
 //! | `timers` | the thread that notices what did not happen in time |
 //! | `handles` | names of writers and readers |
 
@@ -39,16 +40,18 @@ mod shared;
 mod timers;
 mod topic_calls;
 mod topics;
+mod typed_topic;
 mod upcall;
 mod voice;
 mod words;
 
 pub(crate) use discovery::OUTSIDE_MAX;
-pub use domain_participant::{DomainParticipant, Topic};
+pub use domain_participant::DomainParticipant;
 pub use handles::{
     ParticipantId, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,
 };
 pub use outside::OutsideParticipant;
 pub(crate) use shared::{Attachment, WriterAttachment};
+pub use typed_topic::Topic;
 pub(crate) use upcall::{check_not_in_listener, is_in_listener};
 pub(crate) use voice::{Committed, MessageMemory, Voice};

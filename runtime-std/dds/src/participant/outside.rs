@@ -12,13 +12,13 @@ use tramontane_client::{
 
 use super::calls::participant_calls;
 use super::discovery::facts_of;
-use super::domain_participant::{Topic, check_type};
 use super::following::{begin, follow_discovery, follow_topic};
 use super::handles::ParticipantId;
 use super::history::LogSource;
 use super::host::Host;
 use super::shared::ParticipantState;
 use super::timers;
+use super::typed_topic::{Topic, check_type};
 use super::voice::Voice;
 use crate::cdr::TypeSupport;
 use crate::domain::{DISCOVERY, Domain, Level, TopicDescription};

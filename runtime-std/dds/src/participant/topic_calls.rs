@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::directory::Created;
-use super::domain_participant::{DomainParticipant, Topic, check_type};
+use super::domain_participant::DomainParticipant;
+use super::typed_topic::{Topic, check_type};
 use super::upcall::check_not_in_listener;
 use crate::cdr::TypeSupport;
 use crate::domain::TopicDescription;
