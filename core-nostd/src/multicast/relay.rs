@@ -56,7 +56,7 @@ impl Relay {
         // bound: a window
         while let Some(room) = self.room(sender, window) {
             if !self.stripes.contains(self.segment(self.next.slot)) {
-                let slots = self.to_segment_end(self.next.slot, window).min(room);
+                let slots = self.rest_of_segment(self.next.slot, window).min(room);
                 self.next = self.next.advanced(slots, window);
                 continue;
             }
@@ -105,7 +105,7 @@ impl Relay {
     }
 
     /// Returns the number of slots from a slot to the end of its segment.
-    fn to_segment_end(&self, slot: Slot, window: u32) -> u32 {
+    fn rest_of_segment(&self, slot: Slot, window: u32) -> u32 {
         let next = self.segment(slot).saturating_add(1);
         next.saturating_mul(self.segment_slots).min(window).saturating_sub(slot.0).max(1)
     }
@@ -148,7 +148,7 @@ impl ShownRing<'_> {
     /// or, if the link carries all segments, of the ring.
     pub(super) fn run_max(&self, window: u32, from: Slot) -> u32 {
         match self.part.partial() {
-            Some(relay) => relay.to_segment_end(from, window),
+            Some(relay) => relay.rest_of_segment(from, window),
             None => window.saturating_sub(from.0),
         }
     }
@@ -168,7 +168,7 @@ impl Posted {
         if ring.part.stripes.contains(relay.segment(slot)) {
             return false;
         }
-        let slots = relay.to_segment_end(slot, window);
+        let slots = relay.rest_of_segment(slot, window);
         let published = u32::try_from(ring.published.since(self.content)).unwrap_or(slots);
         self.content = self.content.advanced(slots.min(published), window);
         self.counters = self.content;
