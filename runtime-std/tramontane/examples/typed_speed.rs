@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// A command of 32 bytes with its version and its time.
 const MESSAGE: [u8; 41] = [7; 41];
 
-trait ExampleCommand: Clone + Serialize + DeserializeOwned + Send + 'static {
+trait ExampleCommand: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     fn example() -> Self;
     fn first(&self) -> u8;
 }
