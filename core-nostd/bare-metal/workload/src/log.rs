@@ -47,7 +47,6 @@ macro_rules! each_value {
         });
         $say!(Write::of_row(64, 8, Kind::Guard));
         $say!(LayoutError::BadLoggedSubgroup);
-        $say!(LayoutError::BadRelayedSubgroup);
         $say!(DigestMismatch::ByteOrderAndLineSize);
         $say!(ByteOrder::Little);
         $say!(LineSize::Bytes128);
