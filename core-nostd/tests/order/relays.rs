@@ -191,14 +191,17 @@ impl Carries for Copies<'_> {
 
 fabric!(Copies<'_>);
 
-/// Sends messages in a group in which only some members step at a time. Returns each member's
-/// deliveries.
+/// The members that wrote each slot of a holder's copy of the ring.
+type WriterOf = BTreeMap<(Rank, usize), usize>;
+
+/// Sends messages in a group in which only some members step at a time, after a number of steps
+/// without messages. Returns each member's deliveries, and who wrote each slot.
 fn run(
     layout: &Layout<'_>,
     promises: Promises,
-    messages: usize,
+    (idle_steps, messages): (usize, usize),
     steps: impl Iterator<Item = u16>,
-) -> Vec<Vec<Vec<u8>>> {
+) -> (Vec<Vec<Vec<u8>>>, WriterOf) {
     let members = layout.members();
     let sender = layout.subgroup(ALL).expect("it is there").senders[0];
     let shape = layout.ring(sender, ALL).expect("it sends");
@@ -240,8 +243,11 @@ fn run(
     let outbox = nodes[sender.index()].outbox(ALL).expect("it sends");
     let mut delivered = vec![Vec::new(); members];
     let mut sent = 0;
-    for member in steps {
-        while sent < messages && send(&outbox, &[sent as u8; 24][..1 + sent % 24]).is_ok() {
+    for (step, member) in steps.enumerate() {
+        while step >= idle_steps
+            && sent < messages
+            && send(&outbox, &[sent as u8; 24][..1 + sent % 24]).is_ok()
+        {
             sent += 1;
         }
         let member = usize::from(member) % members;
@@ -255,7 +261,7 @@ fn run(
             break;
         }
     }
-    let mut writer_of = BTreeMap::new();
+    let mut writer_of = WriterOf::new();
     for fabric in &fabrics {
         assert!(fabric.bytes <= messages * shape.stride + 4096, "{} bytes", fabric.bytes);
         for place in &fabric.written {
@@ -263,7 +269,23 @@ fn run(
             assert_eq!(before, None, "{place:?} is written by two members");
         }
     }
-    delivered
+    (delivered, writer_of)
+}
+
+/// A member passes on a slot even if an earlier one, which comes from another member, has not
+/// arrived.
+///
+/// Requirement: REL-1.2.
+#[test]
+fn later_slot_is_passed_on_before_earlier_one() {
+    let promises = Promises::RELAYS | Promises::WRITE_ORDER;
+    let (delivered, writer_of) = with_relays(8, 0, (2, 16), |layout| {
+        // The second slot goes from rank 2 to 4, and from there to 1. Nobody passes on the first.
+        let steps = (0..8).cycle().take(80).chain([0, 4, 4, 4, 2, 4]);
+        run(layout, promises, (80, 2), steps)
+    });
+    assert!(delivered[4].is_empty());
+    assert_eq!((writer_of.get(&(Rank(4), 1)), writer_of.get(&(Rank(1), 1))), (Some(&2), Some(&4)));
 }
 
 proptest! {
@@ -281,9 +303,9 @@ proptest! {
         let promises = Promises::RELAYS | Promises::WRITE_ORDER;
         let promises =
             if in_pairs { promises } else { promises | Promises::ADDRESS_ORDER };
-        let delivered = with_relays(members, sender % members, (window, 24), |layout| {
+        let (delivered, _) = with_relays(members, sender % members, (window, 24), |layout| {
             let turns = (0..members).cycle().take(20_000);
-            run(layout, promises, messages, order.into_iter().chain(turns))
+            run(layout, promises, (0, messages), order.into_iter().chain(turns))
         });
         let sent: Vec<Vec<u8>> =
             (0..messages).map(|sent| vec![sent as u8; 1 + sent % 24]).collect();

@@ -86,8 +86,9 @@ fn pipelined_slow_reads_leave_node_in_group() {
     for number in 1..=5 {
         assert_eq!(other.ask("INCR n"), number.to_string());
     }
-    assert!(began.elapsed() < FAILURE_TIMEOUT, "{:?}", began.elapsed());
+    let other_waited = began.elapsed();
     (0..requests).for_each(|_| assert_eq!(client.read(), "nil"));
+    assert!(other_waited < began.elapsed() / 2, "{other_waited:?} of {:?}", began.elapsed());
     assert_all_are_members(&nodes);
 }
 
@@ -150,14 +151,12 @@ fn long_numbers_leave_nodes_in_group() {
     let mut client = nodes[0].client();
     assert_eq!(client.ask("INCRBYFLOAT k 1e4900").len(), 4903);
     assert_eq!(client.ask("HINCRBYFLOAT h f 1e4900").len(), 4903);
-    let began = Instant::now();
     for words in ["INCRBYFLOAT k 1", "HINCRBYFLOAT h f 1", "INCRBYFLOAT n 1e-20000"] {
         let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
         client.send(&request(&words).repeat(10_000));
         let replies: Vec<_> = (0..10_000).map(|_| client.read()).collect();
         assert!(replies.iter().any(|reply| reply.starts_with("(error) ERR ")));
     }
-    assert!(began.elapsed() < 2 * FAILURE_TIMEOUT, "{:?}", began.elapsed());
     client.check("INCRBYFLOAT n 1.5 => \"1.5\"");
     assert_eq!(client.ask("INCRBYFLOAT k 1").len(), 4903);
     assert_all_are_members(&nodes);
