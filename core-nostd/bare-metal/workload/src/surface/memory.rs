@@ -73,6 +73,8 @@ fn layouts() {
             if let Some(subgroup) = layout.subgroup(id) {
                 black_box((subgroup.has_member(rank), subgroup.has_sender(rank)));
             }
+            #[cfg(feature = "relays")]
+            relays(layout, rank, id);
             debug(layout.ring(rank, id));
             black_box((layout.digest_of(black_box(ByteOrder::Big)), layout.line_size().bytes()));
             if let Err(mismatch) = layout.compare_digest(black_box(7)) {
@@ -97,6 +99,20 @@ fn layouts() {
     }
     black_box(black_box(ControlCell::Consumed(SenderRank(3))).offset());
     debug(black_box(ControlCell::Received));
+}
+
+#[cfg(feature = "relays")]
+fn relays(layout: Layout<'_>, rank: Rank, id: SubgroupId) {
+    match layout.with_relays(black_box(&[SubgroupId(0)])) {
+        Ok(layout) => {
+            black_box(layout.is_relayed(id));
+            debug(layout.stripes(id, rank, black_box(Rank(0))));
+            layout.relayed_to(rank).for_each(debug);
+            ViewPlan::of_layout(black_box(ViewId(1)), rank, &layout).relayed().for_each(debug);
+        }
+        Err(error) => display(error),
+    }
+    black_box(black_box(Region::copy_of(rank)).owner());
 }
 
 fn rows() {
