@@ -95,5 +95,5 @@ impl Write {
     }
 }
 
-// A rank fits beside the bit that marks copies.
+// A rank leaves the bit that marks copies free.
 const _: () = assert!(MEMBERS_MAX <= 1 << 15);

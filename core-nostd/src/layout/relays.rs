@@ -53,7 +53,7 @@ impl Stripes {
     }
 }
 
-/// A ring in a member's copy of its sender's row, some slots of which another member writes.
+/// A ring in a member's copy of its sender's row. Another member writes some of its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RelayedRing {

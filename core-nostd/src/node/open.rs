@@ -287,8 +287,9 @@ impl<'m> Node<'m> {
         Ok(())
     }
 
-    /// Fills in the links, sorted by peer so that a step can post one list of writes to each peer.
-    /// Peers to which this node passes on messages come first, because others wait for these.
+    /// Fills in the links, with those to the same peer next to each other, so that a step can post
+    /// one list of writes to each peer. Peers to which this node passes on messages come first,
+    /// because others wait for these.
     fn open_links(&mut self, layout: &Layout<'_>) {
         let peers = u16_from_index(layout.members()).unwrap_or(u16::MAX);
         let mut links = self.links.iter_mut();
