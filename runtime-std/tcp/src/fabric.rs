@@ -177,7 +177,8 @@ impl Fabric for Tcp {
         Capabilities {
             promises: Promises::ADDRESS_ORDER
                 .union(Promises::WRITE_ORDER)
-                .union(Promises::COMPLETION_VISIBLE),
+                .union(Promises::COMPLETION_VISIBLE)
+                .union(Promises::RELAYS),
             writes_max: WRITES_MAX,
             write_bytes_max: WRITE_MAX,
             guard_bytes_max: GUARD_MAX,

@@ -19,6 +19,9 @@
 //! other 32. The header of an open frame is followed by 8 more bytes, the digest of the layout of
 //! the sender's memory.
 //!
+//! The region of a write to a copy of a third member's row is that of
+//! [`Region::copy_of`](tramontane_core::fabric::Region::copy_of).
+//!
 //! All numbers are little-endian. The reader trusts no frame: each is checked against the reader's
 //! own state, and the first invalid one ends the connection. The two ends exchanged their
 //! incarnations when they met, and a connection never outlives a process, so frames need not repeat
@@ -42,8 +45,7 @@ pub(super) enum Frame {
     /// The sender's memory for a view may be written to. The sender's row has this length, and the
     /// layout has this digest. This replaces the sender's earlier frame about the same view.
     Open { view: ViewId, row_bytes: u64, digest: u64 },
-    /// `length` bytes follow, for the reader's copy of the sender's row or for a region of the
-    /// reader.
+    /// `length` bytes follow, for the reader's copy of a row or for a region of the reader.
     Write { view: ViewId, region: Region, offset: u64, length: u32 },
     /// The doorbell.
     Wake,

@@ -204,17 +204,19 @@ impl Landings {
         self.landings.retain(|landing| landing.view != view || !landing.is_past());
     }
 
-    /// Returns the destination of a peer's write to its row. Returns `None` if the view has ended
-    /// here, or its list has been given up.
+    /// Returns the destination of a peer's write to the copy of its own row or, if it passes on
+    /// messages, of the row of `owner`. Returns `None` if the view has ended here, or its list has
+    /// been given up.
     pub(super) fn target(
         &mut self,
-        view: ViewId,
+        (view, owner): (ViewId, Option<Rank>),
         offset: usize,
         length: usize,
     ) -> Result<Option<(Rows, Rank)>, StreamEnd> {
         let Some((rows, rank)) = self.memory(view)? else { return Ok(None) };
-        let fits = offset.checked_add(length).is_some_and(|end| end <= rows.row_bytes(*rank));
-        if fits { Ok(Some((rows.clone(), *rank))) } else { Err(OUTSIDE) }
+        let owner = owner.unwrap_or(*rank);
+        let is_allowed = rows.may_write(*rank, owner, offset, length);
+        if is_allowed { Ok(Some((rows.clone(), owner))) } else { Err(OUTSIDE) }
     }
 
     /// Returns whether a peer's frame other than a write to its row is accepted. It is refused if
@@ -260,7 +262,7 @@ mod tests {
     }
 
     fn lands(views: &mut Landings, view: ViewId) -> bool {
-        views.target(view, 0, 8).expect("a member's write").is_some()
+        views.target((view, None), 0, 8).expect("a member's write").is_some()
     }
 
     #[test]
@@ -268,7 +270,7 @@ mod tests {
         let mut views = Landings::default();
         assert!(!opened(&mut views, VIEW, LAYOUT));
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
-        assert!(!views.is_ready(VIEW) && views.target(VIEW, 0, 8).is_err());
+        assert!(!views.is_ready(VIEW) && views.target((VIEW, None), 0, 8).is_err());
         let mut views = Landings::default();
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
         assert!(!opened(&mut views, VIEW, LAYOUT));
@@ -327,19 +329,19 @@ mod tests {
         opened(&mut views, NEXT, LAYOUT);
         assert!(views.take_open(NEXT, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));
         assert!(matches!(views.take_open(VIEW, 64, LAYOUT), Ok(None)));
-        assert!(views.target(VIEW, 0, 8).is_err(), "nobody told the peer that it may");
+        assert!(views.target((VIEW, None), 0, 8).is_err(), "nobody told the peer that it may");
         assert!(opened(&mut views, VIEW, LAYOUT), "in any order");
         assert!(views.retire(NEXT) && !views.retire(NEXT));
         assert!(!lands(&mut views, NEXT), "the peer is behind");
         assert!(lands(&mut views, VIEW));
-        assert!(views.target(ViewId(4), 0, 8).is_err(), "it was never open here");
+        assert!(views.target((ViewId(4), None), 0, 8).is_err(), "it was never open here");
         assert!(views.take_closed(NEXT).is_ok() && views.take_closed(NEXT).is_err());
-        assert!(views.target(NEXT, 0, 8).is_err(), "the peer knows that it ended");
+        assert!(views.target((NEXT, None), 0, 8).is_err(), "the peer knows that it ended");
         assert!(views.take_close(NEXT).is_ok() && views.take_close(NEXT).is_err());
         assert_eq!(views.landings.len(), 1, "what both know to have ended is forgotten");
         let mut fresh = Landings::default();
         opened(&mut fresh, VIEW, LAYOUT);
-        assert!(fresh.target(VIEW, 0, 8).is_err(), "a peer that opened nothing");
+        assert!(fresh.target((VIEW, None), 0, 8).is_err(), "a peer that opened nothing");
         for view in (100..).map(ViewId).take(AHEAD_MAX) {
             assert!(matches!(fresh.take_open(view, 64, LAYOUT), Ok(None)));
         }
@@ -356,7 +358,7 @@ mod tests {
         assert!(views.take_open(VIEW, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));
         assert!(!views.is_over_there(VIEW));
         assert!(views.take_close(VIEW).is_ok() && views.is_over_there(VIEW));
-        assert!(views.target(VIEW, 0, 8).is_err(), "it said that it writes nothing more");
+        assert!(views.target((VIEW, None), 0, 8).is_err(), "it said that it writes nothing more");
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
         assert!(!views.is_over_there(VIEW) && !views.is_ready(VIEW));
         assert!(views.take_close(VIEW).is_ok() && views.retire(VIEW));

@@ -1,4 +1,4 @@
-//! A part of the local row, or of a local region, on its way to a peer. The kernel takes it
+//! A part of a row, or of a local region, on its way to a peer. The kernel takes it
 //! directly from memory.
 //!
 //! Cells may grow while one part has been sent and the rest is waiting. A reader must not see half
@@ -6,6 +6,7 @@
 //! cell is kept as it was at that time. No other thread stores there between the call that sent the
 //! part and the copy of the cell, because only one thread at a time drives the member.
 
+use tramontane_core::ids::Rank;
 use tramontane_core::memory::OutOfRow;
 
 use super::memory::Rows;
@@ -17,8 +18,8 @@ pub(super) const CELL: usize = 8;
 /// The memory of this member from which content is sent.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// The local row of a view.
-    Row(Rows),
+    /// The local row of a view, or the copy of a row that is passed on.
+    Row(Rows, Rank),
     /// A region.
     Region(RegionMemory),
 }
@@ -26,14 +27,14 @@ pub(super) enum Source {
 impl Source {
     pub(super) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfRow> {
         match self {
-            Self::Row(rows) => rows.content(offset, length),
+            Self::Row(rows, owner) => rows.content(*owner, offset, length),
             Self::Region(memory) => memory.content(offset, length),
         }
     }
 
-    /// Returns whether this is the row of that view.
+    /// Returns whether this is a row of that view.
     pub(super) fn is_of(&self, view: &Rows) -> bool {
-        matches!(self, Self::Row(rows) if rows.is(view))
+        matches!(self, Self::Row(rows, _) if rows.is(view))
     }
 }
 

@@ -3,9 +3,9 @@
 //! # Invariants
 //! - The bytes of a copy are stored, and read by the node, only by the thread that has the member's
 //!   turn.
-//! - The bytes of posted writes in the local row are also read by that thread, inside calls of the
-//!   fabric. Only that thread stores cells. Nobody stores into the payload of a posted slot until
-//!   every member has delivered it (SMC-2).
+//! - The bytes of posted writes in the local row, and in copies that are passed on, are also read
+//!   by that thread, inside calls of the fabric. Only that thread stores cells. Nobody stores into
+//!   the payload of a posted slot until every member has delivered it (SMC-2).
 //!
 //! Therefore, no byte is read or stored here while another thread stores it.
 
@@ -14,6 +14,7 @@ use std::sync::{Arc, Weak};
 
 use tramontane_core::fabric::{ViewPlan, ViewRows};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::layout::RelayedRing;
 use tramontane_core::memory::{OutOfRow, Row, RowWriter};
 
 use super::regions::REGIONS_MAX;
@@ -68,6 +69,8 @@ struct RowsMemory {
     own: Rank,
     members: Vec<NodeId>,
     digest: u64,
+    /// The rings that other members pass on to this one.
+    relayed: Vec<RelayedRing>,
     lines: Vec<ZeroedLines>,
     /// The lines as rows, which remain valid as long as the lines.
     rows: Vec<Row<'static>>,
@@ -100,6 +103,7 @@ impl Rows {
             own: plan.own(),
             members: plan.members().to_vec(),
             digest: plan.digest(),
+            relayed: plan.relayed().collect(),
             rows: rows.collect(),
             lines,
         })))
@@ -131,9 +135,21 @@ impl Rows {
         self.0.rows.get(rank.index()).map_or(0, Row::bytes)
     }
 
-    /// Returns bytes of the local row, to be sent.
-    pub(super) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfRow> {
-        let base = checked(self.0.rows.get(self.0.own.index()), offset, length)?;
+    /// Returns whether a peer may write a range of the copy of a row.
+    pub(super) fn may_write(&self, from: Rank, owner: Rank, offset: usize, length: usize) -> bool {
+        let relays = |ring: &RelayedRing| ring.contains(from, owner, offset, length);
+        let is_inside = offset.checked_add(length).is_some_and(|end| end <= self.row_bytes(owner));
+        is_inside && (from == owner || self.0.relayed.iter().any(relays))
+    }
+
+    /// Returns bytes of the local row, or of the copy of a row that is passed on, to be sent.
+    pub(super) fn content(
+        &self,
+        owner: Rank,
+        offset: usize,
+        length: usize,
+    ) -> Result<&[u8], OutOfRow> {
+        let base = checked(self.0.rows.get(owner.index()), offset, length)?;
         // SAFETY: in range by the check; nobody stores there in the meantime, by the invariants of
         // this module.
         Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), length) })
@@ -145,7 +161,7 @@ impl Rows {
         Ok(RowWriter::from_lines(lines.ok_or(OutOfRow)?))
     }
 
-    /// Stores another member's write to its row.
+    /// Stores a write to the copy of another member's row.
     pub(super) fn store(&self, rank: Rank, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
         self.copy_of(rank)?.apply(offset, bytes)
     }
@@ -214,9 +230,9 @@ mod tests {
             (rows.row_bytes(Rank(0)), rows.row_bytes(Rank(1)), rows.row_bytes(Rank(2))),
             (64, 128, 0)
         );
-        assert_eq!(rows.content(60, 4).map(<[u8]>::len), Ok(4));
+        assert_eq!(rows.content(Rank(0), 60, 4).map(<[u8]>::len), Ok(4));
         for (offset, length) in [(60, 5), (65, 0), (usize::MAX, 1), (0, usize::MAX)] {
-            assert!(rows.content(offset, length).is_err());
+            assert!(rows.content(Rank(0), offset, length).is_err());
             assert!(rows.address(Rank(1), offset.saturating_add(64), length).is_err());
         }
         assert!(rows.store(Rank(1), 124, &[1; 5]).is_err());
@@ -230,6 +246,33 @@ mod tests {
         let rows = rows_of(1, &[64, 64]);
         rows.store(Rank(1), 8, &7_u64.to_ne_bytes()).expect("in the row");
         assert_eq!(rows.rows()[1].cell(8).expect("a cell").load(), 7);
+    }
+
+    /// Requirement: REL-1.
+    #[test]
+    fn only_relays_write_copies_of_other_rows() {
+        use tramontane_core::ids::SubgroupId;
+        use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+        let members = [1, 2, 3].map(NodeId);
+        let ranks = [0, 1, 2].map(Rank);
+        let subgroups = [Subgroup {
+            members: &ranks,
+            senders: &ranks[..1],
+            window: 4,
+            message_max: 16,
+            delivery: Delivery::Ordered,
+        }];
+        let plain = Layout::new(Group { members: &members, subgroups: &subgroups }).expect("good");
+        let relayed = plain.with_relays(&[SubgroupId(0)]).expect("one sender");
+        let ring = plain.ring(Rank(0), SubgroupId(0)).expect("it sends").offset;
+        let may = |layout: &Layout<'_>, from, owner, offset| {
+            let plan = ViewPlan::of_layout(ViewId(1), Rank(2), layout);
+            let rows = Rows::new(&plan).expect("memory");
+            rows.may_write(Rank(from), Rank(owner), offset, 8)
+        };
+        assert!(may(&plain, 0, 0, ring) && !may(&plain, 1, 0, ring));
+        assert!(may(&relayed, 1, 0, ring) && !may(&relayed, 1, 0, ring - 8));
+        assert!(!may(&relayed, 0, 1, 0) && !may(&relayed, 1, 2, 0));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tramontane_core::ids::{Rank, ViewId};
 use super::connection::Connection;
 use super::fabric::Tcp;
 use super::frame::WRITE_MAX;
+use super::memory::Rows;
 use super::send_queue::{GUARD_MAX, List};
 
 impl Tcp {
@@ -24,12 +25,13 @@ impl Tcp {
         let connection = open.reach(to, connections.get_mut())?;
         let list = List { view, rows: &open.rows, regions, writes };
         let region = writes.first().map_or(Region::ROW, |write| write.target.region);
+        // The copies of rows count as rows.
+        let region = region.owner().map_or(region, |_| Region::ROW);
         if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_from_here(&list, write)) {
             return Err(ErrorKind::OutOfRange);
         }
-        let row_bytes = list.rows.row().bytes();
         let is_row = region == Region::ROW;
-        if is_row && !writes.iter().all(|write| is_of_row(write, row_bytes)) {
+        if is_row && !writes.iter().all(|write| is_of_row(write, list.rows, to)) {
             return Err(ErrorKind::OutOfRange);
         }
         if !connection.is_ready(view) || (token.is_some() && !events.has_room()) {
@@ -67,25 +69,38 @@ fn has_successor(writes: &[Write]) -> bool {
     writes.len() == WRITES_MAX && writes.last().is_some_and(|last| last.kind == Kind::Content)
 }
 
-/// Returns whether a write is short enough, and comes from the local row or a local region.
+/// Returns whether a write is short enough, and comes from a row or a local region.
 fn is_from_here(list: &List<'_>, write: &Write) -> bool {
     let most = match write.kind {
         Kind::Content => WRITE_MAX,
         Kind::Guard => GUARD_MAX,
     };
     let Area { region, offset } = write.source;
-    let is_inside = if region == Region::ROW {
-        fits(offset, write.length, list.rows.row().bytes())
-    } else {
-        list.regions.area(write.source, write.length).is_some()
+    let is_inside = match owner_of(region, list.rows) {
+        Some(owner) => fits(offset, write.length, list.rows.row_bytes(owner)),
+        None => list.regions.area(write.source, write.length).is_some(),
     };
     write.length <= most && is_inside
 }
 
-/// Returns whether a write goes from the local row into the peer's copy of that row.
-fn is_of_row(write: &Write, row_bytes: usize) -> bool {
-    let is_row = (write.source.region, write.target.region) == (Region::ROW, Region::ROW);
-    is_row && fits(write.target.offset, write.length, row_bytes)
+/// Returns the owner of the row that a region of rows stands for.
+fn owner_of(region: Region, rows: &Rows) -> Option<Rank> {
+    region.owner().or((region == Region::ROW).then(|| rows.own()))
+}
+
+/// Returns whether a write goes from the local row into the peer's copy of that row, or from the
+/// copy of a third member's row to the same place.
+fn is_of_row(write: &Write, rows: &Rows, to: Rank) -> bool {
+    let Area { region, offset } = write.target;
+    let is_same_row = write.source.region == region;
+    let is_same_place = region == Region::ROW || write.source.offset == offset;
+    owner_of(region, rows).is_some_and(|owner| {
+        let is_third = region == Region::ROW || (owner != to && owner != rows.own());
+        is_same_row
+            && is_same_place
+            && is_third
+            && fits(offset, write.length, rows.row_bytes(owner))
+    })
 }
 
 fn fits(offset: usize, length: usize, bytes: usize) -> bool {

@@ -188,7 +188,7 @@ impl PeerRegions {
         Ok(())
     }
 
-    /// Returns the destination of a peer's write: its row, or a region as part of a list.
+    /// Returns the destination of a peer's write: a row, or a region as part of a list.
     pub(crate) fn take_write(
         &mut self,
         view: ViewId,
@@ -197,16 +197,19 @@ impl PeerRegions {
         landings: &mut Landings,
     ) -> Result<Target, StreamEnd> {
         let mut is_taken = true;
+        // The copies of rows count as rows.
+        let owner = to.region.owner();
+        let region = owner.map_or(to.region, |_| Region::ROW);
         if self.coming.coming().is_some() {
             let next = self.coming.next_write();
-            let list = next.filter(|list| (list.view, list.region) == (view, to.region));
+            let list = next.filter(|list| (list.view, list.region) == (view, region));
             is_taken =
                 list.ok_or(StreamEnd::Malformed("a write that belongs to another list"))?.is_taken;
-        } else if to.region != Region::ROW {
+        } else if region != Region::ROW {
             return Err(StreamEnd::Malformed("a write to a region without its list"));
         }
-        if to.region == Region::ROW {
-            let into = landings.target(view, to.offset, length)?.filter(|_| is_taken);
+        if region == Region::ROW {
+            let into = landings.target((view, owner), to.offset, length)?.filter(|_| is_taken);
             let target = |(rows, rank)| Target::Row { rows, rank, offset: to.offset };
             return Ok(into.map_or(Target::Nowhere, target));
         }
