@@ -126,6 +126,18 @@ mod tests {
     }
 
     #[test]
+    fn each_command_has_examples_and_exit_statuses() {
+        let mut waiting = vec![CommandLine::command()];
+        while let Some(command) = waiting.pop() {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let is_whole = text.starts_with("Examples:") && text.contains("Exit status:");
+            assert!(is_whole, "{}: {text}", command.get_name());
+            let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+            waiting.extend(visible.cloned());
+        }
+    }
+
+    #[test]
     fn invalid_tramontane_command_line_fails_with_one_line() {
         let wrong: [&[&str]; 6] = [
             &[],

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use tramontane_local::exit::{Failure, Status};
+use tramontane_local::exit::{Failure, Status, help};
 use tramontane_local::shard_trees::Tree;
 
 /// The exit statuses of this command, in addition to those of every command.
@@ -89,8 +89,10 @@ pub(super) struct ShardsOptions {
 #[derive(Subcommand, Debug)]
 enum ShardsCommand {
     /// Send each line of standard input to a set of groups, and print which replicas delivered it
+    #[command(after_help = help(send::EXAMPLES, &send::STATUSES))]
     Send(send::SendOptions),
-    /// Print the status of all replicas: leader, timestamp, log and lag of each
+    /// Print the status of all replicas: leader, round, log and lag of each
+    #[command(after_help = help(status::EXAMPLES, &status::STATUSES))]
     Status(status::ReplicaStatusOptions),
 }
 

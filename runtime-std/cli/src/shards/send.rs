@@ -33,6 +33,21 @@ const IDLE_TICK: Duration = Duration::from_millis(200);
 /// Time allowed for the groups to remove the client.
 const LEAVE: Duration = Duration::from_secs(5);
 
+/// The exit statuses of this command, in addition to those of every command.
+pub(super) const STATUSES: [Status; 6] = [
+    Status::Input,
+    Status::Resources,
+    Status::Group,
+    Status::PeerLost,
+    Status::Device,
+    Status::Out,
+];
+
+pub(super) const EXAMPLES: &str =
+    "  printf 'a line\\nanother\\n' | tramontane shards send --config overlay.toml --to g1,g3
+      each line to both groups
+  tramontane shards send --config overlay.toml --to g2 --answers all --json <lines.txt";
+
 #[derive(Args, Debug)]
 pub(super) struct SendOptions {
     /// The overlay file

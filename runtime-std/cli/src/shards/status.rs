@@ -15,6 +15,12 @@ use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::seconds;
 
+/// The exit statuses of this command, in addition to those of every command.
+pub(super) const STATUSES: [Status; 2] = [Status::Group, Status::NodeDown];
+
+pub(super) const EXAMPLES: &str = "  tramontane shards status --config overlay.toml
+  tramontane shards status --config overlay.toml --expect-all --json";
+
 #[derive(Args, Debug)]
 pub(super) struct ReplicaStatusOptions {
     /// The overlay file
@@ -115,8 +121,7 @@ fn print(json: bool, overlay: &str, answers: &[ReplicaAnswer]) -> io::Result<()>
 }
 
 fn table(answers: &[ReplicaAnswer]) -> Table {
-    let headings =
-        "replica  state  leader  timestamp  log  decided  lag  msgs/s  delivered  clients";
+    let headings = "replica  state  leader  round  tail  decided  lag  msgs/s  delivered  clients";
     let mut table = Table::new(headings, &[0, 1, 2]);
     for answer in answers {
         match &answer.status {

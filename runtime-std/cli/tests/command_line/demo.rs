@@ -234,18 +234,6 @@ fn demo_logs_only_on_request() {
 }
 
 #[test]
-fn help_has_examples_and_exit_statuses() {
-    let place = TestFolder::new();
-    for arguments in
-        [&["--help"][..], &["demo", "--help"], &["cast", "--help"], &["layout", "--help"]]
-    {
-        let text = String::from_utf8(place.run(arguments).succeeded()).expect("text");
-        assert!(text.contains("Examples:") && text.contains("Exit status:"), "{text}");
-        assert!(!text.contains("demo-member"), "{text}");
-    }
-}
-
-#[test]
 fn demo_member_cannot_be_started_by_hand() {
     let place = TestFolder::new();
     place.run(&["demo-member", "{}"]).failed(2, &["tramontane demo"]);

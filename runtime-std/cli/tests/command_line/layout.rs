@@ -114,6 +114,8 @@ fn layout_of_group_file_includes_all_nodes() {
     let layout = description.view_layout(&view).expect("a layout");
     assert_eq!(map["digest"], format!("{:016x}", layout.get().digest()));
     assert_eq!(map["view_bytes"], layout.get().view_bytes());
+    let wrong = place.file("wrong.toml", b"name = \"g/h\"\nnodes = []\n");
+    place.run(&["layout", "--config", wrong.to_str().expect("a path")]).failed(2, &["g/h", "; "]);
     let wrong = place.file("wrong.toml", b"name = \"g\"\nnodes = []\nfabrik = 1\n");
     place
         .run(&["layout", "--config", wrong.to_str().expect("a path")])

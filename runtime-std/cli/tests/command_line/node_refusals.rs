@@ -46,6 +46,23 @@ fn invalid_group_file_error_names_remedy() {
         group.write(text);
         group.run("node", &short("0")).failed(2, words);
     }
+    let relayed = |fabric, more| {
+        let node = |id| format!("[[nodes]]\nid = {id}\naddress = \"127.0.0.1:1{id}\"\n");
+        let nodes: String = (0..3).map(node).collect();
+        format!(
+            "name = \"g\"\nfabric = \"{fabric}\"\nallow_clear = true\n{nodes}\
+             [[subgroups]]\nname = \"s\"\nrelayed = true\n{more}\n"
+        )
+    };
+    for (fabric, more, words) in [
+        ("shm", "senders = [0]", ["\"s\" cannot be relayed", "shared memory", "; "]),
+        ("verbs", "senders = [0]", ["\"s\" cannot be relayed", "RDMA", "; "]),
+        ("tcp", "", ["\"s\" cannot be relayed", "exactly one sender", "; "]),
+        ("tcp", "senders = [0]\nunordered = true", ["relayed", "unordered", "; "]),
+    ] {
+        group.write(&relayed(fabric, more));
+        group.run("node", &short("0")).failed(2, &words);
+    }
     group.write(&format!("name = \"g\"\n{nodes}"));
     group.run("node", &short("9")).failed(2, &["node 9"]);
     group

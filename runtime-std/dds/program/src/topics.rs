@@ -11,6 +11,7 @@ use super::part::PartOptions;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::seconds;
+use tramontane_local::table::Table;
 
 /// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 4] =
@@ -83,14 +84,14 @@ pub(super) fn run(arguments: &TopicsOptions) -> Result<(), Failure> {
 }
 
 fn list(participant: &DomainParticipant, domain: &Domain, json: bool) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    for topic in participant.topics() {
-        let declared = domain.topic(&topic.name).is_some();
-        let level = topic.level.name();
-        let line = TopicLine { topic: &topic.name, r#type: &topic.type_name, level, declared };
-        print(&mut out, &line, json).map_err(|error| Failure::output(&error))?;
-    }
-    out.flush().map_err(|error| Failure::output(&error))
+    let topics = participant.topics();
+    let lines = topics.iter().map(|topic| TopicLine {
+        topic: &topic.name,
+        r#type: &topic.type_name,
+        level: topic.level.name(),
+        declared: domain.topic(&topic.name).is_some(),
+    });
+    print(lines, json).map_err(|error| Failure::output(&error))
 }
 
 fn change(participant: &DomainParticipant, arguments: &TopicsOptions) -> Result<(), Failure> {
@@ -113,10 +114,18 @@ fn change(participant: &DomainParticipant, arguments: &TopicsOptions) -> Result<
     Ok(())
 }
 
-fn print(out: &mut impl io::Write, line: &TopicLine<'_>, json: bool) -> io::Result<()> {
-    if json {
-        return writeln!(out, "{}", serde_json::to_string(line)?);
+fn print<'t>(lines: impl Iterator<Item = TopicLine<'t>>, json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let mut table = Table::new("topic  type  level  declared", &[0, 1, 2, 3]);
+    for line in lines {
+        if json {
+            writeln!(out, "{}", serde_json::to_string(&line)?)?;
+        }
+        let declared = if line.declared { "yes" } else { "no" };
+        table.row([line.topic, line.r#type, line.level, declared].map(str::to_owned));
     }
-    let since = if line.declared { "declared" } else { "created at run time" };
-    writeln!(out, "{:<24} {:<24} {:<10} {since}", line.topic, line.r#type, line.level)
+    if !json {
+        write!(out, "{table}")?;
+    }
+    out.flush()
 }

@@ -102,6 +102,13 @@ impl DescriptionBuilder {
         self
     }
 
+    /// Makes members pass on the messages of the only sender. See [`SubgroupDescription::relayed`].
+    #[must_use]
+    pub fn relayed(mut self) -> Self {
+        self.all.relayed = true;
+        self
+    }
+
     /// Makes members log the messages that they deliver. See [`SubgroupDescription::logged`].
     #[must_use]
     pub fn logged(mut self) -> Self {

@@ -11,6 +11,7 @@ use super::terms::{Description, Membership, NodeDescription, SubgroupDescription
 use super::view::View;
 use crate::group::large::limits::BUFFERS_MAX;
 use crate::rdma::DeviceOptions;
+use crate::shared_memory::GroupName;
 use crate::toml_text::{WrongLine, parse};
 
 impl Description {
@@ -48,6 +49,7 @@ impl Description {
     /// # Errors
     /// [`DescriptionError`].
     pub fn complete(&mut self) -> Result<(), DescriptionError> {
+        GroupName::new(&self.name)?;
         let all: Vec<u32> = self.nodes.iter().map(|node| node.id).collect();
         let mut known = BTreeSet::new();
         if let Some(twice) = all.iter().find(|id| !known.insert(**id)) {
@@ -97,6 +99,9 @@ impl Description {
             if let Some(why) = self.log_refusal(subgroup) {
                 return Err(DescriptionError::Logged(subgroup.name.clone(), why));
             }
+            if let Some(why) = self.relay_refusal(subgroup) {
+                return Err(DescriptionError::Relayed(subgroup.name.clone(), why));
+            }
             if subgroup.clients && subgroup.unordered {
                 return Err(DescriptionError::Clients(subgroup.name.clone()));
             }
@@ -140,6 +145,33 @@ impl Description {
             Some("its durable messages would be lost with its members; remove restart_empty = true")
         } else if subgroup.clients && subgroup.large_max > 0 {
             Some("a log cannot distinguish large messages from those of clients; remove large_max")
+        } else {
+            None
+        }
+    }
+
+    /// Returns the reason why the members of a subgroup cannot pass on messages, or `None` if they
+    /// can (REL-1).
+    fn relay_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
+        if !subgroup.relayed {
+            None
+        } else if self.fabric.is_on_one_host() {
+            Some(
+                "over shared memory all members read the sender's row; remove relayed = true, or \
+                 set fabric = \"tcp\"",
+            )
+        } else if self.fabric.is_rdma() {
+            Some(
+                "RDMA does not carry relayed messages yet; remove relayed = true, or set fabric = \
+                 \"tcp\"",
+            )
+        } else if subgroup.unordered {
+            Some("it is unordered; remove unordered = true")
+        } else if subgroup.senders().len() != 1 {
+            Some(
+                "it does not have exactly one sender; remove relayed = true, because several \
+                 senders already share the links, or list one node in senders",
+            )
         } else {
             None
         }

@@ -6,6 +6,7 @@ use tramontane_control::HostAddress;
 use tramontane_core::layout::LayoutError;
 
 use crate::group::large::limits::{BUFFERS_MAX, LARGE_MAX};
+use crate::shared_memory;
 
 /// An error in a group file.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,9 @@ pub enum DescriptionError {
         /// The error of the parser.
         text: String,
     },
+    /// A name that cannot be that of a folder.
+    #[error(transparent)]
+    Name(#[from] shared_memory::Error),
     /// A list names a node twice.
     #[error("{what} names node {node} twice; name each node once")]
     NodeTwice {
@@ -125,6 +129,9 @@ pub enum DescriptionError {
     /// A subgroup that cannot be logged.
     #[error("subgroup \"{0}\" cannot be logged, because {1}")]
     Logged(String, &'static str),
+    /// A subgroup whose members cannot pass on messages.
+    #[error("subgroup \"{0}\" cannot be relayed, because {1}")]
+    Relayed(String, &'static str),
     /// Clients in a subgroup that cannot accept them.
     #[error(
         "subgroup \"{0}\" is unordered and therefore cannot accept clients; remove unordered or \

@@ -15,6 +15,8 @@ struct Lists {
     large: Vec<SubgroupId>,
     /// Ids of the logged subgroups.
     logged: Vec<SubgroupId>,
+    /// Ids of the subgroups whose members pass on messages. The sender may be absent from a view.
+    relayed: Vec<SubgroupId>,
 }
 
 struct Ranks {
@@ -96,26 +98,33 @@ impl ViewLayout {
         let ids = (0..).map(SubgroupId);
         let large = ids.clone().zip(subgroups).filter(|(_, subgroup)| subgroup.large_max > 0);
         let logged = ids.clone().zip(subgroups).filter(|(_, subgroup)| subgroup.logged);
+        let ranks: Vec<Ranks> = ids
+            .clone()
+            .zip(subgroups)
+            .map(|(id, subgroup)| Ranks::of(subgroup, view, view.is_closed(id)))
+            .collect();
+        let relayed = ids.zip(subgroups).zip(&ranks);
+        let relayed =
+            relayed.filter(|((_, subgroup), ranks)| subgroup.relayed && ranks.senders.len() == 1);
         let lists = Lists {
             ids: view.members.clone(),
             large: large.map(|(id, _)| id).collect(),
             logged: logged.map(|(id, _)| id).collect(),
-            subgroups: ids
-                .zip(subgroups)
-                .map(|(id, subgroup)| Ranks::of(subgroup, view, view.is_closed(id)))
-                .collect(),
+            relayed: relayed.map(|((id, _), _)| id).collect(),
+            subgroups: ranks,
         };
         let subgroups =
             SubgroupsCell::new(lists, |lists| lists.subgroups.iter().map(Ranks::lend).collect());
         let layout = LayoutCell::try_new(subgroups, |subgroups| {
-            let Lists { ids, large, logged, .. } = subgroups.borrow_owner();
+            let Lists { ids, large, logged, relayed, .. } = subgroups.borrow_owner();
             let group = Group { members: ids, subgroups: subgroups.borrow_dependent() };
-            match membership {
-                Membership::Fixed => Layout::new(group),
+            let layout = match membership {
+                Membership::Fixed => Layout::new(group)?,
                 Membership::Changing => {
-                    Layout::with_views(group)?.with_large(large)?.with_logged(logged)
+                    Layout::with_views(group)?.with_large(large)?.with_logged(logged)?
                 }
-            }
+            };
+            layout.with_relays(relayed)
         })?;
         Ok(Self(layout))
     }

@@ -126,6 +126,12 @@ pub struct SubgroupDescription {
     /// Whether messages are delivered on receipt, unordered and without waiting for stability.
     #[serde(default)]
     pub unordered: bool,
+    /// Whether members pass on the messages of the subgroup's only sender (REL-1). The sender's
+    /// link then carries each message about once, however many members there are, and a message
+    /// arrives after a logarithm of that number of hops. It must be the same at all members, and
+    /// requires [`Carrier::Tcp`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub relayed: bool,
     /// The maximum size of a large message, in bytes. Large messages travel by block multicast, and
     /// are ordered together with all other messages (RDM-7). If zero, the subgroup has no large
     /// messages.
@@ -251,6 +257,7 @@ impl SubgroupDescription {
             window: window_default(),
             message_max: message_max_default(),
             unordered: false,
+            relayed: false,
             large_max: 0,
             large_window: large_window_default(),
             large_blocks: None,

@@ -235,6 +235,14 @@ impl Crowd {
         self
     }
 
+    /// Makes node 0 the only sender, whose messages the members pass on.
+    pub fn relayed(mut self) -> Self {
+        let subgroup = &mut self.description.subgroups[0];
+        (subgroup.senders, subgroup.relayed) = (Some(vec![0]), true);
+        subgroup.window = 32;
+        self
+    }
+
     /// Makes each member log what it receives, in its own folder.
     pub fn logged(mut self) -> Self {
         self.description.subgroups[0].logged = true;

@@ -272,7 +272,8 @@ fn topics_are_created_listed_and_deleted() {
     assert_eq!(lines.len(), 1);
     assert!(writer.is_topic_deleted());
     let plain = String::from_utf8(topics(&[]).succeeded()).expect("text");
-    assert!(plain.contains("Bytes") && plain.contains("declared"), "{plain}");
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    assert_eq!(words, ["topic", "type", "level", "declared", "Bytes", "Octets", "atomic", "yes"]);
     drop(writer);
     own.leave(LONG).expect("it leaves");
 }
