@@ -26,8 +26,6 @@ use crate::fabric::{
     Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList,
 };
 use crate::ids::{Rank, Slot, ViewId, index_from_u32, u64_from_index};
-#[cfg(feature = "relays")]
-use crate::layout::Stripes;
 use crate::layout::{Delivery, SLOT_HEADER};
 use crate::memory::{Ring, Row};
 use crate::smc::RingCursor;
@@ -74,9 +72,9 @@ pub(super) struct ShownRing<'m> {
     offset: usize,
     /// Next slot to publish; in a ring that this node passes on, the next slot to pass on.
     pub(super) published: RingCursor,
-    /// The part of the ring that the link carries.
+    /// The part of the ring that the link carries, if the subgroup has relays.
     #[cfg(feature = "relays")]
-    pub(super) part: RingPart,
+    pub(super) part: Option<RingPart>,
 }
 
 impl<'m> Shown<'m> {
@@ -104,16 +102,16 @@ impl<'m> Shown<'m> {
         let ring = state.and_then(|state| {
             let ring = rows.get(state.rank.index())?.ring_at(&state.ring).ok()?;
             #[cfg(feature = "relays")]
-            let part = RingPart::of(subgroup, state.rank);
+            let relay = subgroup.relay.as_ref();
             Some(ShownRing {
                 ring,
                 offset: state.ring.offset(),
                 #[cfg(not(feature = "relays"))]
                 published: state.take,
                 #[cfg(feature = "relays")]
-                published: part.published(state.take),
+                published: relay.map_or(state.take, |of| of.published(own.is_some(), state.take)),
                 #[cfg(feature = "relays")]
-                part,
+                part: relay.map(|relay| relay.part(own.is_some(), state.rank)),
             })
         });
         Self {
@@ -142,9 +140,9 @@ impl<'m> Shown<'m> {
     /// Returns this as one link carries it.
     #[cfg(feature = "relays")]
     fn limited_to(mut self, link: &Link) -> Self {
-        match &mut self.ring {
-            Some(ring) if link.stripes != Stripes::NONE => ring.part.stripes = link.stripes,
-            ring => *ring = None,
+        if let Some(ShownRing { part: Some(part), .. }) = self.ring {
+            let part = part.limited_to(link.stripes);
+            self.ring = self.ring.filter(|_| part.is_some()).map(|ring| ShownRing { part, ..ring });
         }
         self
     }

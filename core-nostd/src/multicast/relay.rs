@@ -18,17 +18,24 @@
 //! Requirement: REL-1.
 
 use super::post::ShownRing;
-use super::state::{Posted, SenderState, SubgroupState};
+use super::state::{Posted, SenderState};
 use crate::fabric::{Kind, Region, Write};
 use crate::ids::{Rank, Round, Slot};
 use crate::layout::Stripes;
 use crate::memory::Ring;
 use crate::smc::{RingCursor, SlotCounter, SlotLength};
 
+/// The segments of a ring.
+#[derive(Clone, Copy, Debug)]
+struct Segments {
+    /// The number of slots in each, except for the last.
+    slots: u32,
+}
+
 /// The relaying of one subgroup at one member.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Relay {
-    segment_slots: u32,
+    segments: Segments,
     /// The stripes that this member passes on; at the sender, both.
     stripes: Stripes,
     /// Next slot to pass on. All earlier slots of the stripes are here.
@@ -41,7 +48,8 @@ pub(crate) struct Relay {
 impl Relay {
     /// Creates the state of a member that has passed on nothing yet.
     pub(crate) const fn new(segment_slots: u32, stripes: Stripes) -> Self {
-        Self { segment_slots, stripes, next: RingCursor::START, moves: 0 }
+        let segments = Segments { slots: segment_slots };
+        Self { segments, stripes, next: RingCursor::START, moves: 0 }
     }
 
     /// Looks for slots to pass on, at most a window. Returns whether there are any.
@@ -55,8 +63,8 @@ impl Relay {
         let mut found = false;
         // bound: a window
         while let Some(room) = self.room(sender, window) {
-            if !self.stripes.contains(self.segment(self.next.slot)) {
-                let slots = self.rest_of_segment(self.next.slot, window).min(room);
+            if !self.stripes.contains(self.segments.of(self.next.slot)) {
+                let slots = self.segments.rest_from(self.next.slot, window).min(room);
                 self.next = self.next.advanced(slots, window);
                 continue;
             }
@@ -81,7 +89,7 @@ impl Relay {
     /// Returns whether a look would find nothing.
     pub(super) fn is_quiet(&self, ring: &Ring<'_>, sender: &SenderState, window: u32) -> bool {
         self.room(sender, window).is_none()
-            || self.stripes.contains(self.segment(self.next.slot)) && !self.is_here(ring)
+            || self.stripes.contains(self.segments.of(self.next.slot)) && !self.is_here(ring)
     }
 
     /// Returns the number of slots that the sender can have used from the next one on, or `None` if
@@ -99,47 +107,45 @@ impl Relay {
         ring.read_counter(self.next.slot) == Some(expected)
     }
 
-    /// Returns the segment of a slot.
-    fn segment(&self, slot: Slot) -> u32 {
-        slot.0.checked_div(self.segment_slots).unwrap_or(0)
+    /// Returns the next slot to post: in the sender's ring the next to publish, `taken`, and
+    /// otherwise the next to pass on.
+    pub(super) const fn published(&self, is_own: bool, taken: RingCursor) -> RingCursor {
+        if is_own { taken } else { self.next }
     }
 
-    /// Returns the number of slots from a slot to the end of its segment.
-    fn rest_of_segment(&self, slot: Slot, window: u32) -> u32 {
-        let next = self.segment(slot).saturating_add(1);
-        next.saturating_mul(self.segment_slots).min(window).saturating_sub(slot.0).max(1)
+    /// Returns the whole ring of a sender as this node posts it.
+    pub(super) const fn part(&self, is_own: bool, sender: Rank) -> RingPart {
+        let region = if is_own { Region::ROW } else { Region::copy_of(sender) };
+        RingPart { region, segments: self.segments, stripes: Stripes::BOTH }
     }
 }
 
-/// The part of a ring that a link carries.
+impl Segments {
+    /// Returns the segment of a slot.
+    fn of(self, slot: Slot) -> u32 {
+        slot.0.checked_div(self.slots).unwrap_or(0)
+    }
+
+    /// Returns the number of slots from a slot to the end of its segment.
+    fn rest_from(self, slot: Slot, window: u32) -> u32 {
+        let next = self.of(slot).saturating_add(1);
+        next.saturating_mul(self.slots).min(window).saturating_sub(slot.0).max(1)
+    }
+}
+
+/// The part of a ring with relays that a link carries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingPart {
     /// The local row, or the copies of the sender's row.
     region: Region,
-    /// `None` if nothing is relayed.
-    relay: Option<Relay>,
-    pub(super) stripes: Stripes,
+    segments: Segments,
+    stripes: Stripes,
 }
 
 impl RingPart {
-    /// Returns the whole ring of a sender as this node posts it.
-    pub(super) fn of(subgroup: &SubgroupState, sender: Rank) -> Self {
-        let region = if subgroup.own.is_some() { Region::ROW } else { Region::copy_of(sender) };
-        Self { region, relay: subgroup.relay, stripes: Stripes::BOTH }
-    }
-
-    /// Returns the next slot that is not here yet, if this node passes on the ring of a sender that
-    /// has published or received up to `taken`.
-    pub(super) fn published(&self, taken: RingCursor) -> RingCursor {
-        match self.relay {
-            Some(relay) if self.region != Region::ROW => relay.next,
-            Some(_) | None => taken,
-        }
-    }
-
-    /// Returns the relaying that decides which slots the link carries, unless it carries all.
-    fn partial(&self) -> Option<&Relay> {
-        self.relay.as_ref().filter(|_| self.stripes != Stripes::BOTH)
+    /// Returns the part for a link that carries these stripes, or `None` if it carries none.
+    pub(super) fn limited_to(self, stripes: Stripes) -> Option<Self> {
+        (stripes != Stripes::NONE).then_some(Self { stripes, ..self })
     }
 }
 
@@ -147,15 +153,19 @@ impl ShownRing<'_> {
     /// Returns the maximum number of slots of a run from a slot: those up to the end of the segment
     /// or, if the link carries all segments, of the ring.
     pub(super) fn run_max(&self, window: u32, from: Slot) -> u32 {
-        match self.part.partial() {
-            Some(relay) => relay.rest_of_segment(from, window),
-            None => window.saturating_sub(from.0),
+        match &self.part {
+            Some(part) if part.stripes != Stripes::BOTH => part.segments.rest_from(from, window),
+            Some(_) | None => window.saturating_sub(from.0),
         }
     }
 
     /// Returns a write of a range of the ring's row.
     pub(super) const fn write(&self, offset: usize, length: usize, kind: Kind) -> Write {
-        Write::within(self.part.region, offset, length, kind)
+        let region = match &self.part {
+            Some(part) => part.region,
+            None => Region::ROW,
+        };
+        Write::within(region, offset, length, kind)
     }
 }
 
@@ -164,11 +174,11 @@ impl Posted {
     /// returns whether it does not.
     pub(super) fn pass_over(&mut self, ring: &ShownRing<'_>, window: u32) -> bool {
         let slot = self.content.slot;
-        let Some(relay) = ring.part.partial() else { return false };
-        if ring.part.stripes.contains(relay.segment(slot)) {
+        let Some(part) = &ring.part else { return false };
+        if part.stripes.contains(part.segments.of(slot)) {
             return false;
         }
-        let slots = relay.rest_of_segment(slot, window);
+        let slots = part.segments.rest_from(slot, window);
         let published = u32::try_from(ring.published.since(self.content)).unwrap_or(slots);
         self.content = self.content.advanced(slots.min(published), window);
         self.counters = self.content;
