@@ -13,6 +13,8 @@ mod losses;
 mod nodes;
 #[path = "device/permissions.rs"]
 mod permissions;
+#[path = "device/relays.rs"]
+mod relays;
 #[path = "device/starting.rs"]
 mod starting;
 #[path = "device/views.rs"]

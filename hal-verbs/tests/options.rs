@@ -57,6 +57,7 @@ fn alone(site: &Site, own: Rank, blocks: bool) -> Result<Verbs, JoinError> {
         own,
         members: &MEMBERS,
         row_bytes: &[ROW_BYTES; 2],
+        relayed: &[],
         regions: &[],
         blocks,
     })?;

@@ -106,7 +106,7 @@ impl<'v> ViewPlan<'v> {
         bytes.checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX)
     }
 
-    /// Returns the rings that other members pass on to this member (REL-1). A fabric that promises
+    /// Returns the rings that members pass on to each other (REL-1). A fabric that promises
     /// [`RELAYS`](super::Promises::RELAYS) accepts writes of copies of rows only within them.
     #[cfg(feature = "relays")]
     pub fn relayed(&self) -> impl Iterator<Item = RelayedRing> {
@@ -114,7 +114,10 @@ impl<'v> ViewPlan<'v> {
             Sizes::OfLayout(layout) => Some(layout),
             Sizes::Listed(_) => None,
         };
-        layout.into_iter().flat_map(|layout| layout.relayed_to(self.own))
+        let members = (0..).map(Rank).take(self.members.len());
+        layout.into_iter().flat_map(move |layout| {
+            members.clone().flat_map(move |member| layout.relayed_to(member))
+        })
     }
 
     /// Returns the digest that distinguishes this plan from others.

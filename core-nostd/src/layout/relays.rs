@@ -59,6 +59,8 @@ impl Stripes {
 pub struct RelayedRing {
     /// Member that passes on slots.
     pub from: Rank,
+    /// Member to whose copy it writes them.
+    pub to: Rank,
     /// Sender, to whom the row belongs.
     pub owner: Rank,
     /// Offset of the ring in bytes from the start of the row.
@@ -120,17 +122,18 @@ impl<'c> Layout<'c> {
 
     /// Returns the rings that other members pass on to a member. A fabric accepts copies of rows
     /// only within them.
-    pub fn relayed_to(&self, own: Rank) -> impl Iterator<Item = RelayedRing> {
+    pub fn relayed_to(&self, to: Rank) -> impl Iterator<Item = RelayedRing> {
         let of_subgroup = move |id: SubgroupId| {
             let subgroup = self.subgroup(id)?;
             let [owner] = *subgroup.senders else { return None };
             let shape = self.ring(owner, id)?;
             let bytes = shape.stride.saturating_mul(index_from_u32(shape.slots));
-            let writers = subgroup.members.iter().copied().filter(move |from| {
-                *from != owner && self.stripes(id, *from, own) != Stripes::NONE
-            });
+            let writers =
+                subgroup.members.iter().copied().filter(move |from| {
+                    *from != owner && self.stripes(id, *from, to) != Stripes::NONE
+                });
             let offset = shape.offset;
-            Some(writers.map(move |from| RelayedRing { from, owner, offset, bytes }))
+            Some(writers.map(move |from| RelayedRing { from, to, owner, offset, bytes }))
         };
         self.relayed.iter().filter_map(move |id| of_subgroup(*id)).flatten()
     }

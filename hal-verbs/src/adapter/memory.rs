@@ -2,6 +2,7 @@
 
 use std::io;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -46,12 +47,14 @@ impl ProtectionDomain {
     }
 }
 
-/// A registered range of memory, which starts at the first of its pages.
+/// A registered range of memory.
 #[derive(Debug)]
 pub struct MemoryRegion {
     // This field is the first, so that the registration ends before the pages are released.
     registration: Registration,
     pages: Arc<Pages>,
+    /// Offset of the range in its pages.
+    start: usize,
     bytes: usize,
     access: Access,
     local_key: u32,
@@ -74,21 +77,32 @@ impl MemoryRegion {
         bytes: usize,
         access: Access,
     ) -> io::Result<Self> {
+        Self::of_range(domain, pages, 0..bytes, access)
+    }
+
+    /// Registers a range of some pages.
+    pub(crate) fn of_range(
+        domain: &ProtectionDomain,
+        pages: &Arc<Pages>,
+        range: Range<usize>,
+        access: Access,
+    ) -> io::Result<Self> {
+        let (start, bytes) = (range.start, range.len());
         let (registration, local_key, remote_key) = match domain.inner() {
             AnyProtectionDomain::Library(domain) => {
-                let made = ffi::Registration::new(domain, pages, bytes, access)?;
+                let made = ffi::Registration::new(domain, pages, range, access)?;
                 let keys = (made.local_key(), made.remote_key());
                 (Registration::Library(made), keys.0, keys.1)
             }
             #[cfg(feature = "fake")]
             AnyProtectionDomain::Fake(domain) => {
-                let made = fake::Registration::new(domain, pages, bytes, access)?;
+                let made = fake::Registration::new(domain, pages, range, access)?;
                 let keys = (made.local_key(), made.remote_key());
                 (Registration::Fake(made), keys.0, keys.1)
             }
         };
         let pages = Arc::clone(pages);
-        Ok(Self { registration, pages, bytes, access, local_key, remote_key })
+        Ok(Self { registration, pages, start, bytes, access, local_key, remote_key })
     }
 
     /// Ends the registration. After this returns, its keys are invalid, and no write that uses them
@@ -130,7 +144,7 @@ impl MemoryRegion {
     /// Returns the address of the region's first byte, as peers use it.
     pub(crate) fn address(&self) -> u64 {
         // Addresses have at most 64 bits on every platform with RDMA.
-        u64::try_from(self.pages.base().as_ptr().expose_provenance()).unwrap_or(0)
+        u64::try_from(self.base().as_ptr().expose_provenance()).unwrap_or(0)
     }
 
     /// Returns the key with which peers access the region.
@@ -159,7 +173,8 @@ impl MemoryRegion {
 // process access them through the core's types; devices keep the rules of block memory.
 unsafe impl BlockPages for MemoryRegion {
     fn base(&self) -> NonNull<u8> {
-        self.pages.base()
+        // SAFETY: the registration checked that the range is within the pages.
+        unsafe { self.pages.base().add(self.start) }
     }
 
     fn bytes(&self) -> usize {

@@ -123,7 +123,7 @@ impl CheckConnection {
     /// Brings this end up.
     pub(super) fn connect(&mut self, site: &Site, card: &[u8]) -> Result<(), JoinError> {
         let failed = |source| site.failed("connect to the other end", source);
-        let card = Card::decode(card, 1);
+        let card = Card::decode(card, 1, 0);
         let card = card.filter(|card| card.links[0].bytes == MEMORY_BYTES as u64);
         let card = card.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
         let theirs = card.links[0];

@@ -96,12 +96,14 @@ impl Verbs {
     }
 
     fn prepared(&mut self, peer: Rank, prepared: Prepared) {
-        let Prepared { ends, copy } = prepared;
+        let Prepared { ends, copy, relayed } = prepared;
         if self.has_ended() || !self.is_awaited(peer) {
-            let remains = Remains { ends, copies: vec![copy], ..Remains::default() };
+            let copies = std::iter::once(copy).chain(relayed).collect();
+            let remains = Remains { ends, copies, ..Remains::default() };
             return self.commands.hand_in(Job::End(remains));
         }
-        self.copies.push(copy);
+        self.copies[peer.index()] = Some(copy);
+        self.relayed.extend(relayed);
         self.put(peer, ends);
         self.peers[peer.index()].ends = Ends::Made;
     }

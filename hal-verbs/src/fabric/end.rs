@@ -251,7 +251,7 @@ impl Verbs {
         let remains = Remains {
             ends: self.links.iter_mut().filter_map(Link::take).collect(),
             exchanges: self.blocks.clear(),
-            copies: std::mem::take(&mut self.copies),
+            copies: self.copies.drain(..).flatten().chain(self.relayed.drain(..)).collect(),
             completions: self.completions.take(),
             shared: self.shared.take(),
         };

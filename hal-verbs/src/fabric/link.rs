@@ -5,6 +5,7 @@ mod message_places;
 mod near_end;
 mod probe;
 mod region_updates;
+mod relays;
 mod updates;
 
 use std::io;
@@ -21,6 +22,8 @@ use crate::protocol::{Counters, Name, SendQueue};
 pub(crate) use message_places::MESSAGE_MEMORY_BYTES;
 use near_end::memory_of;
 pub(crate) use near_end::{NearEnd, NearParts, OtherMemory, Staging};
+pub(crate) use relays::FarRing;
+use relays::{Sources, Targets};
 pub(crate) use updates::Updates;
 
 /// Maximum size of a guard in bytes: a cache line, which is more than the core posts.
@@ -152,36 +155,41 @@ impl Link {
             Kind::Guard => write.length <= GUARD_BYTES_MAX,
             Kind::Content => write.length <= bytes_max,
         };
-        write.target.region == self.region
-            && self.has_own_area(write.source, write.length)
-            && inside(write.target.offset, far.bytes)
-            && is_short
+        let is_in_place = if write.target.region == self.region {
+            self.has_own_area(write.source, write.length) && inside(write.target.offset, far.bytes)
+        } else {
+            self.near.as_ref().is_some_and(|near| near.passes_on(write))
+        };
+        is_in_place && is_short
     }
 
     /// Posts a list that fits and has room, with the request that follows it. Returns true if
-    /// something was posted; a list without bytes is complete at once.
+    /// something was posted; a list without bytes is complete at once. The copies of the peers'
+    /// rows, by rank, are the sources of what this member passes on.
     pub(crate) fn post_writes(
         &mut self,
         buffers: &mut SendBuffers,
-        writes: &[Write],
+        (writes, copies): (&[Write], &[Option<MemoryRegion>]),
         behind: Behind,
         token: Option<Token>,
         counters: &mut Counters,
     ) -> Result<bool, ErrorKind> {
         let Self { queue, near: Some(near), .. } = self else { return Err(ErrorKind::Other) };
-        let NearEnd { queue_pair, far: Some(far), write_key, source, staging, others, .. } = near
+        let NearEnd {
+            queue_pair, far: Some(far), write_key, source, staging, others, rings, ..
+        } = near
         else {
             return Err(ErrorKind::Other);
         };
         let inline_bytes_max = near.inline_bytes_max;
-        let own = self.region;
-        let target = Target { key: *write_key, ..far.target };
+        let sources = Sources { own: (self.region, source), others, copies };
+        let targets = Targets { own: Target { key: *write_key, ..far.target }, rings };
         let mut list = SendList::new(buffers);
         let mut number = queue.posted();
         for write in writes.iter().filter(|write| write.length > 0) {
-            let operation = Operation::Write(at(target, write.target.offset)?);
+            let operation = Operation::Write(targets.of(write)?);
             let inline = write.length <= inline_bytes_max;
-            let source = source_of((own, source), others, write.source.region)?;
+            let source = sources.of(write.source.region)?;
             let (memory, offset) = if inline || write.kind == Kind::Content {
                 (source, write.source.offset)
             } else {
@@ -237,7 +245,8 @@ impl Link {
         let range = match bytes {
             None => None,
             Some((area, length)) => {
-                let memory = source_of((self.region, source), others, area.region);
+                let sources = Sources { own: (self.region, source), others, copies: &[] };
+                let memory = sources.of(area.region);
                 Some((memory.map_err(|_| io::ErrorKind::InvalidInput)?, area.offset, length))
             }
         };
@@ -268,19 +277,6 @@ impl Link {
         };
         bytes > 0 && area.offset.checked_add(length).is_some_and(|end| end <= bytes)
     }
-}
-
-/// Returns the local memory of a region: the connection's own memory, or other memory in the same
-/// domain.
-fn source_of<'m>(
-    (region, source): (Region, &'m MemoryRegion),
-    others: &'m [OtherMemory],
-    wanted: Region,
-) -> Result<&'m MemoryRegion, ErrorKind> {
-    if wanted == region {
-        return Ok(source);
-    }
-    memory_of(others, wanted).map(|other| &other.memory).ok_or(ErrorKind::OutOfRange)
 }
 
 /// A request that is posted by itself.

@@ -63,8 +63,8 @@ pub use block_memory::{BlockMemory, BlockStore, NoBlockMemory};
 pub(crate) use block_traffic::{BlockExchange, block_limits};
 use link::Behind;
 pub(crate) use link::{
-    FarEnd, GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OtherMemory, Purpose,
-    Staging, Updates,
+    FarEnd, FarRing, GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OtherMemory,
+    Purpose, Staging, Updates,
 };
 pub use loss::Loss;
 use peer::{Life, Peer, PeerStage};
@@ -99,8 +99,10 @@ pub struct Verbs {
     own_regions: Vec<OwnRegion>,
     blocks: block_traffic::BlockTraffic,
     permissions: region_link::PermissionQueue,
-    /// Copies of the peers' rows, each registered for its peer only.
-    copies: Vec<MemoryRegion>,
+    /// Copies of the peers' rows, by rank, each registered for its peer only.
+    copies: Vec<Option<MemoryRegion>>,
+    /// Rings in these copies, each registered for the peer that passes on messages to it.
+    relayed: Vec<MemoryRegion>,
     builder: Arc<Builder>,
     commands: Commands,
     /// The objects that all connections share, once they have been created.
@@ -180,7 +182,8 @@ impl Verbs {
             links: parts.links,
             regions: parts.regions,
             own_regions: Vec::new(),
-            copies: Vec::with_capacity(members),
+            copies: (0..members).map(|_| None).collect(),
+            relayed: Vec::new(),
             builder: Arc::new(parts.builder),
             commands: Commands::new(parts.place),
             shared: None,
@@ -283,7 +286,7 @@ impl Verbs {
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
-        let Self { links, peers, buffers, counters, .. } = self;
+        let Self { links, peers, copies, buffers, counters, .. } = self;
         let (link, peer) = (&mut links[link], &mut peers[to.index()]);
         let bytes_max = self.capabilities.write_bytes_max;
         if writes.len() > WRITES_MAX || !writes.iter().all(|write| link.fits(write, bytes_max)) {
@@ -295,9 +298,9 @@ impl Verbs {
         let posted = if !has_place {
             Err(ErrorKind::QueueFull)
         } else if self.goes_by_updates {
-            link.post_list_as_update(buffers, writes, behind, token, counters)
+            link.post_list_as_update(buffers, (writes, copies), behind, token, counters)
         } else if link.queue.has_room(writes.len() + usize::from(rings)) {
-            link.post_writes(buffers, writes, behind, token, counters)
+            link.post_writes(buffers, (writes, copies), behind, token, counters)
         } else {
             Err(ErrorKind::QueueFull)
         };
@@ -472,9 +475,10 @@ impl Fabric for Verbs {
     }
 }
 
-/// Returns whether a list targets the peer's copy of the local row.
+/// Returns whether a list targets the peer's copies of rows.
 fn goes_to_row(writes: &[Write]) -> bool {
-    writes.first().is_none_or(|write| write.target.region == Region::ROW)
+    let is_row = |region: Region| region == Region::ROW || region.owner().is_some();
+    writes.first().is_none_or(|write| is_row(write.target.region))
 }
 
 impl std::fmt::Debug for Verbs {

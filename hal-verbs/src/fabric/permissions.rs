@@ -97,7 +97,7 @@ impl Verbs {
             return Err(ErrorKind::QueueFull);
         }
         let behind = if rings { Behind::Completion } else { Behind::Nothing };
-        match connection.post_writes(buffers, writes, behind, token, counters) {
+        match connection.post_writes(buffers, (writes, &[]), behind, token, counters) {
             Ok(true) => {
                 peer.doorbell.will_ring(rings);
                 let region = &mut self.regions[index];

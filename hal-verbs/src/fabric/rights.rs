@@ -195,6 +195,7 @@ mod tests {
             own: Rank(0),
             members: &[NodeId(1), NodeId(2)],
             row_bytes: &[4096, 4096],
+            relayed: &[],
             regions: &[region],
             blocks: false,
         };

@@ -21,7 +21,7 @@ use tramontane_core::ids::Rank;
 use super::{Loss, PeerStage, Verbs};
 use crate::adapter::{BATCH, Completion};
 use crate::protocol::Name;
-use crate::protocol::update::{UPDATE_BYTES_MAX, Update};
+use crate::protocol::update::{UPDATE_BYTES_MAX, Update, UpdateRecord};
 use tramontane_core::memory::RowWriter;
 
 impl Verbs {
@@ -33,10 +33,7 @@ impl Verbs {
         let link = &self.links[name.link()];
         let update = link.read_update(name, completion.bytes, &mut bytes).and_then(Update::decode);
         let is_applied = update.as_ref().is_some_and(|update| match update.region {
-            None => {
-                let copy = self.builder.rows().copy(rank);
-                copy.is_some_and(|copy| write_records(update, copy))
-            }
+            None => self.apply_to_copies(update, rank),
             Some(target) => self.apply_to_region(update, rank, target),
         });
         if let Some(target) = update.as_ref().and_then(|update| update.region) {
@@ -59,6 +56,17 @@ impl Verbs {
             self.retry_due = true;
         }
         self.send_credit(name.link());
+    }
+
+    /// Applies an update to the copy of its sender's row, and to copies of rows whose messages the
+    /// sender passes on. Returns false if no correct member sends the update.
+    fn apply_to_copies(&self, update: &Update<'_>, rank: Rank) -> bool {
+        update.records().all(|UpdateRecord { owner, offset, bytes }| {
+            let is_allowed =
+                owner.is_none_or(|owner| self.builder.is_relay(rank, owner, offset, bytes.len()));
+            let copy = self.builder.rows().copy(owner.unwrap_or(rank)).filter(|_| is_allowed);
+            copy.is_some_and(|copy| copy.apply(offset, bytes).is_ok())
+        })
     }
 
     /// Reports to a peer the number of updates processed, if it needs to know and there is room.
@@ -85,8 +93,10 @@ impl Verbs {
     }
 }
 
-/// Writes an update's records. Returns false if one is out of bounds.
+/// Writes the records of an update to a region. Returns false if one is out of bounds, or is for a
+/// row.
 pub(super) fn write_records(update: &Update<'_>, into: RowWriter<'_>) -> bool {
-    let mut records = update.records();
-    records.all(|(offset, bytes)| into.apply(offset, bytes).is_ok())
+    update.records().all(|UpdateRecord { owner, offset, bytes }| {
+        owner.is_none() && into.apply(offset, bytes).is_ok()
+    })
 }

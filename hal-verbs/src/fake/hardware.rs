@@ -90,6 +90,8 @@ pub(super) struct Region {
     pub(super) domain: u64,
     pub(super) key: u32,
     pub(super) address: u64,
+    /// Offset of the range in its pages.
+    pub(super) start: usize,
     pub(super) bytes: u64,
     pub(super) access: Access,
     pub(super) pages: Arc<Pages>,

@@ -1,6 +1,7 @@
 //! Protection domains, and registered memory.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -42,7 +43,7 @@ impl Drop for Domain {
     }
 }
 
-/// A range at the start of some pages that is registered with the device.
+/// A range of some pages that is registered with the device.
 #[derive(Debug)]
 pub(crate) struct Registration {
     domain: ProtectionDomain,
@@ -51,16 +52,16 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Registers the first `bytes` of some pages, which must be at least that long.
+    /// Registers a range of some pages, which must be within them.
     pub(crate) fn new(
         domain: &ProtectionDomain,
         pages: &Arc<Pages>,
-        bytes: usize,
+        range: Range<usize>,
         access: Access,
     ) -> io::Result<Self> {
         let opened = &domain.0.context.0;
         let (id, key) = opened.core.command(opened.id, CommandKind::Register, |hardware| {
-            hardware.register((opened.id, domain.0.id), pages, bytes, access)
+            hardware.register((opened.id, domain.0.id), pages, range, access)
         })?;
         Ok(Self { domain: domain.clone(), id, key })
     }
@@ -90,14 +91,15 @@ impl Hardware {
         &mut self,
         (context, domain): (u64, u64),
         pages: &Arc<Pages>,
-        bytes: usize,
+        range: Range<usize>,
         access: Access,
     ) -> io::Result<(u64, u32)> {
         let limits = self.check(context)?.profile.limits;
         let device = self.contexts.get(&context).ok_or(Errno::BADF)?.device;
-        let length = u64::try_from(bytes).map_err(|_| Errno::INVAL)?;
+        let length = u64::try_from(range.len()).map_err(|_| Errno::INVAL)?;
         let is_remote = access.contains(Access::REMOTE_WRITE);
-        let is_good = bytes <= pages.bytes() && length <= limits.region_bytes_max;
+        let is_within = range.start <= range.end && range.end <= pages.bytes();
+        let is_good = is_within && length <= limits.region_bytes_max;
         if !is_good || (is_remote && !access.contains(Access::LOCAL_WRITE)) {
             return Err(Errno::INVAL.into());
         }
@@ -108,14 +110,17 @@ impl Hardware {
         self.check_locked(context, length)?;
         let key = self.new_key(device)?;
         let id = self.new_id();
-        let address = u64::try_from(pages.base().as_ptr().expose_provenance());
+        let address = pages.base().as_ptr().expose_provenance().checked_add(range.start);
+        let address =
+            address.and_then(|address| u64::try_from(address).ok()).ok_or(Errno::INVAL)?;
         self.keys.insert((device, key), id);
         let region = Region {
             context,
             device,
             domain,
             key,
-            address: address.map_err(|_| Errno::INVAL)?,
+            address,
+            start: range.start,
             bytes: length,
             access,
             pages: Arc::clone(pages),

@@ -23,11 +23,11 @@ enum RequestOutcome {
 }
 
 impl Region {
-    /// Returns the offset of a range in the region, if the range is within bounds.
+    /// Returns the offset of a range in the region's pages, if the range is within the region.
     pub(super) fn offset(&self, address: u64, length: u32) -> Option<usize> {
         let offset = address.checked_sub(self.address)?;
         let end = offset.checked_add(u64::from(length))?;
-        if end > self.bytes { None } else { usize::try_from(offset).ok() }
+        if end > self.bytes { None } else { usize::try_from(offset).ok()?.checked_add(self.start) }
     }
 }
 

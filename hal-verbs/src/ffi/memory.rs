@@ -1,6 +1,7 @@
 //! Protection domains and registrations.
 
 use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl Drop for ProtectionDomain {
     }
 }
 
-/// A registered range that starts at the first of its pages.
+/// A registered range of some pages.
 #[derive(Debug)]
 pub(crate) struct Registration {
     raw: NonNull<ibv_mr>,
@@ -57,20 +58,23 @@ unsafe impl Send for Registration {}
 unsafe impl Sync for Registration {}
 
 impl Registration {
-    /// Registers the first `bytes` bytes of some pages, which must be at least that long.
+    /// Registers a range of some pages, which must be within them.
     pub(crate) fn new(
         domain: &Arc<ProtectionDomain>,
         pages: &Arc<Pages>,
-        bytes: usize,
+        range: Range<usize>,
         access: Access,
     ) -> io::Result<Self> {
-        if bytes > pages.bytes() {
+        if range.start > range.end || range.end > pages.bytes() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let flags = i32::try_from(access.bits()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the pages are mapped, at least `bytes` long, and kept alive by `pages` below
+        // SAFETY: the range is within the pages, which are mapped, and kept alive by `pages` below
         // until this is released.
-        let raw = unsafe { ibv_reg_mr(domain.raw(), pages.base().as_ptr().cast(), bytes, flags) };
+        let raw = unsafe {
+            let first = pages.base().add(range.start);
+            ibv_reg_mr(domain.raw(), first.as_ptr().cast(), range.len(), flags)
+        };
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         Ok(Self { raw, is_ended: false, _domain: Arc::clone(domain), _pages: Arc::clone(pages) })
     }

@@ -23,6 +23,15 @@ pub(crate) struct CardLink {
     pub(crate) bytes: u64,
 }
 
+/// A ring in the sender's copy of a third member's row, to which the receiver of the card passes on
+/// messages (REL-1). All zero in a place that is not used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LentRing {
+    pub(crate) address: u64,
+    pub(crate) key: u32,
+    pub(crate) bytes: u64,
+}
+
 /// A member's card for one peer. Connections are in an order that both ends know: the row, the
 /// regions, blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +47,13 @@ pub(crate) struct Card {
     /// The party that keeps the order of writes at this end. It must be the same at both ends.
     pub(crate) write_order: WriteOrder,
     pub(crate) links: Vec<CardLink>,
+    /// Rings for the peer. All cards of a view have the same number of places.
+    pub(crate) rings: Vec<LentRing>,
 }
 
 const HEAD_BYTES: usize = 26;
 const LINK_BYTES: usize = 28;
+const RING_BYTES: usize = 20;
 const NUMBER_MAX: u32 = 0x00ff_ffff;
 
 /// Bits in the network byte: the port's link layer, whether packets carry a GID header, and whether
@@ -52,13 +64,13 @@ const GLOBAL_ROUTE: u8 = 1 << 2;
 const BY_UPDATES: u8 = 1 << 3;
 
 impl Card {
-    /// Returns the length of a card with `links` connections.
-    pub(crate) const fn bytes(links: usize) -> usize {
-        HEAD_BYTES + LINK_BYTES * links
+    /// Returns the length of a card with `links` connections and places for `rings` rings.
+    pub(crate) const fn bytes(links: usize, rings: usize) -> usize {
+        HEAD_BYTES + LINK_BYTES * links + RING_BYTES * rings
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(Self::bytes(self.links.len()));
+        let mut bytes = Vec::with_capacity(Self::bytes(self.links.len(), self.rings.len()));
         bytes.extend_from_slice(&self.gid.octets());
         bytes.extend_from_slice(&self.lid.to_le_bytes());
         bytes.extend_from_slice(&self.mtu_bytes.to_le_bytes());
@@ -81,11 +93,19 @@ impl Card {
             bytes.extend_from_slice(&link.key.to_le_bytes());
             bytes.extend_from_slice(&link.bytes.to_le_bytes());
         }
+        for ring in &self.rings {
+            bytes.extend_from_slice(&ring.address.to_le_bytes());
+            bytes.extend_from_slice(&ring.key.to_le_bytes());
+            bytes.extend_from_slice(&ring.bytes.to_le_bytes());
+        }
         bytes
     }
 
-    /// Decodes a card. Returns `None` if the bytes are not a card with `links` connections.
-    pub(crate) fn decode(bytes: &[u8], links: usize) -> Option<Self> {
+    /// Decodes a card. Returns `None` if the bytes are not a card with `links` connections and
+    /// places for `rings` rings.
+    pub(crate) fn decode(bytes: &[u8], links: usize, rings: usize) -> Option<Self> {
+        let links_bytes = links.checked_mul(LINK_BYTES)?;
+        let rest_bytes = rings.checked_mul(RING_BYTES)?.checked_add(links_bytes)?;
         let (gid, rest) = bytes.split_first_chunk::<16>()?;
         let (lid, rest) = rest.split_first_chunk()?;
         let (mtu_bytes, rest) = rest.split_first_chunk()?;
@@ -99,15 +119,19 @@ impl Card {
         let mtu_bytes = u32::from_le_bytes(*mtu_bytes);
         let by_updates = network & BY_UPDATES != 0;
         let write_order = if by_updates { WriteOrder::ByUpdates } else { WriteOrder::ByDevice };
-        if rest.len() != links.checked_mul(LINK_BYTES)?
-            || !matches!(mtu_bytes, 256 | 512 | 1024 | 2048 | 4096)
-        {
+        if rest.len() != rest_bytes || !matches!(mtu_bytes, 256 | 512 | 1024 | 2048 | 4096) {
             return None;
         }
         let mut decoded = Vec::with_capacity(links);
         for _ in 0..links {
             let (link, after) = decode_link(rest)?;
             decoded.push(link);
+            rest = after;
+        }
+        let mut lent = Vec::with_capacity(rings);
+        for _ in 0..rings {
+            let (ring, after) = decode_ring(rest)?;
+            lent.push(ring);
             rest = after;
         }
         Some(Self {
@@ -120,6 +144,7 @@ impl Card {
             partition: PartitionKey(u16::from_le_bytes(*partition)),
             write_order,
             links: decoded,
+            rings: lent,
         })
     }
 }
@@ -141,6 +166,18 @@ fn decode_link(bytes: &[u8]) -> Option<(CardLink, &[u8])> {
         && link.first_packet <= NUMBER_MAX
         && link.address.checked_add(link.bytes).is_some();
     fits.then_some((link, rest))
+}
+
+fn decode_ring(bytes: &[u8]) -> Option<(LentRing, &[u8])> {
+    let (address, rest) = bytes.split_first_chunk()?;
+    let (key, rest) = rest.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let ring = LentRing {
+        address: u64::from_le_bytes(*address),
+        key: u32::from_le_bytes(*key),
+        bytes: u64::from_le_bytes(*length),
+    };
+    ring.address.checked_add(ring.bytes).map(|_| (ring, rest))
 }
 
 #[cfg(test)]
@@ -168,38 +205,40 @@ mod tests {
             partition: PartitionKey(0x8001),
             write_order: WriteOrder::ByUpdates,
             links: vec![link, CardLink { number: 18, ..link }],
+            rings: vec![LentRing { address: 1 << 45, key: 7, bytes: 640 }, LentRing::default()],
         }
     }
 
     #[test]
     fn cards_round_trip() {
-        assert_eq!(Card::decode(&card().encode(), 2), Some(card()));
-        assert_eq!(card().encode().len(), Card::bytes(2));
+        assert_eq!(Card::decode(&card().encode(), 2, 2), Some(card()));
+        assert_eq!(card().encode().len(), Card::bytes(2, 2));
         let other = Card { link_layer: LinkLayer::Ethernet, has_global_route: false, ..card() };
-        assert_eq!(Card::decode(&other.encode(), 2), Some(other));
+        assert_eq!(Card::decode(&other.encode(), 2, 2), Some(other));
     }
 
     #[test]
     fn malformed_cards_are_refused() {
         let bytes = card().encode();
         for length in 0..bytes.len() {
-            assert_eq!(Card::decode(&bytes[..length], 2), None);
+            assert_eq!(Card::decode(&bytes[..length], 2, 2), None);
         }
-        assert_eq!(Card::decode(&bytes, 1), None);
-        assert_eq!(Card::decode(&bytes, 3), None);
-        assert_eq!(Card::decode(&bytes, usize::MAX), None);
+        assert_eq!(Card::decode(&bytes, 1, 2), None);
+        assert_eq!(Card::decode(&bytes, 2, 3), None);
+        assert_eq!(Card::decode(&bytes, usize::MAX, 2), None);
         let wrong = |change: fn(&mut Card)| {
             let mut card = card();
             change(&mut card);
-            assert_eq!(Card::decode(&card.encode(), 2), None);
+            assert_eq!(Card::decode(&card.encode(), 2, 2), None);
         };
         for network in [0, 3, 4, 8, 16 | ETHERNET] {
             let mut bytes = card().encode();
             bytes[NETWORK_AT] = network;
-            assert_eq!(Card::decode(&bytes, 2), None, "{network}");
+            assert_eq!(Card::decode(&bytes, 2, 2), None, "{network}");
         }
         wrong(|card| card.mtu_bytes = 1000);
         wrong(|card| card.links[1].number = 1 << 24);
         wrong(|card| card.links[0].address = u64::MAX);
+        wrong(|card| card.rings[0].address = u64::MAX);
     }
 }

@@ -12,7 +12,10 @@
 //! | 10 | 1 if the peer must answer at once with the number it has processed, otherwise 0 |
 //! | 11 | 0 for the sender's row; for a region of the receiver, the region's number plus 1 |
 //! | 12 to 16 | the number of the right under which the sender writes to that region, otherwise 0 |
-//! | the rest | records: the offset in the row or region (8), the number of bytes (2), and the bytes |
+//! | the rest | records: the offset in the row or region (6), the row (2), the number of bytes (2), and the bytes |
+//!
+//! The row is 0 for the sender's, and otherwise 1 more than the rank of the member whose message
+//! the sender passes on (REL-1).
 //!
 //! A list to a region may need several updates, because all of its bytes are in them.
 //!
@@ -20,6 +23,7 @@
 //! that no correct member sends is not an update.
 
 use tramontane_core::fabric::WRITES_MAX;
+use tramontane_core::ids::Rank;
 
 /// Size in bytes of the longest update: all guards of the longest list, and a few short contents.
 pub(crate) const UPDATE_BYTES_MAX: usize = 1536;
@@ -32,6 +36,17 @@ pub(crate) const HEAD_BYTES: usize = 16;
 
 /// Number of bytes before a record's data.
 pub(crate) const RECORD_HEAD_BYTES: usize = 10;
+
+/// The bit of a record's place at which its row begins.
+const ROW_SHIFT: u32 = 48;
+
+/// Returns the row and offset of a record as one number, or `None` if the offset is out of range.
+/// `owner` is the member whose message is passed on.
+pub(crate) fn record_place(owner: Option<Rank>, offset: usize) -> Option<u64> {
+    let row = owner.map_or(0, |owner| u64::from(owner.0) + 1);
+    let offset = u64::try_from(offset).ok().filter(|offset| offset >> ROW_SHIFT == 0)?;
+    Some(row << ROW_SHIFT | offset)
+}
 
 /// The region to which an update writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,15 +82,15 @@ impl UpdateWriter {
         update
     }
 
-    /// Adds a record, and returns the space for its bytes. Returns `None` if the record does not
-    /// fit.
-    pub(crate) fn record(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
+    /// Adds a record at a [place](record_place), and returns the space for its bytes. Returns `None`
+    /// if the record does not fit.
+    pub(crate) fn record(&mut self, at: u64, length: usize) -> Option<&mut [u8]> {
         let short = u16::try_from(length).ok()?;
         let start = self.length.checked_add(RECORD_HEAD_BYTES)?;
         let end = start.checked_add(length).filter(|end| *end <= UPDATE_BYTES_MAX)?;
         let head = self.bytes.get_mut(self.length..start)?;
         let (place, count) = head.split_at_mut_checked(8)?;
-        place.copy_from_slice(&u64::try_from(offset).ok()?.to_le_bytes());
+        place.copy_from_slice(&at.to_le_bytes());
         count.copy_from_slice(&short.to_le_bytes());
         self.records += 1;
         self.bytes[8..10].copy_from_slice(&self.records.to_le_bytes());
@@ -145,17 +160,26 @@ impl<'u> Update<'u> {
     }
 }
 
-/// A record of an update: an offset in the sender's row, and the bytes for it.
-type UpdateRecord<'u> = (usize, &'u [u8]);
+/// A record of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UpdateRecord<'u> {
+    /// The member whose message is passed on, or `None` in the sender's row or a region.
+    pub(crate) owner: Option<Rank>,
+    /// Offset in the row or region.
+    pub(crate) offset: usize,
+    pub(crate) bytes: &'u [u8],
+}
 
 /// Returns the first record, and the bytes after it.
 fn split_record(bytes: &[u8]) -> Option<(UpdateRecord<'_>, &[u8])> {
-    let (offset, rest) = bytes.split_first_chunk()?;
+    let (place, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let length = usize::from(u16::from_le_bytes(*length));
-    let (content, rest) = rest.split_at_checked(length)?;
-    let offset = usize::try_from(u64::from_le_bytes(*offset)).ok()?;
-    (length > 0).then_some(((offset, content), rest))
+    let (bytes, rest) = rest.split_at_checked(length)?;
+    let place = u64::from_le_bytes(*place);
+    let offset = usize::try_from(place & ((1 << ROW_SHIFT) - 1)).ok()?;
+    let owner = u16::try_from(place >> ROW_SHIFT).ok()?.checked_sub(1).map(Rank);
+    (length > 0).then_some((UpdateRecord { owner, offset, bytes }, rest))
 }
 
 #[cfg(test)]
@@ -165,7 +189,8 @@ mod tests {
     fn sample() -> UpdateWriter {
         let mut update = UpdateWriter::new(7 << 40, true);
         update.record(64, 8).expect("room").copy_from_slice(&[1; 8]);
-        update.record(1 << 33, 3).expect("room").copy_from_slice(&[2; 3]);
+        let place = record_place(Some(Rank(6)), 1 << 33).expect("in range");
+        update.record(place, 3).expect("room").copy_from_slice(&[2; 3]);
         update
     }
 
@@ -175,7 +200,10 @@ mod tests {
         let heard = Update::decode(update.bytes()).expect("an update");
         assert_eq!((heard.taken, heard.asks), (7 << 40, true));
         let records: Vec<_> = heard.records().collect();
-        assert_eq!(records, [(64, &[1; 8][..]), (1 << 33, &[2; 3][..])]);
+        let record = |owner, offset, bytes| UpdateRecord { owner, offset, bytes };
+        let relayed = record(Some(Rank(6)), 1 << 33, &[2; 3][..]);
+        assert_eq!(records, [record(None, 64, &[1; 8][..]), relayed]);
+        assert_eq!((record_place(None, 64), record_place(None, 1 << 48)), (Some(64), None));
         assert_eq!(heard.region, None);
         let target = RegionTarget { number: 31, right: 0xdead_beef };
         let mut update = UpdateWriter::to_region(9, true, target);
@@ -190,8 +218,8 @@ mod tests {
     #[test]
     fn guards_of_longest_list_fit_one_update() {
         let mut update = UpdateWriter::new(0, false);
-        for at in 0..WRITES_MAX {
-            assert!(update.record(at * 64, 64).is_some());
+        for at in (0..).step_by(64).take(WRITES_MAX) {
+            assert!(update.record(at, 64).is_some());
         }
         assert_eq!(Update::decode(update.bytes()).expect("one").records().count(), WRITES_MAX);
         assert!(update.record(0, UPDATE_BYTES_MAX).is_none());
@@ -217,7 +245,7 @@ mod tests {
         long.push(0);
         assert!(Update::decode(&long).is_none(), "bytes behind the last record");
         let mut many = UpdateWriter::new(0, false);
-        for at in 0..=WRITES_MAX {
+        for at in (0..).take(WRITES_MAX + 1) {
             many.record(at, 1).expect("room");
         }
         assert!(Update::decode(many.bytes()).is_none(), "more records than a list has writes");

@@ -5,14 +5,16 @@
 //! of the view. Staging memory, for guards and messages that are not sent inline, is registered
 //! once per protection domain, and only if a connection needs it.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use tramontane_core::fabric::{Region, ViewRows as _};
 use tramontane_core::ids::Rank;
+use tramontane_core::layout::RelayedRing;
 
 use super::cost::send_ring_bytes;
-use super::handshake::{Handshake, notices};
+use super::handshake::{Handshake, Relays, notices};
 use super::{JoinError, Rows, ViewCost};
 use crate::adapter::{
     Access, CompletionQueue, Context, MemoryRegion, Pages, ProtectionDomain, QueuePair,
@@ -24,7 +26,7 @@ use crate::fabric::{
     Purpose, RegionLink, Staging, Updates,
 };
 use crate::protocol::blocks::MESSAGE_BYTES;
-use crate::protocol::{CardLink, Depths, SendQueue};
+use crate::protocol::{CardLink, Depths, LentRing, SendQueue};
 use crate::settings::{Limits, RESERVE, WriteOrder};
 use crate::timing::LossTimes;
 
@@ -37,6 +39,8 @@ pub(crate) struct Builder {
     pub(super) block_domain: ProtectionDomain,
     pub(super) rows: Rows,
     pub(super) shapes: Vec<ConnectionShape>,
+    /// The rings that the view's members pass on to each other.
+    pub(super) relayed: Vec<RelayedRing>,
     pub(super) regions: Vec<Region>,
     pub(super) has_blocks: bool,
     pub(super) completions_max: u32,
@@ -92,6 +96,8 @@ pub(crate) struct Prepared {
     pub(crate) ends: Vec<NearEnd>,
     /// The copy of the peer's row.
     pub(crate) copy: MemoryRegion,
+    /// The rings in copies of third members' rows to which the peer passes on messages.
+    pub(crate) relayed: Vec<MemoryRegion>,
 }
 
 /// The parameters of a connection that has not been created yet.
@@ -134,7 +140,14 @@ impl Builder {
     /// Returns this end of the handshakes with all peers.
     pub(super) fn handshake(&self, choice: Choice) -> Handshake {
         let (own_bytes, regions) = (self.rows.row().bytes(), self.regions.len());
-        Handshake::new(choice, self.reads_max, regions, own_bytes, self.write_order)
+        let relays = Relays::of(self.rows.own(), &self.relayed);
+        Handshake::new(choice, self.reads_max, regions, own_bytes, self.write_order, relays)
+    }
+
+    /// Returns whether a peer may write a range of the copy of a third member's row.
+    pub(crate) fn is_relay(&self, peer: Rank, owner: Rank, offset: usize, length: usize) -> bool {
+        let mut here = self.relayed.iter().filter(|ring| ring.to == self.rows.own());
+        here.any(|ring| ring.contains(peer, owner, offset, length))
     }
 
     /// Returns the connections, without their local ends.
@@ -206,10 +219,20 @@ impl Builder {
     pub(crate) fn prepare(&self, shared: &ViewObjects, peer: Rank) -> Result<Prepared, JoinError> {
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
         let copy = self.register(&shared.rows.domain, self.rows.pages(peer), access)?;
+        let is_here = |ring: &&RelayedRing| (ring.from, ring.to) == (peer, self.rows.own());
+        let relayed = self.relayed.iter().filter(is_here).map(|ring| {
+            let range = ring.offset..ring.offset.saturating_add(ring.bytes);
+            self.register_range(&shared.rows.domain, self.rows.pages(ring.owner), range, access)
+        });
+        let relayed = relayed.collect::<Result<Vec<_>, _>>()?;
         let of_peer = self.shapes.iter().filter(|shape| shape.peer == peer);
         let ends = of_peer.map(|shape| self.near_end(shared, shape, &copy));
-        let ends = ends.collect::<Result<_, _>>()?;
-        Ok(Prepared { ends, copy })
+        let mut ends = ends.collect::<Result<Vec<_>, _>>()?;
+        // The first connection is that of the row.
+        if let Some(row) = ends.first_mut() {
+            row.lend_rings(relayed.iter().map(lend_ring).collect());
+        }
+        Ok(Prepared { ends, copy, relayed })
     }
 
     fn near_end(
@@ -315,9 +338,20 @@ impl Builder {
         pages: &Arc<Pages>,
         access: Access,
     ) -> Result<MemoryRegion, JoinError> {
-        let region = MemoryRegion::new(domain, pages, pages.bytes(), access)
-            .map_err(|source| JoinError::from_registration(&self.device, pages.bytes(), source))?;
-        self.count_registration(pages.bytes());
+        self.register_range(domain, pages, 0..pages.bytes(), access)
+    }
+
+    fn register_range(
+        &self,
+        domain: &ProtectionDomain,
+        pages: &Arc<Pages>,
+        range: Range<usize>,
+        access: Access,
+    ) -> Result<MemoryRegion, JoinError> {
+        let bytes = range.len();
+        let region = MemoryRegion::of_range(domain, pages, range, access)
+            .map_err(|source| JoinError::from_registration(&self.device, bytes, source))?;
+        self.count_registration(bytes);
         Ok(region)
     }
 
@@ -337,6 +371,15 @@ fn lend(memory: &MemoryRegion, bytes: usize) -> CardLink {
         key: memory.remote_key(),
         bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
         ..CardLink::default()
+    }
+}
+
+/// Describes to a peer a ring to which it passes on messages.
+fn lend_ring(memory: &MemoryRegion) -> LentRing {
+    LentRing {
+        address: memory.address(),
+        key: memory.remote_key(),
+        bytes: u64::try_from(memory.bytes()).unwrap_or(u64::MAX),
     }
 }
 

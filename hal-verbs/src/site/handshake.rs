@@ -1,12 +1,13 @@
 //! The data that the two ends of a connection exchange, and the way in which each end uses it.
 
 use tramontane_core::ids::Rank;
+use tramontane_core::layout::RelayedRing;
 
 use crate::adapter::{Access, Route, Target, mtu_raw};
 use crate::devices::{Choice, LinkLayer};
-use crate::fabric::{FarEnd, Link, LossReason, NearEnd, Purpose, REGION_ACCESS};
+use crate::fabric::{FarEnd, FarRing, Link, LossReason, NearEnd, Purpose, REGION_ACCESS};
 use crate::protocol::blocks::MESSAGES_MAX;
-use crate::protocol::{Card, CardLink};
+use crate::protocol::{Card, CardLink, LentRing};
 use crate::settings::WriteOrder;
 
 /// Maximum number of receives for notices on a row's connection: more than can be in flight at
@@ -24,6 +25,29 @@ pub(crate) struct NewConnection {
     pub(crate) receives: u64,
 }
 
+/// The rings that this member passes on, and the number of places for rings on each card of the
+/// view.
+#[derive(Debug)]
+pub(super) struct Relays {
+    passed_on: Vec<RelayedRing>,
+    places: usize,
+}
+
+impl Relays {
+    /// Selects from all rings that the view's members pass on.
+    pub(super) fn of(own: Rank, all: &[RelayedRing]) -> Self {
+        let passed_on = all.iter().copied().filter(|ring| ring.from == own).collect();
+        Self { passed_on, places: ring_places(all) }
+    }
+}
+
+/// Returns the maximum number of rings that one member passes on to another: the places on a card.
+pub(crate) fn ring_places(all: &[RelayedRing]) -> usize {
+    let ends = |ring: &RelayedRing| (ring.from, ring.to);
+    let beside = |one| all.iter().filter(|other| ends(other) == ends(one)).count();
+    all.iter().map(beside).max().unwrap_or(0)
+}
+
 /// One member's side of all handshakes of a view.
 #[derive(Debug)]
 pub(crate) struct Handshake {
@@ -32,6 +56,7 @@ pub(crate) struct Handshake {
     regions: usize,
     own_bytes: usize,
     write_order: WriteOrder,
+    relays: Relays,
 }
 
 impl Handshake {
@@ -41,15 +66,18 @@ impl Handshake {
         regions: usize,
         own_bytes: usize,
         write_order: WriteOrder,
+        relays: Relays,
     ) -> Self {
-        Self { choice, reads_max, regions, own_bytes, write_order }
+        Self { choice, reads_max, regions, own_bytes, write_order, relays }
     }
 
     /// Returns the card for a peer. The card omits connections that have not been created yet.
     pub(crate) fn card_for(&self, links: &[Link], peer: Rank) -> Card {
-        let of_peer = links.iter().filter(|link| link.peer == peer);
-        let links = of_peer.filter_map(Link::near).map(|near| near.card).collect();
-        card_of(&self.choice, self.reads_max, self.write_order, links)
+        let ends = || links.iter().filter(|link| link.peer == peer).filter_map(Link::near);
+        let mut rings: Vec<LentRing> = ends().flat_map(|near| near.lent_rings.clone()).collect();
+        rings.resize(self.relays.places, LentRing::default());
+        let links = ends().map(|near| near.card).collect();
+        Card { rings, ..card_of(&self.choice, self.reads_max, self.write_order, links) }
     }
 
     /// Returns how this end of each connection with a peer is brought up, according to the peer's
@@ -61,8 +89,10 @@ impl Handshake {
         card: &[u8],
     ) -> Result<Vec<NewConnection>, LossReason> {
         let of_peer = || links.iter().filter(|link| link.peer == peer);
-        let card = Card::decode(card, of_peer().count()).ok_or(LossReason::WrongCard)?;
+        let card = Card::decode(card, of_peer().count(), self.relays.places);
+        let card = card.ok_or(LossReason::WrongCard)?;
         self.check_network(&card)?;
+        let rings = self.far_rings(peer, &card).ok_or(LossReason::WrongCard)?;
         let is_right = |(link, theirs): (&Link, &CardLink)| {
             let near = link.near();
             near.is_some() && self.is_far_size(link.purpose, theirs.bytes)
@@ -72,9 +102,24 @@ impl Handshake {
         }
         let of_peer = links.iter_mut().filter(|link| link.peer == peer);
         let connections = of_peer.zip(&card.links).filter_map(|(link, theirs)| {
-            Some(self.connection(link.purpose, link.take()?, &card, theirs))
+            let mut near = link.take()?;
+            if link.purpose == Purpose::Row {
+                near.pass_on_to(rings.clone());
+            }
+            Some(self.connection(link.purpose, near, &card, theirs))
         });
         Ok(connections.collect())
+    }
+
+    /// Returns the rings that this member passes on to a peer. Returns `None` if the peer lends
+    /// others.
+    fn far_rings(&self, peer: Rank, card: &Card) -> Option<Vec<FarRing>> {
+        let rings = self.relays.passed_on.iter().filter(|ring| ring.to == peer);
+        let far = rings.zip(&card.rings).map(|(ring, lent)| {
+            let target = Target { address: lent.address, key: lent.key };
+            (u64::try_from(ring.bytes) == Ok(lent.bytes)).then_some(FarRing { ring: *ring, target })
+        });
+        far.collect()
     }
 
     /// Members on different networks can never reach each other. Members that keep the order of
@@ -146,6 +191,7 @@ pub(crate) fn card_of(
         partition: choice.partition.key,
         write_order,
         links,
+        rings: Vec::new(),
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! # Write access of peers
 //! Each peer receives the address and the key of *its* copy only, which has a registration of its
-//! own. All rows share a protection domain, so their keys are not secret between members: a member
-//! that guesses another's key could write to that row. Keys have 32 bits, and some devices assign
-//! them in a pattern, so a few guesses may be enough, but each wrong guess breaks the connection on
-//! which it is made. This isolates faults but does not stop attackers. Each region has its own
-//! domain; all block memory of a member shares one.
+//! own. A peer that passes on messages also receives those of the rings that it writes. All rows
+//! share a protection domain, so their keys are not secret between members: a member that guesses
+//! another's key could write to that row. Keys have 32 bits, and some devices assign them in a
+//! pattern, so a few guesses may be enough, but each wrong guess breaks the connection on which it
+//! is made. This isolates faults but does not stop attackers. Each region has its own domain; all
+//! block memory of a member shares one.
 
 mod build;
 mod cost;
@@ -30,7 +31,7 @@ pub(crate) use build::{Builder, Prepared, ViewObjects};
 pub use cost::ViewCost;
 pub use error::JoinError;
 pub use events::DeviceNews;
-pub(crate) use handshake::{Handshake, NOTICES_MAX, NewConnection, card_of, route_to};
+pub(crate) use handshake::{Handshake, NOTICES_MAX, NewConnection, card_of, ring_places, route_to};
 pub use regions::{REGIONS_MAX, RegionMemory};
 pub use rows::Rows;
 pub(crate) use rows::{PROBE_BYTES_MAX, probe_offset};
@@ -282,7 +283,7 @@ fn check_vector(device: &Device, limits: &Limits) -> Result<(), JoinError> {
 
 /// Converts an order into the fabric's promises.
 fn promises(order: Order) -> Promises {
-    let mut promises = Promises::empty();
+    let mut promises = Promises::RELAYS;
     promises.set(Promises::WRITE_ORDER, order.writes);
     promises.set(Promises::ADDRESS_ORDER, order.addresses);
     promises.set(Promises::COMPLETION_VISIBLE, order.visible_upon_completion);

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use tramontane_core::fabric::Region;
 use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::layout::RelayedRing;
 
 use super::build::{Builder, ConnectionShape};
 use super::handshake::row_receives;
@@ -26,6 +27,8 @@ pub struct ViewOptions<'v> {
     pub members: &'v [NodeId],
     /// The size of each member's row, by rank.
     pub row_bytes: &'v [usize],
+    /// The rings that members pass on to each other; the same at all members (REL-1).
+    pub relayed: &'v [RelayedRing],
     /// Regions whose owners decide which peers may write; at most
     /// [`REGIONS_MAX`](super::REGIONS_MAX). All members have the same regions in the same order;
     /// each owner chooses the length.
@@ -91,6 +94,7 @@ impl Builder {
             block_domain: site.block_store().domain(),
             shapes: shapes(options, &rows, site),
             rows,
+            relayed: options.relayed.to_vec(),
             regions: options.regions.iter().map(RegionMemory::region).collect(),
             has_blocks: options.blocks,
             completions_max,

@@ -6,7 +6,7 @@
 //! | bytes | content |
 //! |---|---|
 //! | 0 to 8 | the writer's progress: [`SHOWN`], [`CONNECTED`] |
-//! | from 16 | its card for the reader, whose length depends on the connections with a peer |
+//! | from 16 | its card for the reader, whose length depends on the connections and rings |
 //!
 //! All members of a view have the same number of connections with each peer, so all slots have the
 //! same size.
@@ -59,17 +59,18 @@ pub(super) struct Cards<R> {
 
 impl<R: ViewRows> Cards<R> {
     /// Allocates the rows for the cards of a planned view, for members with `connections`
-    /// connections to each peer. The digest distinguishes views with the same number.
+    /// connections to each peer, and places for `rings` rings on each card. The digest distinguishes views with the same number.
     pub(super) fn new<S>(
         side_channel: &mut S,
         plan: &ViewPlan<'_>,
         connections: usize,
+        rings: usize,
     ) -> Result<Self, S::MemoryError>
     where
         S: HostFabric<Rows = R>,
     {
         let members = plan.members();
-        let place_bytes = place_bytes(connections);
+        let place_bytes = place_bytes(connections, rings);
         let row_bytes = vec![place_bytes * members.len(); members.len()];
         let (view, own) = (plan.view(), plan.own());
         let cards = ViewPlan::with_sizes(view, own, members, &row_bytes, plan.digest());
@@ -190,11 +191,11 @@ impl<R: ViewRows> Cards<R> {
     }
 }
 
-/// Returns the size of a slot: a cell followed by the card of `connections` connections, in whole
-/// cache lines.
-const fn place_bytes(connections: usize) -> usize {
+/// Returns the size of a slot: a cell followed by the card of `connections` connections and `rings`
+/// rings, in whole cache lines.
+const fn place_bytes(connections: usize, rings: usize) -> usize {
     const CACHE_LINE: usize = 64;
-    (CARD_OFFSET + Card::bytes(connections)).next_multiple_of(CACHE_LINE)
+    (CARD_OFFSET + Card::bytes(connections, rings)).next_multiple_of(CACHE_LINE)
 }
 
 const fn write(offset: usize, length: usize, kind: Kind) -> Write {
@@ -210,9 +211,10 @@ mod tests {
     #[test]
     fn card_slot_fits_any_number_of_connections() {
         for connections in 0..=REGIONS_MAX + 2 {
-            assert!(place_bytes(connections) - CARD_OFFSET >= Card::bytes(connections));
-            assert_eq!(place_bytes(connections) % 64, 0);
+            let bytes = place_bytes(connections, 2);
+            assert!(bytes - CARD_OFFSET >= Card::bytes(connections, 2));
+            assert_eq!(bytes % 64, 0);
         }
-        assert_eq!(place_bytes(3), 128, "as many as one place of two cache lines holds");
+        assert_eq!(place_bytes(3, 0), 128, "as many as one place of two cache lines holds");
     }
 }

@@ -10,7 +10,7 @@ use tramontane_core::ids::Rank;
 
 use super::cards::Cards;
 use super::fabric::{NoView, OpenView, RdmaViews};
-use crate::site::{Rows, ViewOptions};
+use crate::site::{Rows, ViewOptions, ring_places};
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     /// Waits for a socket, this member's wakeup or a device.
@@ -38,7 +38,9 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
         let row_bytes: Vec<usize> = ranks.map(|rank| plan.row_bytes(rank)).collect();
         // This comes first because it checks whether this member has the rank.
         let connections = 1 + self.regions.len() + usize::from(plan.has_blocks());
-        let cards = Cards::new(&mut self.side_channel, plan, connections);
+        let relayed: Vec<_> = plan.relayed().collect();
+        let rings = ring_places(&relayed);
+        let cards = Cards::new(&mut self.side_channel, plan, connections, rings);
         let cards = cards.map_err(|error| NoView::SideChannel(error.into()))?;
         self.renew_device()?;
         let verbs = self.site.view(&ViewOptions {
@@ -46,6 +48,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
             own: plan.own(),
             members,
             row_bytes: &row_bytes,
+            relayed: &relayed,
             regions: &self.regions,
             blocks: plan.has_blocks(),
         })?;

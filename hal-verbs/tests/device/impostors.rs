@@ -56,6 +56,7 @@ fn member() -> super::OpenMember {
             own: A,
             members: &[NodeId(10), NodeId(11)],
             row_bytes: &[bytes; 2],
+            relayed: &[],
             regions: &[],
             blocks: false,
         })

@@ -30,6 +30,7 @@ fn alone(site: &Site, view: ViewId, own: Rank) -> OpenMember {
         own,
         members: &[NodeId(10), NodeId(11)],
         row_bytes: &[ROW_BYTES; 2],
+        relayed: &[],
         regions: &[],
         blocks: false,
     };

@@ -31,6 +31,7 @@ fn pair(network: &Network) -> [LoneMember; 2] {
             own,
             members: &[NodeId(10), NodeId(11)],
             row_bytes: &[4096; 2],
+            relayed: &[],
             regions: &[region],
             blocks: false,
         };

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{ErrorKind, Fabric, Region, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::layout::RelayedRing;
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::{JoinError, Limits, Report, Site, Verbs, ViewOptions};
 
@@ -24,6 +25,8 @@ pub const VIEW: ViewId = ViewId(1);
 pub struct GroupShape {
     pub members: u16,
     pub row_bytes: usize,
+    /// The rings that members pass on to each other.
+    pub relayed: Vec<RelayedRing>,
     /// The size of each member's row, if sizes differ.
     pub row_sizes: Option<Vec<usize>>,
     pub limits: Limits,
@@ -42,6 +45,7 @@ impl Default for GroupShape {
         Self {
             members: 3,
             row_bytes: 16_384,
+            relayed: Vec::new(),
             row_sizes: None,
             limits: Limits::default(),
             regions: Vec::new(),
@@ -78,6 +82,7 @@ fn alone(shape: &GroupShape, members: &[NodeId], own: Rank) -> Result<Joined, Jo
         own,
         members,
         row_bytes: &sizes,
+        relayed: &shape.relayed,
         regions: &regions,
         blocks: shape.blocks,
     })?;

@@ -47,6 +47,7 @@ fn view_reports_its_cost() {
         own: A,
         members: &members,
         row_bytes: &[4096; 64],
+        relayed: &[],
         regions: &[],
         blocks: true,
     };
@@ -137,6 +138,7 @@ fn members_connect_with_or_without_huge_pages() {
         own: A,
         members: &members,
         row_bytes: &[3 << 20; 2],
+        relayed: &[],
         regions: &[],
         blocks: false,
     };
@@ -152,6 +154,7 @@ fn view_of(site: &Site, own: Rank, view: u64) -> tramontane_verbs::Verbs {
         own,
         members: &super::MEMBERS,
         row_bytes: &[64; 2],
+        relayed: &[],
         regions: &[],
         blocks: false,
     };

@@ -42,6 +42,7 @@ impl RightsRun {
                 own,
                 members: &ids,
                 row_bytes: &row_bytes,
+                relayed: &[],
                 regions: &regions,
                 blocks: false,
             };

@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use tramontane_fixtures::world::{Action, Ending, Goal, Plan, Record, RunOutcome, run_over};
+use tramontane_fixtures::world::{
+    Action, Ending, Goal, Plan, Record, RunOutcome, Subgroup, run_over,
+};
 use tramontane_verbs::fake::Counts;
 
 use crate::device::Devices;
@@ -48,6 +50,7 @@ impl GroupKind {
             // A sleeper is woken through a descriptor, in real time.
             Self::Fixed => Plan { sleep_after_ns: None, ..Plan::random_fixed(seed) },
         };
+        let plan = if seed % 3 == 2 { plan.with_relays() } else { plan };
         let mut plan = plan.stretched(STRETCH);
         let view_ns = devices.view_ns(MEMBERS_MAX);
         if !plan.is_fixed() {
@@ -93,6 +96,12 @@ impl SearchRun {
             outcome.complaints.retain(|complaint| !complaint.starts_with("no end:"));
         }
         (outcome, Done { counts: hardware.counts(), struck: hardware.struck() })
+    }
+
+    /// Returns whether members pass on messages of a sender in a subgroup of three or more.
+    fn has_relays(&self) -> bool {
+        let passes_on = |subgroup: &Subgroup| subgroup.relayed && subgroup.members.len() > 2;
+        self.plan.subgroups.iter().any(passes_on)
     }
 
     /// Returns whether devices may end connections for good although the side channels do not.
@@ -216,7 +225,9 @@ pub fn search(kind: GroupKind, seeds: u64) -> SearchTally {
                     let mut tally = tally.lock().expect("nobody panics with it");
                     tally.runs += 1;
                     outcome.iter().for_each(|outcome| tally.count(outcome));
-                    for (is_reached, name) in run.devices.freedoms().chain(done.reached()) {
+                    let relays = (run.has_relays(), "groups whose members pass on messages");
+                    let reached = run.devices.freedoms().chain(done.reached());
+                    for (is_reached, name) in reached.chain([relays]) {
                         *tally.devices.entry(name).or_default() += u64::from(is_reached);
                     }
                     if !complaints.is_empty() {

@@ -208,6 +208,7 @@ impl<'s> ShardWorld<'s> {
                 own: Rank(own as u16),
                 members: &members,
                 row_bytes: &row_bytes,
+                relayed: &[],
                 regions: std::slice::from_ref(&memory.log),
                 blocks: false,
             };

@@ -64,6 +64,7 @@ pub fn member(site: &Site, own: Rank, row_bytes: [usize; 2]) -> ConnectedMember 
         own,
         members: &MEMBERS,
         row_bytes: &row_bytes,
+        relayed: &[],
         regions: &[],
         blocks: false,
     };

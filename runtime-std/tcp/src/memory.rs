@@ -103,7 +103,7 @@ impl Rows {
             own: plan.own(),
             members: plan.members().to_vec(),
             digest: plan.digest(),
-            relayed: plan.relayed().collect(),
+            relayed: plan.relayed().filter(|ring| ring.to == plan.own()).collect(),
             rows: rows.collect(),
             lines,
         })))

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use tramontane_core::fabric::Region;
 
 use super::message_places::receive_range;
+use super::relays::FarRing;
 use super::updates::Updates;
 use super::{FarEnd, GUARD_BYTES_MAX, Purpose};
 use crate::adapter::{Access, MemoryRegion, QueuePair, Route, SendTimes};
-use crate::protocol::{CardLink, Name};
+use crate::protocol::{CardLink, LentRing, Name};
 
 /// The step by which a reset advances the first packet number, so that old packets are not mistaken
 /// for new ones.
@@ -64,7 +65,11 @@ pub(crate) struct NearEnd {
     times: SendTimes,
     /// The description of this end for the peer.
     pub(crate) card: CardLink,
+    /// The rings in this member's copies to which the peer passes on messages.
+    pub(crate) lent_rings: Vec<LentRing>,
     pub(super) far: Option<FarEnd>,
+    /// The peer's rings to which this member passes on messages.
+    pub(super) rings: Vec<FarRing>,
     /// The key for writes: that of the remote memory, or one that its owner granted.
     pub(super) write_key: u32,
     pub(super) source: Arc<MemoryRegion>,
@@ -118,7 +123,9 @@ impl NearEnd {
             purpose,
             times,
             card,
+            lent_rings: Vec::new(),
             far: None,
+            rings: Vec::new(),
             write_key: 0,
             source,
             own_bytes,
@@ -149,6 +156,16 @@ impl NearEnd {
     /// Returns the maximum number of bytes that the queue pair sends inline.
     pub(crate) fn granted_inline_bytes(&self) -> u32 {
         self.queue_pair.inline_bytes_max()
+    }
+
+    /// Lends rings to the peer, which passes on messages to them.
+    pub(crate) fn lend_rings(&mut self, rings: Vec<LentRing>) {
+        self.lent_rings = rings;
+    }
+
+    /// Sets the rings of the peer to which this member passes on messages.
+    pub(crate) fn pass_on_to(&mut self, rings: Vec<FarRing>) {
+        self.rings = rings;
     }
 
     /// Limits the reads in flight to the number that the other end serves.

@@ -8,7 +8,7 @@ use super::{Behind, Link, LoneRequest, NearEnd, post_request};
 use crate::adapter::{Operation, SendBuffers};
 use crate::protocol::Counters;
 use crate::protocol::update::{
-    HEAD_BYTES, RECORD_HEAD_BYTES, RegionTarget, UPDATE_BYTES_MAX, UpdateWriter,
+    HEAD_BYTES, RECORD_HEAD_BYTES, RegionTarget, UPDATE_BYTES_MAX, UpdateWriter, record_place,
 };
 use crate::site::Rows;
 
@@ -118,8 +118,9 @@ impl Link {
             let mut begins = true;
             while let Some(part) = plan.next_if(|part| part.begins == begins) {
                 begins = false;
-                let record = update.record(part.target, part.length);
-                let record = record.ok_or(ErrorKind::OutOfRange)?;
+                let record = record_place(None, part.target)
+                    .and_then(|place| update.record(place, part.length))
+                    .ok_or(ErrorKind::OutOfRange)?;
                 read_own(rows, part.source, record)?;
                 counters.writes += 1;
                 counters.bytes += u64::try_from(part.length).unwrap_or(0);

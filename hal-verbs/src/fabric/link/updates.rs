@@ -18,12 +18,14 @@ use std::sync::Arc;
 
 use tramontane_core::fabric::{ErrorKind, Kind, Token, WRITES_MAX, Write};
 
-use super::{Behind, GUARD_BYTES_MAX, Link, LoneRequest, NearEnd, at, post_request};
+use super::{Behind, GUARD_BYTES_MAX, Link, LoneRequest, NearEnd, Sources, Targets, post_request};
 use crate::adapter::{
     Access, MemoryRegion, Operation, Pages, ProtectionDomain, SendBuffers, SendList,
 };
 use crate::protocol::blocks::{Credits, MESSAGES_MAX};
-use crate::protocol::update::{HEAD_BYTES, RECORD_HEAD_BYTES, UPDATE_BYTES_MAX, UpdateWriter};
+use crate::protocol::update::{
+    HEAD_BYTES, RECORD_HEAD_BYTES, UPDATE_BYTES_MAX, UpdateWriter, record_place,
+};
 use crate::protocol::{Counters, Name, UnderWay, WholeGroups};
 
 /// Maximum size, in bytes, of a content that is copied into an update. Up to this size, a copy is
@@ -95,8 +97,11 @@ impl SendPlan {
     }
 }
 
+/// Returns the range that a write changes. Ranges of different rows never overlap.
 fn place_of(write: &Write) -> WholeGroups {
-    WholeGroups::of(write.target.offset, write.length)
+    let place = record_place(write.target.region.owner(), write.target.offset);
+    let place = place.and_then(|place| usize::try_from(place).ok());
+    WholeGroups::of(place.unwrap_or(write.target.offset), write.length)
 }
 
 impl Updates {
@@ -186,7 +191,7 @@ impl Link {
     pub(crate) fn post_list_as_update(
         &mut self,
         buffers: &mut SendBuffers,
-        list: &[Write],
+        (list, copies): (&[Write], &[Option<MemoryRegion>]),
         behind: Behind,
         token: Option<Token>,
         counters: &mut Counters,
@@ -207,14 +212,14 @@ impl Link {
             }
             return Err(ErrorKind::QueueFull);
         }
-        self.post_planned(buffers, list, &plan, behind, token, counters)?;
+        self.post_planned(buffers, (list, copies), &plan, behind, token, counters)?;
         Ok(true)
     }
 
     fn post_planned(
         &mut self,
         buffers: &mut SendBuffers,
-        list: &[Write],
+        (list, copies): (&[Write], &[Option<MemoryRegion>]),
         plan: &SendPlan,
         behind: Behind,
         token: Option<Token>,
@@ -223,11 +228,14 @@ impl Link {
         let Self { queue, near: Some(near), index, .. } = self else {
             return Err(ErrorKind::Other);
         };
-        let NearEnd { queue_pair, far: Some(far), source, updates: Some(updates), .. } = near
+        let NearEnd { queue_pair, far: Some(far), source, updates: Some(updates), rings, .. } =
+            near
         else {
             return Err(ErrorKind::Other);
         };
         let inline_bytes_max = near.inline_bytes_max;
+        let sources = Sources { own: (self.region, source), others: &[], copies };
+        let targets = Targets { own: far.target, rings };
         let update = updates.credits.next_number();
         let mut message = UpdateWriter::new(updates.credits.send(), false);
         updates.is_asked = false;
@@ -237,15 +245,17 @@ impl Link {
             updates.under_way.add(update, place_of(write));
             counters.writes += 1;
             counters.bytes += u64::try_from(write.length).unwrap_or(0);
+            let memory = sources.of(write.source.region)?;
             if !alone {
-                let place = message.record(write.target.offset, write.length);
-                let place = place.ok_or(ErrorKind::OutOfRange)?;
-                let row = source.pages().row();
-                row.read(write.source.offset, place).map_err(|_| ErrorKind::OutOfRange)?;
+                let record = record_place(write.target.region.owner(), write.target.offset)
+                    .and_then(|place| message.record(place, write.length))
+                    .ok_or(ErrorKind::OutOfRange)?;
+                let row = memory.pages().row();
+                row.read(write.source.offset, record).map_err(|_| ErrorKind::OutOfRange)?;
                 continue;
             }
-            let operation = Operation::Write(at(far.target, write.target.offset)?);
-            let range = Some((&**source, write.source.offset, write.length));
+            let operation = Operation::Write(targets.of(write)?);
+            let range = Some((memory, write.source.offset, write.length));
             let inline = write.length <= inline_bytes_max;
             counters.inline += u64::from(inline);
             if !requests.push(Name::send(*index, number).raw(), operation, range, inline) {

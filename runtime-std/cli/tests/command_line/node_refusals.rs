@@ -56,7 +56,6 @@ fn invalid_group_file_error_names_remedy() {
     };
     for (fabric, more, words) in [
         ("shm", "senders = [0]", ["\"s\" cannot be relayed", "shared memory", "; "]),
-        ("verbs", "senders = [0]", ["\"s\" cannot be relayed", "RDMA", "; "]),
         ("tcp", "", ["\"s\" cannot be relayed", "exactly one sender", "; "]),
         ("tcp", "senders = [0]\nunordered = true", ["relayed", "unordered", "; "]),
     ] {

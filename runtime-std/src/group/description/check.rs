@@ -158,12 +158,7 @@ impl Description {
         } else if self.fabric.is_on_one_host() {
             Some(
                 "over shared memory all members read the sender's row; remove relayed = true, or \
-                 set fabric = \"tcp\"",
-            )
-        } else if self.fabric.is_rdma() {
-            Some(
-                "RDMA does not carry relayed messages yet; remove relayed = true, or set fabric = \
-                 \"tcp\"",
+                 set fabric = \"tcp\" or \"verbs\"",
             )
         } else if subgroup.unordered {
             Some("it is unordered; remove unordered = true")
