@@ -70,8 +70,8 @@
 //! - *Visible upon completion*: for known software drivers, and otherwise only if the caller's
 //!   limits say so. A completion means that the remote NIC has acknowledged the write, not that the
 //!   write has crossed the remote bus.
-//! - *Copies of rows are passed on* (REL-1): always. A member registers the ring of a third member's
-//!   row once more, for the member that passes on its messages, and only the ring.
+//! - *Copies of rows are passed on* (REL-1): always. A member registers the ring in its copy of a
+//!   third member's row once more, for the member that passes on the messages, and only the ring.
 //! - *After `revoke` nothing lands*: always. Each right is a separate key, which `revoke` ends.
 //!   Before the first view with regions, a trial checks that the device denies ended keys. If lists
 //!   are sent as updates, a region's owner applies them under the sender's current right.

@@ -82,8 +82,8 @@ impl UpdateWriter {
         update
     }
 
-    /// Adds a record at a [place](record_place), and returns the space for its bytes. Returns `None`
-    /// if the record does not fit.
+    /// Adds a record at a [place](record_place), and returns the space for its bytes. Returns
+    /// `None` if the record does not fit.
     pub(crate) fn record(&mut self, at: u64, length: usize) -> Option<&mut [u8]> {
         let short = u16::try_from(length).ok()?;
         let start = self.length.checked_add(RECORD_HEAD_BYTES)?;

@@ -59,7 +59,8 @@ pub(super) struct Cards<R> {
 
 impl<R: ViewRows> Cards<R> {
     /// Allocates the rows for the cards of a planned view, for members with `connections`
-    /// connections to each peer, and places for `rings` rings on each card. The digest distinguishes views with the same number.
+    /// connections to each peer, and places for `rings` rings on each card. The digest
+    /// distinguishes views with the same number.
     pub(super) fn new<S>(
         side_channel: &mut S,
         plan: &ViewPlan<'_>,
