@@ -10,7 +10,7 @@
 //! | 0 to 8 | the total number of updates that its sender has processed |
 //! | 8 to 10 | the number of records that follow |
 //! | 10 | 1 if the peer must answer at once with the number it has processed, otherwise 0 |
-//! | 11 | 0 for the sender's row; for a region of the receiver, the region's number plus 1 |
+//! | 11 | 0 for rows; for a region of the receiver, the region's number plus 1 |
 //! | 12 to 16 | the number of the right under which the sender writes to that region, otherwise 0 |
 //! | the rest | records: the offset in the row or region (6), the row (2), the number of bytes (2), and the bytes |
 //!
