@@ -155,6 +155,8 @@ struct Copies<'r> {
     copies: &'r [Vec<RowWriter<'r>>],
     promises: Promises,
     sender: usize,
+    /// A member to which the sender's connection is busy all the time.
+    unreached: Option<Rank>,
     /// The offset of the ring in the sender's row.
     ring: usize,
     /// The bytes of the ring that this member has posted, and the holders and slots that it wrote.
@@ -169,6 +171,9 @@ impl Carries for Copies<'_> {
     }
 
     fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+        if self.own == self.sender && self.unreached == Some(to) {
+            return Err(ErrorKind::QueueFull);
+        }
         for write in writes {
             assert_eq!(write.source, write.target);
             let (region, offset) = (write.target.region, write.target.offset);
@@ -198,7 +203,7 @@ type WriterOf = BTreeMap<(Rank, usize), usize>;
 /// without messages. Returns each member's deliveries, and who wrote each slot.
 fn run(
     layout: &Layout<'_>,
-    promises: Promises,
+    (promises, unreached): (Promises, Option<Rank>),
     (idle_steps, messages): (usize, usize),
     steps: impl Iterator<Item = u16>,
 ) -> (Vec<Vec<Vec<u8>>>, WriterOf) {
@@ -224,6 +229,7 @@ fn run(
             copies: &writers,
             promises,
             sender: sender.index(),
+            unreached,
             ring: shape.offset,
             bytes: 0,
             written: BTreeSet::new(),
@@ -273,7 +279,7 @@ fn run(
 }
 
 /// A member passes on a slot even if an earlier one, which comes from another member, has not
-/// arrived.
+/// arrived, and nothing from the sender has.
 ///
 /// Requirement: REL-1.2.
 #[test]
@@ -281,8 +287,9 @@ fn later_slot_is_passed_on_before_earlier_one() {
     let promises = Promises::RELAYS | Promises::WRITE_ORDER;
     let (delivered, writer_of) = with_relays(8, 0, (2, 16), |layout| {
         // The second slot goes from rank 2 to 4, and from there to 1. Nobody passes on the first.
+        // Rank 4 does not hear from the sender either, so only that slot ends its rest.
         let steps = (0..8).cycle().take(80).chain([0, 4, 4, 4, 2, 4]);
-        run(layout, promises, (80, 2), steps)
+        run(layout, (promises, Some(Rank(4))), (80, 2), steps)
     });
     assert!(delivered[4].is_empty());
     assert_eq!((writer_of.get(&(Rank(4), 1)), writer_of.get(&(Rank(1), 1))), (Some(&2), Some(&4)));
@@ -305,7 +312,7 @@ proptest! {
             if in_pairs { promises } else { promises | Promises::ADDRESS_ORDER };
         let (delivered, _) = with_relays(members, sender % members, (window, 24), |layout| {
             let turns = (0..members).cycle().take(20_000);
-            run(layout, promises, (0, messages), order.into_iter().chain(turns))
+            run(layout, (promises, None), (0, messages), order.into_iter().chain(turns))
         });
         let sent: Vec<Vec<u8>> =
             (0..messages).map(|sent| vec![sent as u8; 1 + sent % 24]).collect();

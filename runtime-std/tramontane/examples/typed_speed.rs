@@ -1,9 +1,9 @@
 //! Measures proposals against untyped messages of the same bytes, in turn, between members that are
 //! threads of this process: `cargo run --release -p tramontane --example typed_speed [MEMBERS]`.
 //!
-//! Prints, for both, the median rate with many in flight, and the median latency at a low rate. The
-//! first command is a text, whose bytes serde copies at once. The second is an array, which serde
-//! encodes and decodes byte by byte.
+//! Prints, for both, the median rate with many in flight, and the median latency at a low rate.
+//! Commands are texts of 31 bytes and of 1 and 10 KB, whose bytes serde copies at once, and an array
+//! of 32 bytes, which serde encodes and decodes byte by byte.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -22,29 +22,20 @@ const IN_FLIGHT: usize = 1_000;
 const PINGS: usize = 500;
 /// The time between two messages at a low rate.
 const PAUSE: Duration = Duration::from_millis(1);
-/// A command of 32 bytes with its version and its time.
-const MESSAGE: [u8; 41] = [7; 41];
+/// Bytes that a group adds to a command: the format's version, and the time.
+const HEAD_BYTES: usize = 9;
 
 trait ExampleCommand: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
-    fn example() -> Self;
     fn first(&self) -> u8;
 }
 
 impl ExampleCommand for [u8; 32] {
-    fn example() -> Self {
-        [7; 32]
-    }
-
     fn first(&self) -> u8 {
         self[0]
     }
 }
 
 impl ExampleCommand for String {
-    fn example() -> Self {
-        "7".repeat(31)
-    }
-
     fn first(&self) -> u8 {
         self.as_bytes()[0]
     }
@@ -65,8 +56,14 @@ impl<C: ExampleCommand> StateMachine for Sum<C> {
 }
 
 /// Starts all members of a group at the same time.
-fn all<R: Send>(name: &str, members: u32, one: impl Fn(Description, u32) -> R + Sync) -> Vec<R> {
-    let group = Description::local(&format!("{name}-{}", std::process::id()), members, 100, 64);
+fn all<R: Send>(
+    name: &str,
+    (members, bytes): (u32, usize),
+    one: impl Fn(Description, u32) -> R + Sync,
+) -> Vec<R> {
+    let bytes = u32::try_from(bytes).expect("small");
+    let name = format!("{name}-{bytes}-{}", std::process::id());
+    let group = Description::local(&name, members, 100, bytes);
     let (group, one) = (&group, &one);
     std::thread::scope(|scope| {
         let start = |node| scope.spawn(move || one(group.clone(), node));
@@ -90,17 +87,16 @@ fn typed<C: ExampleCommand>(group: Description, node: u32) -> Replicated<Sum<C>>
     Replicated::start(group, StartOptions::new(node), Sum(0, PhantomData)).expect("it starts")
 }
 
-fn send_all(sender: &mut Sender) {
+fn send_all(sender: &mut Sender, message: &[u8]) {
     let mut receipt = None;
     for _ in 0..COUNT {
-        receipt = Some(sender.send(&MESSAGE, PATIENCE).expect("it is sent"));
+        receipt = Some(sender.send(message, PATIENCE).expect("it is sent"));
     }
     let last = receipt.expect("a message");
     last.delivered().wait(PATIENCE).expect("it is delivered");
 }
 
-fn propose_all<C: ExampleCommand>(member: &Replicated<Sum<C>>) {
-    let command = C::example();
+fn propose_all<C: ExampleCommand>(member: &Replicated<Sum<C>>, command: &C) {
     let mut in_flight = VecDeque::with_capacity(IN_FLIGHT);
     for _ in 0..COUNT {
         if in_flight.len() == IN_FLIGHT {
@@ -135,20 +131,26 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 fn main() {
     let members = std::env::args().nth(1).map_or(2, |text| text.parse().expect("a number"));
-    println!("{members} members, {} bytes", MESSAGE.len());
-    measure::<String>("text", members);
-    measure::<[u8; 32]>("array", members);
+    println!("{members} members");
+    // A text is encoded behind its length.
+    measure("text of 31 bytes", members, &"7".repeat(31), 1 + 31);
+    measure("array of 32 bytes", members, &[7_u8; 32], 32);
+    measure("text of 1,000 bytes", members, &"7".repeat(1_000), 2 + 1_000);
+    measure("text of 10,000 bytes", members, &"7".repeat(10_000), 2 + 10_000);
 }
 
-fn measure<C: ExampleCommand>(kind: &str, members: u32) {
-    let raw = all(&format!("untyped-{kind}"), members, untyped);
-    let machines = all(&format!("typed-{kind}"), members, typed::<C>);
+/// Measures a command that is encoded in this many bytes.
+fn measure<C: ExampleCommand>(kind: &str, members: u32, command: &C, encoded_bytes: usize) {
+    let message = vec![7; HEAD_BYTES + encoded_bytes];
+    let raw = all("untyped", (members, message.len()), untyped);
+    let machines = all("typed", (members, message.len()), typed::<C>);
     let mut sender = raw[0].sender().expect("it sends");
     let machine = &machines[0];
     let (mut sends, mut proposals) = (Vec::new(), Vec::new());
     // The first round warms up.
     for round in 0..=ROUNDS {
-        let pair = (timed(|| send_all(&mut sender)), timed(|| propose_all(machine)));
+        let pair =
+            (timed(|| send_all(&mut sender, &message)), timed(|| propose_all(machine, command)));
         if round > 0 {
             sends.push(pair.0);
             proposals.push(pair.1);
@@ -157,17 +159,17 @@ fn measure<C: ExampleCommand>(kind: &str, members: u32) {
     let (sent, proposed) = (median(sends), median(proposals));
     let rate = |time: Duration| f64::from(COUNT) / time.as_secs_f64();
     println!(
-        "untyped: {:.0} per second; typed, {kind}: {:.0} per second",
+        "{kind}: untyped {:.0} per second, typed {:.0}; ratio of medians {:.2}",
         rate(sent),
-        rate(proposed)
+        rate(proposed),
+        rate(proposed) / rate(sent)
     );
-    println!("ratio of medians, {kind}: {:.2}", rate(proposed) / rate(sent));
     let untyped = latency(|| {
-        let receipt = sender.send(&MESSAGE, PATIENCE).expect("it is sent");
+        let receipt = sender.send(&message, PATIENCE).expect("it is sent");
         receipt.delivered().wait(PATIENCE).expect("it is delivered");
     });
     let typed = latency(|| {
-        machine.propose(C::example()).wait(PATIENCE).expect("an answer");
+        machine.propose(command.clone()).wait(PATIENCE).expect("an answer");
     });
-    println!("one at a time, untyped: {untyped:?}; typed: {typed:?}");
+    println!("  one at a time, untyped: {untyped:?}; typed: {typed:?}");
 }

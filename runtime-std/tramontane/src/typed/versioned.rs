@@ -40,7 +40,7 @@ impl StateVersion {
 /// Returns a time in microseconds since 1970. Earlier times are 0.
 pub(super) fn micros(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    since.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(since.subsec_micros()))
 }
 
 /// A state, its version, and as many earlier versions as are kept.
