@@ -1,11 +1,11 @@
 //! One connection to one peer: a queue pair, its credits, and the memory at both ends.
 
 mod blocks;
+mod memory;
 mod message_places;
 mod near_end;
 mod probe;
 mod region_updates;
-mod relays;
 mod updates;
 
 use std::io;
@@ -19,11 +19,10 @@ use crate::adapter::{
 };
 use crate::protocol::{Counters, Name, SendQueue};
 
+pub(crate) use memory::{FarRing, OtherMemory};
+use memory::{Sources, Targets, at, memory_of};
 pub(crate) use message_places::MESSAGE_MEMORY_BYTES;
-use near_end::memory_of;
-pub(crate) use near_end::{NearEnd, NearParts, OtherMemory, Staging};
-pub(crate) use relays::FarRing;
-use relays::{Sources, Targets};
+pub(crate) use near_end::{NearEnd, NearParts, Staging};
 pub(crate) use updates::Updates;
 
 /// Maximum size of a guard in bytes: a cache line, which is more than the core posts.
@@ -158,7 +157,8 @@ impl Link {
         let is_in_place = if write.target.region == self.region {
             self.has_own_area(write.source, write.length) && inside(write.target.offset, far.bytes)
         } else {
-            self.near.as_ref().is_some_and(|near| near.passes_on(write))
+            let mut rings = self.near.iter().flat_map(|near| &near.rings);
+            rings.any(|ring| ring.place(write).is_some())
         };
         is_in_place && is_short
     }
@@ -310,13 +310,6 @@ fn post_request(
     counters.doorbells += 1;
     queue.push(1, is_signalled, token);
     queue_pair.post(list)
-}
-
-/// Returns the address at an offset in the peer's memory.
-fn at(start: Target, offset: usize) -> Result<Target, ErrorKind> {
-    let offset = u64::try_from(offset).map_err(|_| ErrorKind::OutOfRange)?;
-    let address = start.address.checked_add(offset).ok_or(ErrorKind::OutOfRange)?;
-    Ok(Target { address, key: start.key })
 }
 
 /// Copies a guard's current value to memory that the device reads later, and returns the offset

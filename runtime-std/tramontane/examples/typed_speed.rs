@@ -2,8 +2,8 @@
 //! threads of this process: `cargo run --release -p tramontane --example typed_speed [MEMBERS]`.
 //!
 //! Prints, for both, the median rate with many in flight, and the median latency at a low rate.
-//! Commands are texts of 31 bytes and of 1 and 10 KB, whose bytes serde copies at once, and an array
-//! of 32 bytes, which serde encodes and decodes byte by byte.
+//! Commands are texts of 31 bytes and of 1 and 10 KB, whose bytes serde copies at once, and an
+//! array of 32 bytes, which serde encodes and decodes byte by byte.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;

@@ -6,10 +6,8 @@
 use std::io;
 use std::sync::Arc;
 
-use tramontane_core::fabric::Region;
-
+use super::memory::{FarRing, OtherMemory};
 use super::message_places::receive_range;
-use super::relays::FarRing;
 use super::updates::Updates;
 use super::{FarEnd, GUARD_BYTES_MAX, Purpose};
 use crate::adapter::{Access, MemoryRegion, QueuePair, Route, SendTimes};
@@ -39,21 +37,6 @@ impl Staging {
     pub(super) const fn place(&self, slot: usize) -> usize {
         self.offset + slot * GUARD_BYTES_MAX
     }
-}
-
-/// Local memory in the same domain that is not the connection's own. Writes may read from it, and
-/// reads may fill it.
-#[derive(Debug)]
-pub(crate) struct OtherMemory {
-    pub(crate) region: Region,
-    pub(crate) memory: MemoryRegion,
-    /// Length in bytes.
-    pub(crate) bytes: usize,
-}
-
-/// Returns the memory of a region among others.
-pub(super) fn memory_of(others: &[OtherMemory], region: Region) -> Option<&OtherMemory> {
-    others.iter().find(|other| other.region == region)
 }
 
 /// The local end of a connection.

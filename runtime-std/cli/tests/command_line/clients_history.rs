@@ -94,10 +94,10 @@ fn subscriber_learns_first_position_changed_by_restart() {
     group.await_members(&[0, 1, 2]);
     let other: String = (0..2_000).map(|number| format!("other-{number}\n")).collect();
     nodes[1].write(&other);
+    wait_for("the last line", || group.log(0).contains("other-1999\n").then_some(()));
     let (status, errors) = subscriber.ended();
     let events = events(&subscriber);
     let changed = events.last().expect("an event").clone();
-    wait_for("the last line", || group.log(0).contains("other-1999\n").then_some(()));
     let printed = texts(&events);
     let first = first_changed(&printed, &group.log(0));
     assert!((100..printed.len()).contains(&first), "{first} of {}", printed.len());

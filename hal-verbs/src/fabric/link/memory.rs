@@ -1,14 +1,36 @@
-//! Writes that pass on a third member's messages (REL-1): from this member's copy of that member's
-//! row to the peer's copy, on the connection of this member's own row.
+//! The memory that a connection writes from and to.
 //!
-//! The peer registers the rings of its copies once more for this member, and only the rings. So a
-//! relay that fails can change the messages that it passes on, but no frontier of their sender.
+//! The connection of this member's own row also carries what this member passes on for a third
+//! member (REL-1): from its copy of that member's row to the peer's copy. The peer registers the
+//! rings of its copies once more for this member, and only the rings. So a relay that fails can
+//! change the messages that it passes on, but no frontier of their sender.
 
 use tramontane_core::fabric::{ErrorKind, Region, Write};
 use tramontane_core::layout::RelayedRing;
 
-use super::{NearEnd, OtherMemory, at, memory_of};
 use crate::adapter::{MemoryRegion, Target};
+
+/// Local memory in the same domain that is not the connection's own. Writes may read from it, and
+/// reads may fill it.
+#[derive(Debug)]
+pub(crate) struct OtherMemory {
+    pub(crate) region: Region,
+    pub(crate) memory: MemoryRegion,
+    /// Length in bytes.
+    pub(crate) bytes: usize,
+}
+
+/// Returns the memory of a region among others.
+pub(super) fn memory_of(others: &[OtherMemory], region: Region) -> Option<&OtherMemory> {
+    others.iter().find(|other| other.region == region)
+}
+
+/// Returns the address at an offset in the peer's memory.
+pub(super) fn at(start: Target, offset: usize) -> Result<Target, ErrorKind> {
+    let offset = u64::try_from(offset).map_err(|_| ErrorKind::OutOfRange)?;
+    let address = start.address.checked_add(offset).ok_or(ErrorKind::OutOfRange)?;
+    Ok(Target { address, key: start.key })
+}
 
 /// A ring in the peer's copy of a third member's row, and the address of its first byte.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +41,7 @@ pub(crate) struct FarRing {
 
 impl FarRing {
     /// Returns the peer's memory for a write, or `None` if the write is not one to this ring.
-    fn place(&self, write: &Write) -> Option<Target> {
+    pub(super) fn place(&self, write: &Write) -> Option<Target> {
         let Self { ring, target } = self;
         let owner = write.target.region.owner()?;
         let is_here = write.source == write.target
@@ -69,12 +91,5 @@ impl<'s> Sources<'s> {
             None => memory_of(self.others, region).map(|other| &other.memory),
         };
         memory.ok_or(ErrorKind::OutOfRange)
-    }
-}
-
-impl NearEnd {
-    /// Returns whether a write passes on messages to a ring of the peer.
-    pub(super) fn passes_on(&self, write: &Write) -> bool {
-        self.rings.iter().any(|ring| ring.place(write).is_some())
     }
 }
