@@ -15,6 +15,8 @@
 use core::time::Duration;
 
 use super::seam::{Fabric, ViewMemory};
+#[cfg(feature = "relays")]
+use crate::ids::u16_from_index;
 use crate::ids::{NodeId, Rank, ViewId};
 #[cfg(feature = "relays")]
 use crate::layout::RelayedRing;
@@ -114,9 +116,9 @@ impl<'v> ViewPlan<'v> {
             Sizes::OfLayout(layout) => Some(layout),
             Sizes::Listed(_) => None,
         };
-        let members = (0..).map(Rank).take(self.members.len());
+        let members = u16_from_index(self.members.len()).unwrap_or(u16::MAX);
         layout.into_iter().flat_map(move |layout| {
-            members.clone().flat_map(move |member| layout.relayed_to(member))
+            (0..members).flat_map(move |member| layout.relayed_to(Rank(member)))
         })
     }
 
