@@ -43,6 +43,16 @@ impl TestGroup {
         Self { folder, options: Vec::new() }
     }
 
+    /// Makes silent nodes count as dead only after a long time, for requests that take a while on a
+    /// busy machine, but without their limit would take longer than this.
+    pub(crate) fn patient(self) -> Self {
+        let file = self.folder.path().join("redis.toml");
+        let text = fs::read_to_string(&file).expect("a file");
+        let text = text.replace("failure_timeout_ms = 2000", "failure_timeout_ms = 10000");
+        fs::write(file, text).expect("a file");
+        self
+    }
+
     /// Adds options for all nodes.
     pub(crate) fn with(mut self, options: &[&str]) -> Self {
         self.options = options.iter().map(|option| (*option).to_owned()).collect();

@@ -94,7 +94,7 @@ fn pipelined_slow_reads_leave_node_in_group() {
 
 #[test]
 fn costly_patterns_are_refused() {
-    let group = TestGroup::new("large_max = 1000000");
+    let group = TestGroup::new("large_max = 1000000").patient();
     let nodes = group.start_all(&[0, 1, 2]);
     let mut client = nodes[0].client();
     client.send(&request(&[b"SET", &[b'a'; 200_000], b"v"]));
@@ -146,7 +146,7 @@ fn slow_work_of_one_request_is_bounded() {
 
 #[test]
 fn long_numbers_leave_nodes_in_group() {
-    let group = TestGroup::new("").with(&["--unsent-max-mb", "500"]);
+    let group = TestGroup::new("").patient().with(&["--unsent-max-mb", "500"]);
     let nodes = group.start_all(&[0, 1, 2]);
     let mut client = nodes[0].client();
     assert_eq!(client.ask("INCRBYFLOAT k 1e4900").len(), 4903);
