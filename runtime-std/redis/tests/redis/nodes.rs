@@ -44,7 +44,7 @@ impl TestGroup {
     }
 
     /// Makes silent nodes count as dead only after a long time, for requests that take a while on a
-    /// busy machine, but without their limit would take longer than this.
+    /// busy machine.
     pub(crate) fn patient(self) -> Self {
         let file = self.folder.path().join("redis.toml");
         let text = fs::read_to_string(&file).expect("a file");
