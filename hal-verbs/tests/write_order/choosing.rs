@@ -34,10 +34,11 @@ fn operator_setting_overrules_order_reported_by_device() {
 }
 
 #[test]
-fn site_with_updates_promises_only_write_order() {
+fn site_with_updates_promises_order_only_between_writes() {
     let limits =
         Limits { address_order: Some(true), completion_visible: Some(true), ..by_updates() };
-    assert_eq!(chosen(Profile::soft_roce(), &limits).1, Promises::WRITE_ORDER);
+    let promised = Promises::WRITE_ORDER | Promises::RELAYS;
+    assert_eq!(chosen(Profile::soft_roce(), &limits).1, promised);
 }
 
 #[test]
