@@ -15,8 +15,8 @@ use crate::node_durable::{durable_node, logged};
 use crate::node_lost_disks::{
     COPIES, await_note, copy_folder, killed_group, log_folder, state_folder,
 };
-use crate::support::concurrently;
 use crate::support::group::{GroupFile, Node, Transport, kill_all, lines};
+use crate::support::{concurrently, wait_for};
 
 /// Number of lines when the backup is taken, and in the end.
 const BEFORE: usize = 30;
@@ -188,7 +188,12 @@ fn case(seed: u64) {
     let (group, _) = killed_group(carrier, BEFORE);
     (0..3).for_each(|id| copy_folder(&data(&group, id), &backup(&group, id)));
     let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
-    group.await_members(&[0, 1, 2]);
+    wait_for("all members", || {
+        for node in &mut nodes {
+            assert!(node.is_running(), "seed {seed}: {}", node.errors());
+        }
+        is_up(&group).then_some(())
+    });
     nodes[0].write(&lines(7, 0..ALL - BEFORE));
     let all = group.await_same(&[0, 1, 2], ALL);
     (0..3).for_each(|id| await_note(&group, id, ALL));
