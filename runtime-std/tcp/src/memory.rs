@@ -12,7 +12,7 @@
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
-use tramontane_core::fabric::{ViewPlan, ViewRows};
+use tramontane_core::fabric::{Region, ViewPlan, ViewRows};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::RelayedRing;
 use tramontane_core::memory::{OutOfRow, Row, RowWriter};
@@ -133,6 +133,11 @@ impl Rows {
     /// Returns the length of a member's row in bytes.
     pub(super) fn row_bytes(&self, rank: Rank) -> usize {
         self.0.rows.get(rank.index()).map_or(0, Row::bytes)
+    }
+
+    /// Returns the owner of the row that a region stands for, or `None` for other regions.
+    pub(super) fn owner_of(&self, region: Region) -> Option<Rank> {
+        region.owner().or((region == Region::ROW).then_some(self.0.own))
     }
 
     /// Returns whether a peer may write a range of the copy of a row.

@@ -76,16 +76,11 @@ fn is_from_here(list: &List<'_>, write: &Write) -> bool {
         Kind::Guard => GUARD_MAX,
     };
     let Area { region, offset } = write.source;
-    let is_inside = match owner_of(region, list.rows) {
+    let is_inside = match list.rows.owner_of(region) {
         Some(owner) => fits(offset, write.length, list.rows.row_bytes(owner)),
         None => list.regions.area(write.source, write.length).is_some(),
     };
     write.length <= most && is_inside
-}
-
-/// Returns the owner of the row that a region of rows stands for.
-fn owner_of(region: Region, rows: &Rows) -> Option<Rank> {
-    region.owner().or((region == Region::ROW).then(|| rows.own()))
 }
 
 /// Returns whether a write goes from the local row into the peer's copy of that row, or from the
@@ -94,7 +89,7 @@ fn is_of_row(write: &Write, rows: &Rows, to: Rank) -> bool {
     let Area { region, offset } = write.target;
     let is_same_row = write.source.region == region;
     let is_same_place = region == Region::ROW || write.source.offset == offset;
-    owner_of(region, rows).is_some_and(|owner| {
+    rows.owner_of(region).is_some_and(|owner| {
         let is_third = region == Region::ROW || (owner != to && owner != rows.own());
         is_same_row
             && is_same_place

@@ -22,7 +22,7 @@ use std::net::TcpStream;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use tramontane_control::Cipher;
-use tramontane_core::fabric::{Kind, Region, Token, ViewRows as _, WRITES_MAX, Way, Write};
+use tramontane_core::fabric::{Kind, Region, Token, WRITES_MAX, Way, Write};
 use tramontane_core::ids::ViewId;
 use tramontane_core::memory::OutOfRow;
 
@@ -79,8 +79,7 @@ pub(super) struct List<'l> {
 impl List<'_> {
     /// Returns the memory from which a write comes.
     fn source(&self, region: Region) -> Result<Source, OutOfRow> {
-        let owner = region.owner().or((region == Region::ROW).then(|| self.rows.own()));
-        match owner {
+        match self.rows.owner_of(region) {
             Some(owner) => Ok(Source::Row(self.rows.clone(), owner)),
             None => self.regions.get(region).cloned().map(Source::Region).ok_or(OutOfRow),
         }

@@ -127,9 +127,9 @@ pub struct SubgroupDescription {
     #[serde(default)]
     pub unordered: bool,
     /// Whether members pass on the messages of the subgroup's only sender (REL-1). The sender's
-    /// link then carries each message about once, however many members there are, and a message
-    /// arrives after a logarithm of that number of hops. It must be the same at all members, and
-    /// requires a network: [`Carrier::Tcp`] or [`Carrier::Verbs`].
+    /// link then carries each message about once, for any number of members, and the number of
+    /// hops of a message grows with the logarithm of that number. It must be the same at all
+    /// members, and requires a network: [`Carrier::Tcp`] or [`Carrier::Verbs`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub relayed: bool,
     /// The maximum size of a large message, in bytes. Large messages travel by block multicast, and
