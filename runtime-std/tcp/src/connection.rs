@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use rustix::net::sockopt;
@@ -47,6 +48,10 @@ impl Default for Settings {
         Self { silence: Duration::from_secs(30), socket_bytes: None }
     }
 }
+
+/// The maximum number of bytes that the kernel accepts beyond those on their way. Without a limit,
+/// it accepts megabytes, behind which a heartbeat waits for seconds on a slow link.
+const UNSENT_BYTES_MAX: libc::c_int = 256 << 10;
 
 /// The connection to one peer.
 #[derive(Debug)]
@@ -305,12 +310,18 @@ impl Connection {
         self.incoming.landings.note_post(view);
         let regions = &mut self.incoming.regions;
         let right = regions.held(view, region).map_or(0, Right::get);
-        if token.is_some() || region != Region::ROW {
+        let is_confirmed = token.is_some() || region != Region::ROW;
+        if is_confirmed {
             let writes = u32::try_from(list.writes.len()).map_err(|_| OutOfRow)?;
             self.send_queue.push_frame(Frame::List { view, region, writes, right });
             regions.note_list(view, region, token);
         }
-        self.send_queue.add(list)
+        self.send_queue.add(list, is_confirmed)
+    }
+
+    /// Lets a list for rows overtake the content that waits, if it may. Returns whether it does.
+    pub(super) fn overtake(&mut self, list: &List<'_>) -> Result<bool, OutOfRow> {
+        self.send_queue.overtake(list)
     }
 
     /// Holds back the lists that are waiting, so that they are sent together with the caller's next
@@ -444,6 +455,7 @@ fn is_ended(kind: io::ErrorKind) -> bool {
 fn set(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
+    limit_unsent(stream)?;
     if stream.peer_addr().is_ok_and(|address| address.ip().is_loopback()) {
         // Nothing is congested between two processes of one machine, and an algorithm that paces,
         // such as BBR, costs a timer for each part of what is sent. Every Linux has this one; if it
@@ -461,4 +473,18 @@ fn set(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     sockopt::set_tcp_keepcnt(stream, PROBES)?;
     sockopt::set_tcp_user_timeout(stream, u32::try_from(silence.as_millis()).unwrap_or(u32::MAX))?;
     Ok(())
+}
+
+/// Limits the bytes that the kernel accepts before it can send them.
+fn limit_unsent(stream: &TcpStream) -> io::Result<()> {
+    let bytes = UNSENT_BYTES_MAX;
+    let value = (&raw const bytes).cast();
+    let length = size_of::<libc::c_int>() as libc::socklen_t;
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
+    // SAFETY: The descriptor is open, and the value is an integer of that length. `rustix` does not
+    // have this option.
+    match unsafe { libc::setsockopt(stream.as_raw_fd(), level, option, value, length) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

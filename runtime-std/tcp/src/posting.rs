@@ -50,7 +50,9 @@ impl Tcp {
         if connection.is_full() {
             connection.flush(|sent| events.sent(sent));
             if connection.is_full() {
-                return Err(ErrorKind::QueueFull);
+                let may_overtake = is_row && token.is_none();
+                let overtakes = may_overtake && connection.overtake(&list) == Ok(true);
+                return if overtakes { Ok(()) } else { Err(ErrorKind::QueueFull) };
             }
         }
         connection.post(&list, region, token).map_err(|_| ErrorKind::OutOfRange)?;

@@ -5,6 +5,9 @@
 //! post covers everything that has changed in the meantime. So a slow peer costs no memory, and
 //! receives the newest state of what it has missed.
 //!
+//! A heartbeat does not wait for the list (`overtaking`). Otherwise, peers would remove a member
+//! that sends a window of long messages over a slow link.
+//!
 //! While the socket has room, short lists whose caller has more to post are held back, within a
 //! limit, and are sent in one system call together with the caller's last list.
 //!
@@ -33,8 +36,10 @@ use super::memory::Rows;
 use super::regions::{AskedReads, OwnRegions};
 use super::stream_end::StreamEnd;
 
+mod overtaking;
 mod sealed;
 
+use overtaking::Overtakable;
 use sealed::SealedRecords;
 
 /// The maximum number of bytes in a guard, which is copied during the call.
@@ -93,7 +98,8 @@ enum Piece {
     Staged(usize),
     /// Content that is sent directly from memory, without staging.
     Lent(LentContent),
-    /// The unsent content of a view that has ended, copied when it ended.
+    /// The unsent content of a view that has ended, copied when it ended; or a write that overtakes
+    /// others, with its header.
     Kept { bytes: Box<[u8]>, from: usize },
 }
 
@@ -115,6 +121,7 @@ pub(super) struct SendQueue {
     /// The number of pieces at the front that belong to an answer. A list may wait after them.
     answer_pieces: usize,
     pub(super) block_sending: BlockSending,
+    overtakable: Overtakable,
     sealed: Option<SealedRecords>,
 }
 
@@ -130,6 +137,7 @@ impl SendQueue {
             asked: AskedReads::default(),
             answer_pieces: 0,
             block_sending: BlockSending::new(is_keyed),
+            overtakable: Overtakable::default(),
             sealed: is_keyed.then(SealedRecords::new),
         }
     }
@@ -190,21 +198,20 @@ impl SendQueue {
         self.wake_owed = true;
     }
 
-    /// Adds a list.
-    pub(super) fn add(&mut self, list: &List<'_>) -> Result<(), OutOfRow> {
+    /// Adds a list. The peer counts the writes of a list that it confirms.
+    pub(super) fn add(&mut self, list: &List<'_>, is_confirmed: bool) -> Result<(), OutOfRow> {
+        self.overtakable.note(list, is_confirmed);
         for write in list.writes {
-            let Write { source, target, length, kind } = *write;
-            self.push_frame(Frame::Write {
-                view: list.view,
-                region: target.region,
-                offset: u64::try_from(target.offset).map_err(|_| OutOfRow)?,
-                length: u32::try_from(length).map_err(|_| OutOfRow)?,
-            });
+            let Write { source, kind, .. } = *write;
             let memory = list.source(source.region)?;
-            if kind == Kind::Guard || length <= COPIED_MAX {
-                self.stage(memory.content(source.offset, length)?);
-            } else {
-                let content = LentContent::new(memory, source.offset, length)?;
+            if kind == Kind::Guard || write.length <= COPIED_MAX {
+                self.push_frame(write_frame(list.view, write)?);
+                self.stage(memory.content(source.offset, write.length)?);
+                continue;
+            }
+            for part in overtaking::parts(write, is_confirmed) {
+                self.push_frame(write_frame(list.view, &part)?);
+                let content = LentContent::new(memory.clone(), part.source.offset, part.length)?;
                 self.pieces.push_back(Piece::Lent(content));
             }
         }
@@ -380,6 +387,16 @@ impl SendQueue {
             sealed.clear();
         }
     }
+}
+
+/// Returns the frame that precedes a write's content.
+fn write_frame(view: ViewId, write: &Write) -> Result<Frame, OutOfRow> {
+    Ok(Frame::Write {
+        view,
+        region: write.target.region,
+        offset: u64::try_from(write.target.offset).map_err(|_| OutOfRow)?,
+        length: u32::try_from(write.length).map_err(|_| OutOfRow)?,
+    })
 }
 
 #[cfg(test)]

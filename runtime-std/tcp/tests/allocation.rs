@@ -10,7 +10,7 @@ use allocation_support::of_all_threads;
 use tcp_support::blocks::{memory, on, receive, send};
 use tcp_support::{LOG, TcpMember, VIEW, key, log_write, members};
 use tramontane_core::fabric::{
-    Area, BlockEvent, Blocks, Channel, Event, Fabric as _, Permissions as _, Token,
+    Area, BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric as _, Permissions as _, Token,
 };
 use tramontane_core::ids::Rank;
 use tramontane_tcp::{BlockMemory, Settings};
@@ -41,7 +41,12 @@ fn write_and_read(members: &mut [TcpMember]) {
     let lists: [_; 16] = std::array::from_fn(|place| log_write(place * 100, 100));
     let (lists_posted, area) = (200, Area { region: LOG, offset: 0 });
     for token in (0..lists_posted).map(Token) {
-        members[0].fabric.post(VIEW, Rank(1), &lists, Some(token)).expect("there is room");
+        while let Err(error) = members[0].fabric.post(VIEW, Rank(1), &lists, Some(token)) {
+            assert_eq!(error, ErrorKind::QueueFull);
+            for member in &mut *members {
+                member.fabric.carry();
+            }
+        }
     }
     for token in (lists_posted..lists_posted + 8).map(Token) {
         members[0].fabric.read(VIEW, Rank(1), area, area, 30_000, token).expect("there is room");
