@@ -220,6 +220,9 @@ fn case(seed: u64) {
     assert!(count > 1 || !with_less, "seed {seed}: {done:?}: two are as they were: {said}");
     let is_said = ["is not counted", "damaged", "durable at a majority", "has a log of", "waiting"];
     let is_said = with_less && is_said.iter().any(|text| said.contains(text));
+    // Two older copies are a majority, if the third node has lost its record of what was durable.
+    let old = done.iter().filter(|(_, of)| matches!(of, RolledBack)).count();
+    let is_said = is_said || old > 1 && said.contains("the group continued without");
     assert!(lines[0] == all || is_said, "seed {seed}: {done:?}: in silence: {said}");
 }
 

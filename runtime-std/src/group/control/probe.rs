@@ -13,8 +13,8 @@ use crate::group::enter::forming::Waiting;
 use crate::group::status::operator;
 use crate::group::status::operator::{OperatorReply, OperatorRequest};
 
-/// Time limit for the answer of one control server.
-const LOOK: Duration = Duration::from_millis(500);
+/// The usual time limit for the answer of one control server.
+pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 /// The result of a probe.
 #[derive(Default)]
@@ -52,16 +52,17 @@ impl Probed {
     }
 }
 
-/// Asks the control servers of all other nodes at once.
+/// Asks the control servers of all other nodes at once, each within this time limit.
 pub(crate) fn probe(
     identity: &Identity,
     addresses: &BTreeMap<NodeId, Address>,
     key: Option<&SharedKey>,
+    limit: Duration,
 ) -> Probed {
     let others = addresses.iter().filter(|(node, _)| **node != identity.node);
     std::thread::scope(|scope| {
         let looks: Vec<_> = others
-            .map(|(node, address)| (*node, scope.spawn(|| ask(identity, address, key))))
+            .map(|(node, address)| (*node, scope.spawn(move || ask(identity, address, key, limit))))
             .collect();
         let mut probed = Probed::default();
         for (node, look) in looks {
@@ -94,9 +95,10 @@ fn ask(
     identity: &Identity,
     address: &Address,
     key: Option<&SharedKey>,
+    limit: Duration,
 ) -> Result<Option<OperatorReply>, OpenSessionError> {
     let never = AtomicBool::new(false);
-    let mut session = open_session(address, identity, key, Purpose::Ask, LOOK, &never)?.session;
+    let mut session = open_session(address, identity, key, Purpose::Ask, limit, &never)?.session;
     Ok(operator::ask(&mut session, OperatorRequest::Status).ok())
 }
 

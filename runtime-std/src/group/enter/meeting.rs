@@ -16,7 +16,7 @@ use super::lookout::Lookout;
 use super::place::StartingMember;
 use super::start_options::StartError;
 use crate::group::control::control_service::ControlService;
-use crate::group::control::probe::{Probed, probe};
+use crate::group::control::probe::{LOOK, Probed, probe};
 use crate::group::description::digest::differing;
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::terms::Description;
@@ -191,7 +191,11 @@ impl StartingMember {
     }
 
     pub(crate) fn probe(&self) -> Probed {
-        probe(&self.identity, &self.addresses, self.key.as_ref())
+        self.probe_within(LOOK)
+    }
+
+    pub(crate) fn probe_within(&self, limit: Duration) -> Probed {
+        probe(&self.identity, &self.addresses, self.key.as_ref(), limit)
     }
 
     /// Returns the nodes that may be running members: those that have not arrived at the meeting.
@@ -205,7 +209,7 @@ impl StartingMember {
     fn probe_some(&self, nodes: &[NodeId]) -> Probed {
         let address = |node: &NodeId| Some((*node, self.addresses.get(node)?.clone()));
         let addresses = nodes.iter().filter_map(address).collect();
-        probe(&self.identity, &addresses, self.key.as_ref())
+        probe(&self.identity, &addresses, self.key.as_ref(), LOOK)
     }
 
     pub(crate) fn other_configuration(&self, probed: &Probed) -> Option<StartError> {

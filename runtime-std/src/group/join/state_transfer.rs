@@ -14,7 +14,7 @@ use super::join_messages::{JoinReply, JoinRequest};
 use super::restoring::Restoring;
 use super::transfer_progress::TransferProgress;
 use crate::group::control::peer_connector::PeerConnector;
-use crate::group::control::probe::probe;
+use crate::group::control::probe::{LOOK, probe};
 use crate::group::delivery::application::Application;
 use crate::group::description::subgroups::needed;
 use crate::group::description::terms::Description;
@@ -81,7 +81,7 @@ impl<A: Application> StateTransfer<'_, A> {
     /// Returns whether a process answers that it is a member.
     pub(crate) fn has_group_members(&self) -> bool {
         let PeerConnector { identity, addresses, key, .. } = self.connector;
-        probe(identity, addresses, key.as_ref()).has_members
+        probe(identity, addresses, key.as_ref(), LOOK).has_members
     }
 
     /// Checks that this node reaches all members before the group is asked to admit it, by calling

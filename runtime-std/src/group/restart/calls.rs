@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tramontane_control::{Address, Identity, Purpose, Session, SharedKey, open_session};
 use tramontane_core::ids::NodeId;
@@ -11,22 +11,32 @@ use super::error::RestartError;
 use super::messages::{MESSAGE_BYTES_MAX, NodeAnswer, PATIENCE, RestartReply, RestartRequest};
 use crate::session_messages::{receive_message, send_message};
 
-/// Time limit for a node to accept a call.
-const CALL: Duration = Duration::from_millis(500);
+/// The shortest and longest time limit for a node to accept a call.
+const CALL_MIN: Duration = Duration::from_millis(500);
+const CALL_MAX: Duration = Duration::from_secs(2);
 
 /// The addresses of the other nodes.
 pub(super) struct Calls {
     pub(super) identity: Identity,
     pub(super) addresses: BTreeMap<NodeId, Address>,
     pub(super) key: Option<SharedKey>,
+    /// The time at which this node began to call the others.
+    pub(super) since: Instant,
 }
 
 impl Calls {
+    /// Returns the time limit for a node to accept a call. It grows while the nodes do not agree,
+    /// because their machines may be too busy to answer within the shortest one.
+    pub(super) fn limit(&self) -> Duration {
+        (self.since.elapsed() / 4).clamp(CALL_MIN, CALL_MAX)
+    }
+
     fn call(&self, node: NodeId) -> Result<Session, RestartError> {
         let address = self.addresses.get(&node).ok_or(RestartError::Malformed)?;
         let never = AtomicBool::new(false);
         let key = self.key.as_ref();
-        let opened = open_session(address, &self.identity, key, Purpose::Restart, CALL, &never);
+        let limit = self.limit();
+        let opened = open_session(address, &self.identity, key, Purpose::Restart, limit, &never);
         Ok(opened.map_err(|why| RestartError::Gone { node, why: why.to_string() })?.session)
     }
 

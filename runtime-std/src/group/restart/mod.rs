@@ -105,7 +105,12 @@ impl StartingMember {
     }
 
     fn calls(&self) -> Calls {
-        Calls { identity: self.identity, addresses: self.addresses.clone(), key: self.key.clone() }
+        Calls {
+            identity: self.identity,
+            addresses: self.addresses.clone(),
+            key: self.key.clone(),
+            since: Instant::now(),
+        }
     }
 
     /// Restarts the group with the other nodes, unless a running member is found. Returns `None` if
@@ -193,7 +198,7 @@ impl StartingMember {
     ) -> Result<Agreed, StartError> {
         let (mut enough_since, mut alone_since) = (None, None);
         loop {
-            let probed = self.probe();
+            let probed = self.probe_within(node.calls.limit());
             if probed.is_running {
                 return Ok(Agreed::Running);
             }
