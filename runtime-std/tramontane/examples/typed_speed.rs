@@ -1,7 +1,12 @@
 //! Measures proposals against untyped messages of the same bytes, in turn, between members that are
-//! threads of this process: `cargo run --release -p tramontane --example typed_speed [MEMBERS]`.
+//! threads of this process:
+//! `cargo run --release -p tramontane --example typed_speed [MEMBERS [IN_FLIGHT]]`.
 //!
-//! Prints, for both, the median rate with many in flight, and the median latency at a low rate.
+//! Prints the median rate with many proposals in flight (1,000, ten windows), and the median
+//! latency at a low rate. Untyped messages are sent in two ways: as bytes of which receivers read
+//! the first, and as commands that the program encodes, and decodes at each member. The latter is
+//! what a program without this layer would do, except that nobody there waits for answers.
+//!
 //! Commands are texts of 31 bytes and of 1 and 10 KB, whose bytes serde copies at once, and an
 //! array of 32 bytes, which serde encodes and decodes byte by byte.
 
@@ -83,6 +88,35 @@ fn untyped(group: Description, node: u32) -> Running {
     start(group, StartOptions::new(node), application).expect("it starts")
 }
 
+/// A member of a program that encodes and decodes its commands itself.
+fn by_hand<C: ExampleCommand>(group: Description, node: u32) -> Running {
+    let mut sum = 0_u64;
+    let mut copied = Vec::new();
+    let application = move |messages: &mut Messages<'_, '_>| {
+        for message in messages {
+            copied.clear();
+            copied.extend_from_slice(message.payload);
+            let command: C = postcard::from_bytes(&copied[HEAD_BYTES..]).expect("a command");
+            sum += u64::from(command.first());
+        }
+        std::hint::black_box(sum);
+    };
+    start(group, StartOptions::new(node), application).expect("it starts")
+}
+
+fn send_by_hand<C: ExampleCommand>(sender: &mut Sender, command: &C) {
+    let mut receipt = None;
+    let mut bytes = Vec::new();
+    for _ in 0..COUNT {
+        bytes.clear();
+        bytes.resize(HEAD_BYTES, 0);
+        bytes = postcard::to_extend(&command.clone(), bytes).expect("it is encoded");
+        receipt = Some(sender.send(&bytes, PATIENCE).expect("it is sent"));
+    }
+    let last = receipt.expect("a message");
+    last.delivered().wait(PATIENCE).expect("it is delivered");
+}
+
 fn typed<C: ExampleCommand>(group: Description, node: u32) -> Replicated<Sum<C>> {
     Replicated::start(group, StartOptions::new(node), Sum(0, PhantomData)).expect("it starts")
 }
@@ -96,10 +130,11 @@ fn send_all(sender: &mut Sender, message: &[u8]) {
     last.delivered().wait(PATIENCE).expect("it is delivered");
 }
 
-fn propose_all<C: ExampleCommand>(member: &Replicated<Sum<C>>, command: &C) {
-    let mut in_flight = VecDeque::with_capacity(IN_FLIGHT);
+/// Proposes all commands, of which at most this number have no answer yet.
+fn propose_all<C: ExampleCommand>(member: &Replicated<Sum<C>>, command: &C, most: usize) {
+    let mut in_flight = VecDeque::with_capacity(most);
     for _ in 0..COUNT {
-        if in_flight.len() == IN_FLIGHT {
+        if in_flight.len() == most {
             let oldest: tramontane::Proposal<u64> = in_flight.pop_front().expect("it is full");
             oldest.wait(PATIENCE).expect("an answer");
         }
@@ -130,39 +165,51 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 fn main() {
-    let members = std::env::args().nth(1).map_or(2, |text| text.parse().expect("a number"));
-    println!("{members} members");
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse().expect("a number"));
+    let members = arguments.next().map_or(2, |number| u32::try_from(number).expect("small"));
+    let in_flight = arguments.next().unwrap_or(IN_FLIGHT);
+    println!("{members} members, {in_flight} proposals in flight; messages per second");
     // A text is encoded behind its length.
-    measure("text of 31 bytes", members, &"7".repeat(31), 1 + 31);
-    measure("array of 32 bytes", members, &[7_u8; 32], 32);
-    measure("text of 1,000 bytes", members, &"7".repeat(1_000), 2 + 1_000);
-    measure("text of 10,000 bytes", members, &"7".repeat(10_000), 2 + 10_000);
+    measure("text of 31 bytes", members, in_flight, &"7".repeat(31), 1 + 31);
+    measure("array of 32 bytes", members, in_flight, &[7_u8; 32], 32);
+    measure("text of 1,000 bytes", members, in_flight, &"7".repeat(1_000), 2 + 1_000);
+    measure("text of 10,000 bytes", members, in_flight, &"7".repeat(10_000), 2 + 10_000);
 }
 
 /// Measures a command that is encoded in this many bytes.
-fn measure<C: ExampleCommand>(kind: &str, members: u32, command: &C, encoded_bytes: usize) {
+fn measure<C: ExampleCommand>(
+    kind: &str,
+    members: u32,
+    in_flight: usize,
+    command: &C,
+    encoded_bytes: usize,
+) {
     let message = vec![7; HEAD_BYTES + encoded_bytes];
     let raw = all("untyped", (members, message.len()), untyped);
     let machines = all("typed", (members, message.len()), typed::<C>);
+    let by_hand = all("by-hand", (members, message.len()), by_hand::<C>);
     let mut sender = raw[0].sender().expect("it sends");
+    let mut by_hand = by_hand[0].sender().expect("it sends");
     let machine = &machines[0];
-    let (mut sends, mut proposals) = (Vec::new(), Vec::new());
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
     // The first round warms up.
     for round in 0..=ROUNDS {
-        let pair =
-            (timed(|| send_all(&mut sender, &message)), timed(|| propose_all(machine, command)));
+        let of_round = [
+            timed(|| send_all(&mut sender, &message)),
+            timed(|| send_by_hand(&mut by_hand, command)),
+            timed(|| propose_all(machine, command, in_flight)),
+        ];
         if round > 0 {
-            sends.push(pair.0);
-            proposals.push(pair.1);
+            times.iter_mut().zip(of_round).for_each(|(times, time)| times.push(time));
         }
     }
-    let (sent, proposed) = (median(sends), median(proposals));
-    let rate = |time: Duration| f64::from(COUNT) / time.as_secs_f64();
+    let rates = times.map(|times| f64::from(COUNT) / median(times).as_secs_f64());
+    let [sent, encoded, proposed] = rates;
     println!(
-        "{kind}: untyped {:.0} per second, typed {:.0}; ratio of medians {:.2}",
-        rate(sent),
-        rate(proposed),
-        rate(proposed) / rate(sent)
+        "{kind}: bytes {sent:.0}, by hand {encoded:.0}, typed {proposed:.0}: {:.2} of bytes, {:.2} \
+         of by hand",
+        proposed / sent,
+        proposed / encoded
     );
     let untyped = latency(|| {
         let receipt = sender.send(&message, PATIENCE).expect("it is sent");

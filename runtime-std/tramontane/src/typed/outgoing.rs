@@ -139,8 +139,8 @@ impl<A> Outgoing<A> {
         }
     }
 
-    /// Sends a message, or lets it wait for a slot. Never blocks. Takes the bytes of a large
-    /// message.
+    /// Sends a message, or lets it wait for a slot. Never blocks. May take the
+    /// bytes.
     pub(super) fn send(self: &Arc<Self>, bytes: &mut Vec<u8>, is_barrier: bool) -> Pending<A> {
         let mut state = self.lock();
         if let Some(key) = state.try_send(bytes, is_barrier) {
@@ -378,7 +378,7 @@ mod tests {
 
     fn push(outgoing: &TestOutgoing, state: &mut OutgoingState<()>) {
         let key = state.answers.add(false);
-        state.unslotted.push_small(key, &[7]);
+        state.unslotted.push_small(key, &mut vec![7]);
         state.hand_over = HandOverState::Watching;
         outgoing.changed.notify_all();
     }
