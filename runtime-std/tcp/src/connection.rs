@@ -49,8 +49,8 @@ impl Default for Settings {
     }
 }
 
-/// The maximum number of bytes that the kernel accepts beyond those on their way. Without a limit,
-/// it accepts megabytes, behind which a heartbeat waits for seconds on a slow link.
+/// The maximum number of bytes that the kernel accepts beyond those on their way to another host.
+/// Without a limit, it accepts megabytes, for which a heartbeat waits seconds on a slow link.
 const UNSENT_BYTES_MAX: libc::c_int = 256 << 10;
 
 /// The connection to one peer.
@@ -455,12 +455,13 @@ fn is_ended(kind: io::ErrorKind) -> bool {
 fn set(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
-    limit_unsent(stream)?;
     if stream.peer_addr().is_ok_and(|address| address.ip().is_loopback()) {
         // Nothing is congested between two processes of one machine, and an algorithm that paces,
         // such as BBR, costs a timer for each part of what is sent. Every Linux has this one; if it
         // is refused, the connection is merely slower.
         let _ = sockopt::set_tcp_congestion(stream, "reno");
+    } else {
+        limit_unsent(stream)?;
     }
     if let Some(bytes) = settings.socket_bytes {
         sockopt::set_socket_send_buffer_size(stream, bytes)?;
