@@ -74,6 +74,16 @@ fn trees_reach_every_member_and_load_none_twice() {
     }
 }
 
+/// Requirement: REL-1.1. A member that passes on a window posts as many writes as the sender.
+#[test]
+fn step_bounds_count_slots_that_are_passed_on() {
+    with_relays(4, 0, (6, 20), |layout| {
+        let [sender, relay] = [0, 1].map(|rank| layout.step_bounds(Rank(rank), u32::MAX));
+        assert_eq!((relay.writes, relay.posted_bytes), (sender.writes, sender.posted_bytes));
+        assert_eq!((relay.received, relay.delivered), (6, 6));
+    });
+}
+
 /// Requirement: REL-1.1.
 #[test]
 fn relays_need_one_sender_and_an_order() {

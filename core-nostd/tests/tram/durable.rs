@@ -222,6 +222,7 @@ fn log_without_its_last_entries_is_refused() {
     }
     let (record, entries) = world.log_of(id);
     assert_eq!(record.tail(), entries.len() as u64);
+    assert!(record.is_voter() && !LogRecord::default().is_voter());
     let from_disk = |entries: &[(u64, &[u8])], record: LogRecord| {
         let mut world = World::new(&[None], 1, Settings { saves_percent: 0, ..durable(1) });
         let running = world.replicas.get_mut(&id).expect("it runs");
