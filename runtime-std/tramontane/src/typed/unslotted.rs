@@ -11,7 +11,7 @@ use super::answers::Key;
 const KEEP_BYTES: usize = 1 << 20;
 
 /// The longest command in bytes that is copied into the buffer.
-const COPIED_BYTES_MAX: usize = 512;
+const COPIED_BYTES_MAX: usize = 2048;
 
 /// A queue of commands, in the order of proposal.
 pub(super) struct Unslotted {
@@ -59,7 +59,9 @@ impl Unslotted {
             Encoded::Copied(bytes.len())
         } else {
             self.kept_bytes += bytes.len();
-            Encoded::Small(std::mem::take(bytes))
+            // The next command is probably as long.
+            let next = Vec::with_capacity(bytes.len());
+            Encoded::Small(std::mem::replace(bytes, next))
         };
         self.queue.push_back((key, encoded));
     }
