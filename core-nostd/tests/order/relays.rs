@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Carries, OneMemory, Private, fabric, send, with_layout};
 use proptest::prelude::*;
-use tramontane_core::fabric::{Capabilities, ErrorKind, Promises, Region, Write};
-use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
+use tramontane_core::fabric::{Capabilities, ErrorKind, Promises, Region, ViewPlan, Write};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, LayoutError, Stripes, Subgroup};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::multicast::Batch;
@@ -101,9 +101,10 @@ fn relays_need_one_sender_and_an_order() {
         of(&ranks[..2], Delivery::Ordered),
         of(&ranks[..0], Delivery::Ordered),
         of(&ranks[..1], Delivery::Unordered),
+        Subgroup { members: &ranks[..2], ..of(&ranks[1..2], Delivery::Ordered) },
     ];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("good");
-    for wrong in [&[1][..], &[2], &[3], &[4], &[0, 0]] {
+    for wrong in [&[1][..], &[2], &[3], &[5], &[0, 0], &[4, 0, 4]] {
         let relayed: Vec<SubgroupId> = wrong.iter().copied().map(SubgroupId).collect();
         assert_eq!(layout.with_relays(&relayed).err(), Some(LayoutError::BadRelayedSubgroup));
     }
@@ -112,6 +113,10 @@ fn relays_need_one_sender_and_an_order() {
     assert_ne!(relayed.digest(), layout.digest());
     assert_eq!(layout.with_relays(&[]).expect("none").digest(), layout.digest());
     assert_eq!(relayed.row_bytes(Rank(0)), layout.row_bytes(Rank(0)));
+    let both = layout.with_relays(&[ALL, SubgroupId(4)]).expect("two, with one sender each");
+    assert_eq!(both.stripes(SubgroupId(4), Rank(1), Rank(0)), Stripes::BOTH);
+    assert_eq!(both.stripes(SubgroupId(4), Rank(1), Rank(2)), Stripes::NONE, "no member");
+    assert_eq!(both.stripes(SubgroupId(5), Rank(0), Rank(1)), Stripes::NONE, "no subgroup");
     assert_eq!(layout.stripes(ALL, Rank(0), Rank(1)), Stripes::BOTH);
     assert_eq!(layout.stripes(ALL, Rank(1), Rank(2)), Stripes::NONE);
     assert_eq!(layout.relayed_to(Rank(2)).count(), 0);
@@ -136,10 +141,26 @@ fn only_parents_write_copies_of_the_ring() {
     });
 }
 
-/// Requirement: REL-1.2.
+/// Requirement: REL-1.1.
+#[test]
+fn plan_of_a_view_names_all_relayed_rings() {
+    with_relays(4, 0, (4, 16), |layout| {
+        let plan = ViewPlan::of_layout(ViewId(1), Rank(1), layout);
+        let all: Vec<_> = (0..4).flat_map(|to| layout.relayed_to(Rank(to))).collect();
+        assert!(!all.is_empty() && plan.relayed().eq(all));
+    });
+    let sizes = ViewPlan::with_sizes(ViewId(1), Rank(0), &[NodeId(0)], &[64], 1);
+    assert_eq!(sizes.relayed().count(), 0);
+}
+
+/// Requirement: REL-1.2. Also with slots that are longer than a segment should be.
 #[test]
 fn relaying_node_needs_fabric_that_carries_copies() {
-    with_relays(3, 0, (4, 16), |layout| {
+    [(4, 16), (64, 40_000)].into_iter().for_each(relaying_node_needs_copies);
+}
+
+fn relaying_node_needs_copies(ring: (u32, u32)) {
+    with_relays(3, 0, ring, |layout| {
         let lines: Vec<Vec<Line>> = (0..3)
             .map(|rank| (0..layout.row_bytes(Rank(rank)) / 64).map(|_| Line::new()).collect())
             .collect();
