@@ -169,7 +169,7 @@ fn main() {
     let members = arguments.next().map_or(2, |number| u32::try_from(number).expect("small"));
     let in_flight = arguments.next().unwrap_or(IN_FLIGHT);
     println!("{members} members, {in_flight} proposals in flight; messages per second");
-    // A text is encoded behind its length.
+    // The length of a text precedes it.
     measure("text of 31 bytes", members, in_flight, &"7".repeat(31), 1 + 31);
     measure("array of 32 bytes", members, in_flight, &[7_u8; 32], 32);
     measure("text of 1,000 bytes", members, in_flight, &"7".repeat(1_000), 2 + 1_000);

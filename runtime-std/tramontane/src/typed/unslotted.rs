@@ -16,7 +16,7 @@ const COPIED_BYTES_MAX: usize = 2048;
 /// A queue of commands, in the order of proposal.
 pub(super) struct Unslotted {
     queue: VecDeque<(Key, Encoded)>,
-    /// The bytes of all copied commands, of which the first `start` are no longer needed.
+    /// The bytes of all copied commands. The first `start` bytes are no longer needed.
     copied: Vec<u8>,
     start: usize,
     /// The number of large commands.
