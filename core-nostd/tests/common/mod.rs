@@ -20,7 +20,7 @@ use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
-use tramontane_core::node::{Loan, Node, OpenError, Options, State};
+use tramontane_core::node::{Loan, Node, OpenError, Options, Progress, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
 
 /// A fabric with nothing to do, because all members read the same rows.
@@ -175,19 +175,26 @@ pub fn send(outbox: &Outbox<'_>, payload: &[u8]) -> Result<(), ReserveError> {
 /// Steps every node in turn until a whole turn does nothing, and returns the number of writes that
 /// each node posted.
 pub fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Vec<u8>>]) -> Vec<u32> {
+    settle_by(nodes, |index, node| {
+        let mut take = |batch: &mut Batch<'_>| {
+            delivered[index].extend(batch.map(|message| message.payload.to_vec()));
+        };
+        node.step(Time(0), &mut OneMemory, &mut take).expect("it steps")
+    })
+}
+
+/// As [`settle`], but each node is stepped by `step`.
+pub fn settle_by(
+    nodes: &mut [Node<'_>],
+    mut step: impl FnMut(usize, &mut Node<'_>) -> Progress,
+) -> Vec<u32> {
     let mut writes = vec![0; nodes.len()];
     for _ in 0..10_000 {
         let mut idle = true;
-        for ((node, delivered), writes) in
-            nodes.iter_mut().zip(delivered.iter_mut()).zip(&mut writes)
-        {
-            let progress = node
-                .step(Time(0), &mut OneMemory, &mut |batch: &mut Batch<'_>| {
-                    delivered.extend(batch.map(|message| message.payload.to_vec()));
-                })
-                .expect("it steps");
+        for (index, node) in nodes.iter_mut().enumerate() {
+            let progress = step(index, node);
             idle &= progress.is_idle();
-            *writes += progress.writes;
+            writes[index] += progress.writes;
         }
         if idle {
             return writes;

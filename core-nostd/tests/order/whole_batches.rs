@@ -1,19 +1,19 @@
 //! A batch passes the same messages whether the application iterates over it or calls
 //! [`Batch::for_each`], which walks over the slots.
 
-use crate::common::{OneMemory, send, with_group, with_layout};
+use crate::common::{OneMemory, send, settle_by, with_group, with_layout};
 use proptest::prelude::*;
 use tramontane_core::ids::{NodeId, Place, Rank, Time};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::multicast::Batch;
-use tramontane_core::node::Node;
+use tramontane_core::node::{Node, Progress};
 
 /// A delivered message: its place, its sender and its payload.
 type Passed = (Place, u16, Vec<u8>);
 
 /// Steps a node, whose application iterates or calls `for_each`, perhaps after it has taken some of
 /// the messages one by one.
-fn step(node: &mut Node<'_>, first_taken: Option<usize>, passed: &mut Vec<Passed>) {
+fn step(node: &mut Node<'_>, first_taken: Option<usize>, passed: &mut Vec<Passed>) -> Progress {
     let mut application = |batch: &mut Batch<'_>| {
         let as_passed = |message: tramontane_core::multicast::Message<'_>| {
             (message.place, message.sender.0, message.payload.to_vec())
@@ -23,7 +23,7 @@ fn step(node: &mut Node<'_>, first_taken: Option<usize>, passed: &mut Vec<Passed
         batch.for_each(|message| passed.push(as_passed(message)));
         assert!(batch.next().is_none(), "a message was left");
     };
-    node.step(Time(0), &mut OneMemory, &mut application).expect("it steps");
+    node.step(Time(0), &mut OneMemory, &mut application).expect("it steps")
 }
 
 /// The first member's batch ends within a round: the second sender's turn is not stable yet.
@@ -72,7 +72,7 @@ fn for_each_passes_messages_of_slots_with_checks() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 3 } else { 200 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 3 } else { 200000 }))]
 
     /// The first member iterates, the others do not. Some senders send more than others, so there
     /// are nulls, and dropped reservations among the messages.
@@ -89,11 +89,8 @@ proptest! {
         let mut passed = vec![Vec::new(); usize::from(members)];
         let mut sent = 0_usize;
         with_group(members, &senders, (window, 8), delivery, |nodes, outboxes| {
-            let step_all = |nodes: &mut [Node<'_>], passed: &mut [Vec<Passed>]| {
-                for (index, node) in nodes.iter_mut().enumerate() {
-                    let first_taken = (index > 0).then_some(taken * index % 5);
-                    step(node, first_taken, &mut passed[index]);
-                }
+            let mut step_member = |index: usize, node: &mut Node<'_>| {
+                step(node, (index > 0).then_some(taken * index % 5), &mut passed[index])
             };
             for (number, burst) in bursts.iter().enumerate() {
                 for (outbox, messages) in outboxes.iter().flatten().zip(burst) {
@@ -106,9 +103,11 @@ proptest! {
                         }
                     }
                 }
-                step_all(nodes, &mut passed);
+                for (index, node) in nodes.iter_mut().enumerate() {
+                    step_member(index, node);
+                }
             }
-            (0..4).for_each(|_| step_all(nodes, &mut passed));
+            settle_by(nodes, step_member);
         });
         for of_member in &mut passed {
             prop_assert_eq!(of_member.len(), sent);
