@@ -113,6 +113,15 @@ fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> B
     }
 }
 
+/// Tells the senders to stop when it is dropped, also by a failed test.
+struct StopOnDrop<'s>(&'s AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Sends as fast as possible until told to stop. Returns the number of messages.
 fn send_on(mut sender: Sender, is_over: &AtomicBool) -> u64 {
     let mut message = [7; MESSAGE_BYTES];
@@ -154,8 +163,9 @@ fn slow_node_joins_busy_group() {
             })
             .collect();
         std::thread::sleep(Duration::from_millis(100));
+        let stop = StopOnDrop(&is_over);
         let last = join(&description, &root, 2, Duration::from_micros(100));
-        is_over.store(true, Ordering::Relaxed);
+        drop(stop);
         let sent: Vec<u64> =
             sending.into_iter().map(|sending| sending.join().expect("it sends")).collect();
         (sent, last)

@@ -72,7 +72,8 @@ fn topic_is_created_deleted_and_recreated_by_views() {
         let mut writers = Vec::new();
         for own in &participants {
             let tracks = own.topic::<Track>(TOPIC).expect("it is there");
-            let qos = WriterQos::of(Level::Atomic);
+            let mut qos = WriterQos::of(Level::Atomic);
+            qos.reliability.max_blocking_time = PATIENCE;
             let writer = own.create_datawriter(&tracks, qos).expect("a writer");
             until_read_by(&writer, 3);
             writers.push(writer);

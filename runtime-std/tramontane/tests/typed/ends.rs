@@ -197,8 +197,13 @@ fn lost_peer_of_fixed_group_answers_all_proposals() {
     assert_eq!(member.propose(SumCommand::Add(1)).wait(PATIENCE), Ok((1, 1)));
     gate.await_waiting();
     let outcomes = outcomes(propose(&member, 40), || {
+        let (closes, is_closing) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            scope.spawn(|| other.close());
+            scope.spawn(move || {
+                closes.send(()).expect("the test waits");
+                other.close()
+            });
+            is_closing.recv().expect("it closes");
             std::thread::sleep(Duration::from_millis(20));
             drop(closed);
         });

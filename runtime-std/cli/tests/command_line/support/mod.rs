@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Longer than any step takes on a busy machine.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(120);
 
 /// Bounds of the pause between two looks at what a test waits for.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
