@@ -119,6 +119,12 @@ impl<'m> Outbox<'m> {
         }
     }
 
+    /// Returns a position below which all positions were reserved at some moment before the call.
+    #[must_use]
+    pub fn reserved(&self) -> Position {
+        self.handoff.reserved()
+    }
+
     /// Declares silence for up to `rounds` rounds; it ends with the next message (NUL-5).
     pub fn declare_silence(&self, rounds: u64) {
         self.handoff.declare_silence(rounds);

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 /// The version of everything that the two ends of a connection exchange: the greeting, and the
 /// later traffic of fabrics. Programs of different versions refuse each other, so the version must
 /// increase whenever any byte changes.
-pub const VERSION: u16 = 11;
+pub const VERSION: u16 = 12;
 
 /// The first bytes of the preamble.
 const MAGIC: &[u8; 8] = b"tramontn";

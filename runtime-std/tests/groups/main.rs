@@ -21,6 +21,7 @@ mod log_reader;
 mod long_upcalls;
 mod many_views;
 mod over_tcp;
+mod pausing;
 mod relays;
 mod reserved_clients;
 mod slow_members;

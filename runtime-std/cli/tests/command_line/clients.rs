@@ -61,6 +61,23 @@ fn member_and_client_lines_share_one_order() {
     }
 }
 
+/// The node that serves the client has paused, because nobody sends.
+#[test]
+fn client_of_paused_sender_publishes() {
+    let group = group_of(Transport::SharedMemory, "pause_senders_after_ms = 60\n");
+    let _nodes = start(&group);
+    for line in ["first", "second"] {
+        wait_for("a pause", || {
+            let status = ["status", "--config", &group.config, "--json"];
+            let output = group.place.run(&status).succeeded();
+            String::from_utf8_lossy(&output).contains("\"senders\":[]").then_some(())
+        });
+        let publish = ["publish", "--config", &group.config, line];
+        assert_eq!(group.place.run(&publish).succeeded(), b"1 line delivered\n");
+    }
+    assert_eq!(group.await_same(&[0, 1, 2], 2), "first\nsecond\n");
+}
+
 /// Publisher and subscriber use a node that is killed halfway and then returns.
 #[test]
 fn member_kill_neither_loses_nor_duplicates_lines() {

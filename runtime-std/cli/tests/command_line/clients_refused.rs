@@ -325,9 +325,8 @@ fn clients_cannot_use_up_a_members_descriptors() {
         let came: Vec<_> = (0..150).map(|_| RawClient::let_in(&group, 0)).collect();
         // On a busy machine, some do not hear the refusal in time.
         let refused: Vec<_> = came.iter().filter_map(|client| client.as_ref().err()).collect();
-        let is_busy = |error: &&OpenSessionError| {
-            matches!(error, OpenSessionError::Refused(Refusal::Busy))
-        };
+        let is_busy =
+            |error: &&OpenSessionError| matches!(error, OpenSessionError::Refused(Refusal::Busy));
         assert!(refused.len() > 80 && came[0].is_ok(), "{carrier:?}: {refused:?}");
         assert!(refused.iter().any(is_busy), "{carrier:?}: {refused:?}");
         let _silent: Vec<OwnedFd> = (0..100)

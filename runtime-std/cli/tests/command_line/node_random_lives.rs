@@ -43,6 +43,11 @@ impl Lives {
         let group =
             if is_logged { logged_group(carrier, NODES) } else { GroupFile::of(carrier, NODES) };
         if random.chance(30) {
+            // Idle senders pause, so that many views only change who sends.
+            let head = if is_logged { "" } else { "[[subgroups]]\nname = \"lines\"\n" };
+            group.write(&format!("{}{head}pause_senders_after_ms = 60\n", group.text()));
+        }
+        if random.chance(30) {
             // The other nodes admit the last one.
             group.write(&format!("initial = [0, 1]\n{}", group.text()));
         }

@@ -113,7 +113,7 @@ impl Description {
                 return Err(DescriptionError::ClientLease(subgroup.name.clone()));
             }
         }
-        let is_change = |id: &&u32| self.has_reserved() && may_be_change(NodeId(**id));
+        let is_change = |id: &&u32| self.has_changing_subgroups() && may_be_change(NodeId(**id));
         if let Some(node) = all.iter().find(is_change) {
             return Err(DescriptionError::ReservedId(*node));
         }
@@ -162,10 +162,11 @@ impl Description {
             )
         } else if subgroup.unordered {
             Some("it is unordered; remove unordered = true")
-        } else if subgroup.senders().len() != 1 {
+        } else if subgroup.senders().len() != 1 && subgroup.pause_senders_after_ms == 0 {
             Some(
                 "it does not have exactly one sender; remove relayed = true, because several \
-                 senders already share the links, or list one node in senders",
+                 senders already share the links, list one node in senders, or set \
+                 pause_senders_after_ms",
             )
         } else {
             None
@@ -200,6 +201,9 @@ impl Description {
         }
         if self.evict_slow_after_ms != 0 {
             return Err(DescriptionError::Fixed("a limit for slow members (evict_slow_after_ms)"));
+        }
+        if self.subgroups.iter().any(|subgroup| subgroup.pause_senders_after_ms > 0) {
+            return Err(DescriptionError::Fixed("pausing senders (pause_senders_after_ms)"));
         }
         if self.subgroups.iter().any(|subgroup| subgroup.clients) {
             return Err(DescriptionError::Fixed("clients (clients)"));

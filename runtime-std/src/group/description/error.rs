@@ -152,7 +152,8 @@ pub enum DescriptionError {
     Reserved(String, &'static str),
     /// A node whose id is reserved for another purpose.
     #[error(
-        "node {0} has an id that is used for reserved subgroups; give it an id below 2147483648"
+        "node {0} has an id that is used for reserved subgroups and for paused senders; give it an \
+         id below 2147483648"
     )]
     ReservedId(u32),
     /// An error in the layout.

@@ -31,12 +31,12 @@ impl Ranks {
     /// Lists the members and senders of a subgroup in a view. A layout cannot have empty subgroups,
     /// so a subgroup without members consists of the view's first member, which does not send in
     /// it. The subgroup then occupies no space other than its columns.
-    fn of(subgroup: &SubgroupDescription, view: &View, is_closed: bool) -> Self {
+    fn of(subgroup: &SubgroupDescription, view: &View, id: SubgroupId) -> Self {
         let ranks = |nodes: &[u32]| -> Vec<Rank> {
             nodes.iter().filter_map(|node| view.rank_of(NodeId(*node))).collect()
         };
         let members = ranks(subgroup.members());
-        if members.is_empty() || is_closed {
+        if members.is_empty() || view.is_closed(id) {
             return Self {
                 members: vec![Rank::default()],
                 senders: Vec::new(),
@@ -45,10 +45,12 @@ impl Ranks {
                 delivery: Delivery::Ordered,
             };
         }
+        let mut senders = subgroup.senders().to_vec();
+        senders.retain(|node| !view.is_paused(id, NodeId(*node)));
         let delivery = if subgroup.unordered { Delivery::Unordered } else { Delivery::Ordered };
         Self {
             members,
-            senders: ranks(subgroup.senders()),
+            senders: ranks(&senders),
             window: subgroup.window,
             message_max: subgroup.slot_max(),
             delivery,
@@ -101,7 +103,7 @@ impl ViewLayout {
         let ranks: Vec<Ranks> = ids
             .clone()
             .zip(subgroups)
-            .map(|(id, subgroup)| Ranks::of(subgroup, view, view.is_closed(id)))
+            .map(|(id, subgroup)| Ranks::of(subgroup, view, id))
             .collect();
         let relayed = ids.zip(subgroups).zip(&ranks);
         let relayed =

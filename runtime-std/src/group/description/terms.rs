@@ -163,12 +163,23 @@ pub struct SubgroupDescription {
     /// then report where a message is durable. The value must be the same at all members.
     #[serde(default)]
     pub logged: bool,
+    /// The time after which a sender that has sent nothing pauses, in ms; never if zero. A view
+    /// change takes it out of the subgroup's senders, so that the others need not wait for its
+    /// turns, and its slots take no memory. Its next message makes it a sender again, and is
+    /// delayed by a view change. The value must be the same at all members.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pause_senders_after_ms: u64,
     /// Whether the subgroup has members only while it is open. Such a subgroup is closed at first,
     /// and views open and close it at run time
     /// ([`ReservedSubgroups`](crate::group::ReservedSubgroups)). While closed, it occupies a few
     /// cells of a row, and no slots.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reserved: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 const fn heartbeat_default() -> u64 {
@@ -232,6 +243,11 @@ impl Description {
         self.subgroups.iter().any(|subgroup| subgroup.reserved)
     }
 
+    /// Returns whether there are subgroups that views change, apart from their members.
+    pub(crate) fn has_changing_subgroups(&self) -> bool {
+        self.has_reserved() || self.subgroups.iter().any(|of| of.pause_senders_after_ms > 0)
+    }
+
     /// Returns whether a node may be a member.
     #[must_use]
     pub fn has_node(&self, node: NodeId) -> bool {
@@ -265,8 +281,14 @@ impl SubgroupDescription {
             client_lease_ms: client_lease_default(),
             restart_empty: false,
             logged: false,
+            pause_senders_after_ms: 0,
             reserved: false,
         }
+    }
+
+    /// Returns the sender with this index in the list of those that may send.
+    pub(crate) fn sender(&self, index: u16) -> Option<NodeId> {
+        self.senders().get(usize::from(index)).copied().map(NodeId)
     }
 
     /// Returns the nodes that belong to the subgroup.

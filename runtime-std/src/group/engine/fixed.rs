@@ -80,7 +80,7 @@ impl<A: Application> Fixed<A> {
         });
         let node = node.map_err(failed)?;
         for sending in &mut parts.sending {
-            sending.begin(&shared);
+            sending.begin(&shared, false);
         }
         parts.statistics.installed();
         let mut member = Self {

@@ -46,10 +46,13 @@ impl Participant {
     }
 
     /// Returns the maximum number of ids in the list of a next view: all nodes, and each reserved
-    /// subgroup both as opened and as closed.
+    /// subgroup and sender that may pause, both as on and as off.
     fn joins_and_members_max(&self) -> usize {
-        let reserved = self.description.subgroups.iter().filter(|subgroup| subgroup.reserved);
-        self.description.nodes.len().saturating_add(reserved.count().saturating_mul(2))
+        let changes = self.description.subgroups.iter().map(|of| {
+            let senders = if of.pause_senders_after_ms > 0 { of.senders().len() } else { 0 };
+            senders.saturating_add(usize::from(of.reserved)).saturating_mul(2)
+        });
+        changes.fold(self.description.nodes.len(), usize::saturating_add)
     }
 
     /// Enters the span in which a view begins, the application's upcall included.

@@ -22,7 +22,7 @@ pub(crate) enum Request {
     /// A node that takes over state has been lost, or was admitted and then lost before it reported
     /// that it is ready. `led` says whether this member leads its join.
     Gone { node: NodeId, led: bool, queue: QueueId },
-    /// Open or close a reserved subgroup.
+    /// Open or close a reserved subgroup, or pause a sender.
     Change(SubgroupChange),
     /// Leave the group.
     Leave,

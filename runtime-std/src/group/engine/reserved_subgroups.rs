@@ -3,7 +3,7 @@
 use tramontane_core::ids::SubgroupId;
 
 use super::request::{Request, Requests};
-use crate::group::description::subgroup_change::SubgroupChange;
+use crate::group::description::subgroup_change::{ChangedPart, SubgroupChange};
 
 /// Opens and closes the reserved subgroups of a group. A handle may be owned by any thread, and may
 /// be used in an upcall.
@@ -23,7 +23,7 @@ impl ReservedSubgroups {
     /// across views until the subgroup is open in one of them, and ends with this member. Returns
     /// false if the member has ended.
     pub fn open(&self, subgroup: SubgroupId) -> bool {
-        self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: true }))
+        self.ask(subgroup, true)
     }
 
     /// Requests a view in which a reserved subgroup has no members. Messages delivered before that
@@ -33,7 +33,12 @@ impl ReservedSubgroups {
     /// followers receive everything that was delivered, and then learn that the subgroup is closed.
     /// Otherwise, this behaves like [`ReservedSubgroups::open`].
     pub fn close(&self, subgroup: SubgroupId) -> bool {
-        self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: false }))
+        self.ask(subgroup, false)
+    }
+
+    fn ask(&self, subgroup: SubgroupId, is_on: bool) -> bool {
+        let change = SubgroupChange { subgroup, part: ChangedPart::Whole, is_on };
+        self.requests.ask(Request::Change(change))
     }
 }
 

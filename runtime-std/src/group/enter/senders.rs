@@ -35,7 +35,7 @@ impl Senders {
                 .map(|large| LargeSendQueue::new(large.bytes_max, large.window, store.clone()));
             let (large, reader) = large.unzip();
             let state = SendState::new(id, subgroup, large, ending, bell);
-            sending.push(SubgroupSending::new(Arc::clone(&state), subgroup.unordered));
+            sending.push(SubgroupSending::new(Arc::clone(&state), subgroup));
             large_queues.extend(reader.map(|reader| (id, reader)));
             send_states.push(state);
         }

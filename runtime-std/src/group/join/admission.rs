@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn supplied_state_is_complete_at_end_of_view() {
-        let first = View { id: FIRST_VIEW, members: vec![NodeId(0)], closed: Vec::new() };
+        let first = View::with_all_senders(FIRST_VIEW, vec![NodeId(0)], Vec::new());
         let view = View { id: FIRST_VIEW.next(), members: vec![NodeId(0), NodeId(1)], ..first };
         let ends = vec![
             SubgroupEnd { subgroup: 0, trim: Some(9) },
@@ -111,7 +111,7 @@ mod tests {
         description.subgroups.push(two);
         let view = |members: &[u32]| {
             let members = members.iter().copied().map(NodeId).collect();
-            View { id: FIRST_VIEW, members, closed: Vec::new() }
+            View::with_all_senders(FIRST_VIEW, members, Vec::new())
         };
         let of_three = |members| needed(&description, &view(members), NodeId(3));
         assert_eq!(of_three(&[0, 1]), [SubgroupId(0)]);

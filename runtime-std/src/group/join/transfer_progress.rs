@@ -99,7 +99,7 @@ mod tests {
 
     fn admission(members: &[u32], ends: Vec<SubgroupEnd>) -> Admission {
         let members = members.iter().copied().map(NodeId).collect();
-        Admission { view: View { id: FIRST_VIEW.next(), members, closed: Vec::new() }, ends }
+        Admission { view: View::with_all_senders(FIRST_VIEW.next(), members, Vec::new()), ends }
     }
 
     fn sent(messages: u64, place: u64) -> [SentCount; 1] {

@@ -67,5 +67,5 @@ fn view_of_those_that_decided(
         }
     }
     // That view closed all subgroups, but their logs exist.
-    Ok(WireView::from(&View { id: ViewId(id), members, closed: Vec::new() }))
+    Ok(WireView::from(&View::with_all_senders(ViewId(id), members, Vec::new())))
 }

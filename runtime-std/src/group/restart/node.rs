@@ -245,7 +245,7 @@ impl<'d> RestartingNode<'d> {
             Ok((newest, disk.data.notes()))
         })?;
         let members = vec![self.own];
-        let view = View { id: ViewId(newest).next(), members, closed: Vec::new() };
+        let view = View::with_all_senders(ViewId(newest).next(), members, Vec::new());
         self.note(|last| {
             last.set_view(&view);
             last.with_less.push(view.id.0);

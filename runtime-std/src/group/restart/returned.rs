@@ -87,11 +87,11 @@ mod tests {
     use super::*;
 
     fn view(id: u64, members: &[u32], closed: &[u16]) -> View {
-        View {
-            id: ViewId(id),
-            members: members.iter().copied().map(NodeId).collect(),
-            closed: closed.iter().copied().map(SubgroupId).collect(),
-        }
+        View::with_all_senders(
+            ViewId(id),
+            members.iter().copied().map(NodeId).collect(),
+            closed.iter().copied().map(SubgroupId).collect(),
+        )
     }
 
     fn answer(node: u32, decided: &View, logs: [Option<u64>; 2]) -> NodeAnswer {

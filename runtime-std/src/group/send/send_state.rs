@@ -1,7 +1,7 @@
 //! The state that the senders of a subgroup share with the engine: the current view's ring, and its
 //! progress.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tramontane_core::fabric::LocalBell as _;
@@ -31,6 +31,11 @@ impl ViewOutbox {
         Some(Self { cell, subgroup, first })
     }
 
+    /// Returns the number of messages reserved here and in earlier views.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.first.saturating_add(self.cell.borrow_dependent().reserved().0)
+    }
+
     /// Returns another handle to the same view's outbox.
     pub(crate) fn another(&self) -> Option<Self> {
         Self::new(self.cell.borrow_owner(), self.subgroup, self.first)
@@ -48,8 +53,10 @@ pub(crate) struct SendState {
     pub(crate) ending: Arc<Ending>,
     /// Number of changes of `present`.
     pub(crate) turns: AtomicU64,
-    /// `None` between two views.
+    /// `None` between two views, and while this node pauses.
     present: Mutex<Option<ViewOutbox>>,
+    /// Whether a sender has met neither a ring nor an end of the member.
+    is_ring_wanted: AtomicBool,
     /// The levels that this node's messages have reached.
     pub(crate) counts: ReceiptCounts,
     /// Whether the members of the subgroup log the messages that they deliver.
@@ -77,6 +84,7 @@ impl SendState {
             ending: Arc::clone(ending),
             turns: AtomicU64::new(0),
             present: Mutex::new(None),
+            is_ring_wanted: AtomicBool::new(false),
             counts: ReceiptCounts::default(),
             is_logged: description.logged,
             bell: bell.clone(),
@@ -114,9 +122,23 @@ impl SendState {
         Ok(length.saturating_add(trailer))
     }
 
+    /// Notes that a sender has found no ring, so that a node that pauses becomes a sender again.
+    #[cold]
+    pub(crate) fn want_ring(&self) {
+        if !self.is_ring_wanted.swap(true, Ordering::Relaxed) {
+            self.ring();
+        }
+    }
+
+    /// Returns whether a sender has found no ring since it was last handed out.
+    pub(crate) fn is_ring_wanted(&self) -> bool {
+        self.is_ring_wanted.load(Ordering::Relaxed)
+    }
+
     /// Returns the reason why a message of `length` bytes gets no slot between two views.
     #[cold]
     pub(crate) fn refusal(&self, length: usize) -> ReserveError {
+        self.want_ring();
         let limit = self.message_max;
         if usize::try_from(limit).is_ok_and(|most| length > most) {
             return ReserveError::TooLarge { length, limit };
@@ -125,6 +147,9 @@ impl SendState {
     }
 
     pub(crate) fn set(&self, present: Option<ViewOutbox>) {
+        if present.is_some() {
+            self.is_ring_wanted.store(false, Ordering::Relaxed);
+        }
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
         self.turns.fetch_add(1, Ordering::Release);
         // A new view has free slots.

@@ -204,7 +204,7 @@ impl<K> Sender<K> {
         payload: &[u8],
     ) -> Result<(), ReserveError> {
         self.look_for_present();
-        let present = self.present.outbox.as_ref().ok_or(ReserveError::Full)?;
+        let present = self.present.outbox.as_ref().ok_or_else(|| self.refusal(0))?;
         let length = payload.len().saturating_add(origin.trailer());
         let reservation = present.cell.borrow_dependent().reserve(length)?;
         let (first, driver) = (present.first, self.driver.as_deref());
@@ -231,7 +231,7 @@ impl<K> Sender<K> {
         present: &'s Present,
         most: u32,
     ) -> Result<Run<'s>, ReserveError> {
-        let outbox = present.outbox.as_ref().ok_or(ReserveError::Full)?;
+        let outbox = present.outbox.as_ref().ok_or_else(|| self.refusal(0))?;
         let run = outbox.cell.borrow_dependent().reserve_run(most)?;
         let trailer = present.trailer;
         Ok(Run {

@@ -12,11 +12,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tramontane_core::ids::{DurableCount, SubgroupId};
+use tramontane_core::ids::{DurableCount, SubgroupId, Time};
 use tramontane_core::node::{DurableCounts, Undelivered, UndeliveredMessage};
 
+use super::pausing::Pausing;
 use super::send_state::{SendState, ViewOutbox};
 use crate::group::clients::origin::Origin;
+use crate::group::description::terms::SubgroupDescription;
 use crate::group::send::receipt::durable_marks::DurableMarks;
 use crate::group::send::receipt::level::Count;
 use crate::group::send::receipt::ordinal::Ordinal;
@@ -52,6 +54,10 @@ pub(crate) struct SubgroupSending {
     /// Undelivered messages of earlier views, in sending order.
     carried: VecDeque<Carried>,
     is_unordered: bool,
+    /// Present if this node pauses when it is idle.
+    pausing: Option<Pausing>,
+    /// Whether this node has paused in the current view.
+    is_paused: bool,
     /// The ordinal after the last discarded message.
     discarded: u64,
     /// Maps durable counts to this node's messages, if the subgroup is logged.
@@ -64,13 +70,16 @@ pub(crate) struct SubgroupSending {
 }
 
 impl SubgroupSending {
-    pub(crate) fn new(state: Arc<SendState>, is_unordered: bool) -> Self {
+    pub(crate) fn new(state: Arc<SendState>, subgroup: &SubgroupDescription) -> Self {
+        let pause_after_ms = subgroup.pause_senders_after_ms;
         Self {
             state,
             ring: None,
             is_handed_out: false,
             carried: VecDeque::new(),
-            is_unordered,
+            is_unordered: subgroup.unordered,
+            pausing: (pause_after_ms > 0).then(|| Pausing::new(pause_after_ms)),
+            is_paused: false,
             discarded: 0,
             marks: DurableMarks::default(),
             waits_seen: 0,
@@ -163,8 +172,39 @@ impl SubgroupSending {
         self.carried.clear();
     }
 
-    /// Begins a view in which this node may or may not send.
-    pub(crate) fn begin(&mut self, shared: &Arc<Shared>) {
+    /// Returns this node's wish to send again, or not to send while it has nothing to send.
+    pub(crate) fn wish(&mut self, now: Time) -> Option<bool> {
+        let has_work = self.state.is_ring_wanted() || self.has_carried();
+        let delivered = self.state.counts.get(Count::Delivered);
+        let pausing = self.pausing.as_mut()?;
+        match &self.ring {
+            None if self.is_paused && has_work => pausing.wakes(),
+            None => None,
+            Some(ring) if self.is_handed_out && ring.reserved() <= delivered => {
+                pausing.rests(delivered, now)
+            }
+            Some(_) => {
+                pausing.is_busy();
+                None
+            }
+        }
+    }
+
+    /// Returns whether an earlier view left messages undelivered that are not in a ring yet.
+    fn has_carried(&self) -> bool {
+        let is_left = |carried: &Carried| {
+            carried.undelivered.get(carried.ring.cell.borrow_dependent()).is_some()
+        };
+        self.carried.iter().any(is_left)
+    }
+
+    /// Begins a view in which this node may or may not send. `is_paused` says whether it does not
+    /// because it was idle.
+    pub(crate) fn begin(&mut self, shared: &Arc<Shared>, is_paused: bool) {
+        self.is_paused = is_paused;
+        if let Some(pausing) = &mut self.pausing {
+            pausing.view_begins(!is_paused);
+        }
         let delivered = self.state.counts.get(Count::Delivered).max(self.discarded);
         let first = self.carried.front().map_or(delivered, Carried::first);
         self.ring = ViewOutbox::new(shared, self.state.subgroup, first).map(Arc::new);
@@ -193,7 +233,10 @@ impl SubgroupSending {
 
     /// Returns whether senders are waiting for messages of earlier views.
     pub(crate) fn is_carrying(&self) -> bool {
-        self.ring.is_some() && !self.is_handed_out
+        match self.is_paused {
+            true => self.has_carried(),
+            false => self.ring.is_some() && !self.is_handed_out,
+        }
     }
 
     /// Returns committed but undelivered messages to the caller, because the member has ended

@@ -72,7 +72,7 @@ impl LastMembership {
     pub(crate) fn wire_view(&self) -> WireView {
         let members = self.members.iter().copied().map(NodeId).collect();
         let closed = self.closed.iter().copied().map(SubgroupId).collect();
-        WireView::from(&View { id: ViewId(self.view), members, closed })
+        WireView::from(&View::with_all_senders(ViewId(self.view), members, closed))
     }
 
     /// Records a view that has been decided.

@@ -144,10 +144,9 @@ mod tests {
     fn state_folder_preserves_view_and_its_end() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
-        let view = |members: &[u32]| View {
-            id: FIRST_VIEW,
-            members: members.iter().copied().map(NodeId).collect(),
-            closed: Vec::new(),
+        let view = |members: &[u32]| {
+            let members = members.iter().copied().map(NodeId).collect();
+            View::with_all_senders(FIRST_VIEW, members, Vec::new())
         };
         let mut first = record(&path, 1);
         assert_eq!(last_membership(&first), None);
@@ -183,7 +182,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let mut own = record(&path, 1);
-        let view = View { id: FIRST_VIEW, members: vec![NodeId(3)], closed: Vec::new() };
+        let view = View::with_all_senders(FIRST_VIEW, vec![NodeId(3)], Vec::new());
         own.begins(&view, Vec::new()).expect("room");
         let error = |group: &str, node| {
             StateFolder::open(&path, group, NodeId(node)).expect_err("not its own")
@@ -228,7 +227,7 @@ mod tests {
             majority: end,
             everywhere: 0,
         };
-        let view = View { id: FIRST_VIEW, members: vec![NodeId(3)], closed: Vec::new() };
+        let view = View::with_all_senders(FIRST_VIEW, vec![NodeId(3)], Vec::new());
         record.begins(&view, vec![log(7, 5)]).expect("room");
         for (view, raised, noted) in [
             (FIRST_VIEW, log(7, 9), 9),

@@ -157,6 +157,8 @@ pub struct SubgroupStatus {
     pub name: String,
     /// Its members.
     pub members: Vec<u32>,
+    /// The members that send in this view.
+    pub senders: Vec<u32>,
     /// Number of sequence positions received in this view.
     pub received: u64,
     /// Number of sequence positions delivered in this view.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tramontane_core::ids::SubgroupId;
+use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::node::{Frontiers, Progress};
 
 use super::group_status::{DurableStatus, GroupStatus, MemberState, SharedStatus, SubgroupStatus};
@@ -104,10 +104,11 @@ impl Statistics {
     fn status_of(participant: &Participant, view: &View) -> GroupStatus {
         let description = &participant.description;
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups).map(|(id, subgroup)| {
-            let members = view.subgroup_members(description, id).into_iter();
+            let ids = |nodes: Vec<NodeId>| nodes.into_iter().map(NodeId::get).collect();
             SubgroupStatus {
                 name: subgroup.name.clone(),
-                members: members.map(|node| node.get()).collect(),
+                members: ids(view.subgroup_members(description, id)),
+                senders: ids(view.subgroup_senders(description, id)),
                 closed: view.is_closed(id) && !subgroup.reserved,
                 ..SubgroupStatus::default()
             }

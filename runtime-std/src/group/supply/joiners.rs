@@ -19,7 +19,6 @@ use crate::group::delivery::application::Application;
 use crate::group::delivery::message::Message;
 use crate::group::description::subgroup_change::SubgroupChange;
 use crate::group::description::terms::Description;
-use crate::group::description::view::View;
 use crate::group::durable::Logs;
 use crate::group::durable::delivered::SharedMessage;
 use crate::group::engine::open_view::OpenView;
@@ -52,18 +51,12 @@ pub(crate) struct Joiners {
     supplied: Vec<Joiner>,
     /// Nodes that have caught up and wait for their turn.
     waiting: VecDeque<ReadyJoiner>,
-    /// Changes of reserved subgroups that wait for their turn, ahead of all nodes.
+    /// Changes of subgroups that wait for their turn, ahead of all nodes.
     changes: VecDeque<SubgroupChange>,
     /// The request to the group that is in progress.
     wished: Option<Wished>,
     /// Nodes that the current view has admitted, but that may not know it yet.
     let_in: Vec<(NodeId, Sink)>,
-}
-
-/// Returns whether a change to a reserved subgroup has not yet taken effect in a view.
-fn is_to_come(change: SubgroupChange, description: &Description, view: &View) -> bool {
-    let of = description.subgroups.get(change.subgroup.index());
-    of.is_some_and(|of| of.reserved) && view.is_closed(change.subgroup) == change.opens
 }
 
 /// Returns the current states in a view. Calls `between` after each state, because each may take a
@@ -197,15 +190,15 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// Requests that a reserved subgroup be opened or closed. Replaces an earlier request for the
-    /// subgroup that is still waiting, but not one that the group has already been asked for.
+    /// Requests a change of a subgroup. Replaces an earlier request for the same that is still
+    /// waiting, but not one that the group has already been asked for.
     pub(crate) fn change(
         &mut self,
         change: SubgroupChange,
         description: &Description,
         view: &mut OpenView,
     ) {
-        self.changes.retain(|other| other.subgroup != change.subgroup);
+        self.changes.retain(|other| !change.replaces(other));
         self.changes.push_back(change);
         self.ask_next(description, view);
     }
@@ -225,18 +218,19 @@ impl Joiners {
             matches
         });
         let asked = match &self.wished {
-            Some(Wished::Change(change)) => Some(change.subgroup),
+            Some(Wished::Change(change)) => Some(*change),
             _ => None,
         };
         self.changes.retain(|change| {
-            asked == Some(change.subgroup) || is_to_come(*change, description, view.view())
+            asked.is_some_and(|asked| change.replaces(&asked))
+                || view.view().would_change(description, *change)
         });
         while self.wished.is_none() {
             if let Some(change) = self.changes.pop_front() {
                 match view.change(|node| node.request_join(change.id())) {
                     Ok(()) => self.wished = Some(Wished::Change(change)),
                     Err(error) => {
-                        tracing::warn!(?change, %error, "a subgroup is not opened or closed");
+                        tracing::warn!(?change, %error, "a subgroup is not changed");
                     }
                 }
                 continue;
@@ -312,9 +306,8 @@ impl Joiners {
         match self.wished.take() {
             Some(Wished::Node(ready)) => self.waiting.push_front(ready),
             Some(Wished::Change(change)) => {
-                // A later request for the same subgroup takes its place.
-                let is_replaced =
-                    self.changes.iter().any(|later| later.subgroup == change.subgroup);
+                // A later request for the same takes its place.
+                let is_replaced = self.changes.iter().any(|later| later.replaces(&change));
                 if !is_replaced {
                     self.changes.push_front(change);
                 }

@@ -46,10 +46,9 @@ mod tests {
     #[test]
     fn joiner_matches_only_views_it_has_reached() {
         let description = Description::local("ready", 4, 8, 16);
-        let view = |members: &[u32]| View {
-            id: FIRST_VIEW,
-            members: members.iter().copied().map(NodeId).collect(),
-            closed: Vec::new(),
+        let view = |members: &[u32]| {
+            let members = members.iter().copied().map(NodeId).collect();
+            View::with_all_senders(FIRST_VIEW, members, Vec::new())
         };
         let joiner = ReadyJoiner {
             node: NodeId(3),

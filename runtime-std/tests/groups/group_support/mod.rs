@@ -243,6 +243,18 @@ impl Crowd {
         self
     }
 
+    /// Makes senders pause that have sent nothing for this time.
+    pub fn pausing(mut self, after_ms: u64) -> Self {
+        self.description.subgroups[0].pause_senders_after_ms = after_ms;
+        self
+    }
+
+    /// Makes these nodes the only senders.
+    pub fn with_senders(mut self, senders: &[u32]) -> Self {
+        self.description.subgroups[0].senders = Some(senders.to_vec());
+        self
+    }
+
     /// Makes each member log what it receives, in its own folder.
     pub fn logged(mut self) -> Self {
         self.description.subgroups[0].logged = true;

@@ -44,6 +44,7 @@ fn outbox() {
     debug(&memory);
     let Ok(outbox) = Outbox::new(memory, &shape) else { return };
     outbox.declare_silence(black_box(3));
+    black_box(outbox.reserved());
     debug(outbox);
     for length in black_box([9_usize, 50]) {
         match black_box(outbox.reserve(length)) {

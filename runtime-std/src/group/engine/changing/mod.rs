@@ -376,6 +376,7 @@ impl<A: Application> Steps for Engine<A> {
             logs.keep_bounded(self.view.id, |subgroup| application.snapshot(subgroup))?;
         }
         self.parts.application.supply_follower();
+        self.ask_to_pause();
         self.leave_when_free()
     }
 

@@ -141,7 +141,8 @@ impl<A: Application> Engine<A> {
             if of.is_some_and(|of| of.reserved) && self.view.is_closed(sending.subgroup()) {
                 sending.discard();
             }
-            sending.begin(self.present.shared());
+            let is_paused = self.view.is_paused(sending.subgroup(), self.parts.participant.own);
+            sending.begin(self.present.shared(), is_paused);
         }
         self.begin_large()?;
         self.connector.forget(gone);

@@ -8,6 +8,7 @@ use tramontane_core::view::Status;
 
 use super::Engine;
 use crate::group::delivery::application::Application;
+use crate::group::description::subgroup_change::{ChangedPart, SubgroupChange};
 use crate::group::engine::parts::Parts;
 use crate::group::engine::request::{Call, Request};
 use crate::group::supply::joiners::states_of;
@@ -35,6 +36,23 @@ impl<A: Application> Engine<A> {
             Request::Leave => return self.begin_to_leave(),
         }
         Ok(())
+    }
+
+    /// Asks for a view in which this node pauses in the subgroups in which it has nothing to send,
+    /// and sends in those in which it has.
+    pub(crate) fn ask_to_pause(&mut self) {
+        let Self { parts, present, joiners, clock, .. } = self;
+        let (description, own) = (&parts.participant.description, parts.participant.own);
+        for sending in &mut parts.sending {
+            let subgroup = sending.subgroup();
+            let Some(is_on) = sending.wish(clock.now()) else { continue };
+            let of = description.subgroups.get(subgroup.index());
+            let sender = of.and_then(|of| of.senders().iter().position(|node| *node == own.get()));
+            if let Some(sender) = sender.and_then(|index| u16::try_from(index).ok()) {
+                let change = SubgroupChange { subgroup, part: ChangedPart::Sender(sender), is_on };
+                joiners.change(change, description, present);
+            }
+        }
     }
 
     /// Accepts a connection from a member's current process, and closes any other connection.

@@ -74,7 +74,7 @@ fn description() -> Description {
 
 fn admission() -> Admission {
     let members = vec![NodeId(0), NodeId(1), JOINER];
-    let view = View { id: FIRST_VIEW.next(), members, closed: Vec::new() };
+    let view = View::with_all_senders(FIRST_VIEW.next(), members, Vec::new());
     let ends = [0, 1].map(|subgroup| SubgroupEnd { subgroup, trim: Some(1) }).to_vec();
     Admission { view, ends }
 }
@@ -125,7 +125,7 @@ fn join(members: &ScriptedMembers, view: &View) -> Result<Vec<Vec<u8>>, AttemptE
 }
 
 fn before() -> View {
-    View { id: FIRST_VIEW, members: vec![NodeId(0), NodeId(1)], closed: Vec::new() }
+    View::with_all_senders(FIRST_VIEW, vec![NodeId(0), NodeId(1)], Vec::new())
 }
 
 /// A member may report that an earlier request has led to the node's admission after another member
