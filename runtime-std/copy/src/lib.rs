@@ -94,6 +94,7 @@ mod tests;
 #[cfg(any(test, fuzzing))]
 mod victim;
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -102,6 +103,7 @@ use serde::{Deserialize, Serialize};
 
 use group::{Job, STALL_DEFAULT_S, block_bytes, stall_time};
 use report::CopyReport;
+use tramontane_core::rdmc::Algorithm;
 use tramontane_local::exit::{Failure, Status, help};
 use tramontane_local::group::LocalError;
 use tramontane_local::group_file;
@@ -213,7 +215,8 @@ pub struct CopyCommand {
 #[derive(Args, Clone, Copy, Debug, Serialize, Deserialize)]
 struct BlockOptions {
     /// Schedule by which members send blocks to each other; it must be the same on all nodes of a
-    /// group file [default: depends on the fabric]
+    /// group file; `hybrid` needs a `rack` for each node of the group file [default: hybrid if the
+    /// nodes have racks and the fabric is not shared memory, else depends on the fabric]
     #[arg(long, value_enum)]
     algorithm: Option<AlgorithmName>,
     /// Size of a block in bytes, from 4096 to 8388608; must be the same on all nodes of a group
@@ -223,13 +226,18 @@ struct BlockOptions {
 }
 
 impl BlockOptions {
-    fn of(self, carrier: Carrier) -> Result<LargeBlocks, Failure> {
+    /// `racks` is the number of racks of the nodes in the group file, if they are in several.
+    fn of(self, carrier: Carrier, racks: Option<NonZeroU16>) -> Result<LargeBlocks, Failure> {
         let usual = GroupOptions::for_fabric(carrier, usize::MAX);
-        let algorithm = self.algorithm.map(without_racks).transpose()?;
-        Ok(LargeBlocks {
-            algorithm: algorithm.unwrap_or(usual.algorithm),
-            bytes: self.block.unwrap_or(usual.block_bytes),
-        })
+        let algorithm = match (self.algorithm, racks) {
+            (None, Some(racks)) if usual.algorithm == Algorithm::Pipeline => {
+                Algorithm::Hybrid { racks }
+            }
+            (Some(AlgorithmName::Hybrid), Some(racks)) => Algorithm::Hybrid { racks },
+            (None, _) => usual.algorithm,
+            (Some(name), _) => without_racks(name)?,
+        };
+        Ok(LargeBlocks { algorithm, bytes: self.block.unwrap_or(usual.block_bytes) })
     }
 }
 
@@ -299,7 +307,7 @@ fn hosts(
             ..StartOptions::new(own)
         },
         stall: arguments.stall_timeout,
-        blocks: arguments.blocks.of(carrier)?,
+        blocks: arguments.blocks.of(carrier, description.racks())?,
     };
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {

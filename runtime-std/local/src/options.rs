@@ -218,7 +218,7 @@ pub struct JoinOption {
 /// Returns the algorithm with that name, or a usage error if it needs racks.
 pub fn without_racks(name: AlgorithmName) -> Result<Algorithm, Failure> {
     let needed =
-        || Failure::usage("members have no racks in this command", "give another --algorithm");
+        || Failure::usage("the members are not in several racks", "give another --algorithm");
     name.of_no_racks().ok_or_else(needed)
 }
 

@@ -51,6 +51,26 @@ fn large_and_small_messages_share_one_order() {
     }
 }
 
+/// The racks' nodes are not adjacent in the group file, and one rack loses its first members.
+#[test]
+fn members_in_racks_receive_large_messages() {
+    let nodes = [0, 1, 2, 3, 4, 5];
+    for carrier in carriers() {
+        let mut crowd = crowd(carrier, 6).in_racks(&["b", "a", "b", "a", "b", "a"]);
+        crowd.start_all(&nodes);
+        for number in 0..3 {
+            nodes.iter().for_each(|node| drop(crowd.send_large(*node, number, 2_500_000)));
+        }
+        crowd.await_all_of(&nodes, &nodes, 3);
+        for (killed, left, number) in [(0, &[1, 2, 3, 4, 5][..], 3), (2, &[1, 3, 4, 5], 4)] {
+            crowd.kill(killed);
+            left.iter().for_each(|node| drop(crowd.send_large(*node, number, 2_500_000)));
+            crowd.await_all_of(left, left, number + 1);
+            crowd.assert_same(left);
+        }
+    }
+}
+
 /// Even if no message is longer than a block, a pipeline sends two blocks.
 #[test]
 fn longest_large_message_may_fit_in_one_block() {

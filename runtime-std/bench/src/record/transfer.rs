@@ -1,6 +1,8 @@
 //! Messages in blocks, by our core's schedules and transfers on RDMC's machines: transfers, the
 //! breakdown of a transfer's time, and a storage layer's writes.
 
+use std::num::NonZeroU16;
+
 use serde::Deserialize;
 use tramontane_core::rdmc::Algorithm as CoreAlgorithm;
 use tramontane_fixtures::block_multicast::{
@@ -25,15 +27,18 @@ pub(super) enum Algorithm {
     Chain,
     Tree,
     Pipeline,
+    /// A pipeline among racks, and one within each rack.
+    Hybrid,
 }
 
 impl Algorithm {
-    const fn of_core(self) -> CoreAlgorithm {
+    const fn of_core(self, racks: NonZeroU16) -> CoreAlgorithm {
         match self {
             Self::Sequential => CoreAlgorithm::Sequential,
             Self::Chain => CoreAlgorithm::Chain,
             Self::Tree => CoreAlgorithm::Tree,
             Self::Pipeline => CoreAlgorithm::Pipeline,
+            Self::Hybrid => CoreAlgorithm::Hybrid { racks },
         }
     }
 }
@@ -152,10 +157,22 @@ impl Transfer {
     fn setup(&self, profile: &Profile, seed: u64) -> Setup {
         let hosts = self.hosts(seed);
         let message = MessagePlan { bytes: self.bytes(), at_ns: START_NS };
-        let group = |root: usize| GroupPlan {
-            members: (0..hosts.len()).map(|place| hosts[(root + place) % hosts.len()]).collect(),
-            algorithm: self.algorithm.of_core(),
-            messages: vec![message; self.messages],
+        let rack_members = profile.rack_members.max(1) as usize;
+        let racks = NonZeroU16::new(hosts.len().div_ceil(rack_members) as u16);
+        let group = |root: usize| {
+            let mut members: Vec<usize> =
+                (0..hosts.len()).map(|place| hosts[(root + place) % hosts.len()]).collect();
+            if self.algorithm == Algorithm::Hybrid {
+                // The racks are known, so members of one rack are adjacent, with the root's first.
+                let rack = |host: usize| host / rack_members;
+                let own = rack(members[0]);
+                members[1..].sort_by_key(|host| (rack(*host) != own, rack(*host)));
+            }
+            GroupPlan {
+                members,
+                algorithm: self.algorithm.of_core(racks.unwrap_or(NonZeroU16::MIN)),
+                messages: vec![message; self.messages],
+            }
         };
         let groups = (0..self.senders.of(self.nodes).into()).map(group).collect();
         let block_bytes = self.block_kib << 10;
@@ -337,7 +354,7 @@ impl Storage {
     /// Sets up the writes. Each follows the previous one by `apart` times the port's time for the
     /// previous one's bytes.
     fn setup(&self, profile: &Profile, writes: &[(usize, usize)], apart: u64, seed: u64) -> Setup {
-        let algorithm = self.algorithm.of_core();
+        let algorithm = self.algorithm.of_core(NonZeroU16::MIN);
         let mut groups: Vec<GroupPlan> =
             trios().map(|members| GroupPlan { members, algorithm, messages: Vec::new() }).collect();
         let mut at_ns = START_NS;

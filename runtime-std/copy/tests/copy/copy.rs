@@ -160,6 +160,38 @@ fn nodes_of_a_group_file_copy_files() {
 }
 
 #[test]
+fn nodes_in_racks_copy_files() {
+    let place = TestFolder::new();
+    let sources = sources(&place);
+    let to: [PathBuf; 4] = targets(&place);
+    let config = hosts(&place, 4);
+    let file = sources[0].display().to_string();
+    let bytes = fs::read(&sources[0]).expect("a file");
+    let hybrid = ["--config", &config, "--algorithm", "hybrid"];
+    let without = [&hybrid[..], &["--id", "0", &file]].concat();
+    place.run(&without).failed(2, &["not in several racks", "--algorithm"]);
+
+    let mut text = fs::read_to_string(&config).expect("a group file");
+    for (id, rack) in ["a", "b", "a", "b"].into_iter().enumerate() {
+        let line = format!("id = {id}\n");
+        text = text.replace(&line, &format!("{line}rack = \"{rack}\"\n"));
+    }
+    fs::write(&config, text).expect("a group file");
+    let receivers: Vec<_> = (1..4)
+        .map(|id: usize| {
+            let (id, to) = (id.to_string(), to[id].display().to_string());
+            place.start(&[&hybrid[..], &["--id", &id, "--to", &to]].concat())
+        })
+        .collect();
+    place.run(&without).succeeded();
+    for (receiver, to) in receivers.into_iter().zip(&to[1..]) {
+        receiver.wait().succeeded();
+        let copied = to.join(sources[0].file_name().expect("a name"));
+        assert!(fs::read(copied).expect("it is there") == bytes);
+    }
+}
+
+#[test]
 #[ignore = "41 processes; CI runs it"]
 fn many_local_receivers_get_the_same_files() {
     let place = TestFolder::new();

@@ -32,16 +32,14 @@ impl DescriptionBuilder {
     /// Sets nodes `0` to `count - 1`, in this rank order, on this machine.
     #[must_use]
     pub fn nodes(mut self, count: u32) -> Self {
-        let node = |id| NodeDescription { id, address: None, state: None };
-        self.description.nodes = (0..count).map(node).collect();
+        self.description.nodes = (0..count).map(NodeDescription::of).collect();
         self
     }
 
     /// Sets nodes with these ids, in this rank order, on this machine.
     #[must_use]
     pub fn node_ids(mut self, ids: impl IntoIterator<Item = u32>) -> Self {
-        let node = |id| NodeDescription { id, address: None, state: None };
-        self.description.nodes = ids.into_iter().map(node).collect();
+        self.description.nodes = ids.into_iter().map(NodeDescription::of).collect();
         self
     }
 

@@ -61,6 +61,11 @@ impl Description {
         {
             return Err(DescriptionError::NoAddress(node.id));
         }
+        if self.nodes.iter().any(|node| node.rack.is_some())
+            && let Some(node) = self.nodes.iter().find(|node| node.rack.is_none())
+        {
+            return Err(DescriptionError::NoRack(node.id));
+        }
         if !self.fabric.is_rdma() && self.rdma != DeviceOptions::default() {
             return Err(DescriptionError::NotOnRdma);
         }

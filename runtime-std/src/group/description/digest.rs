@@ -79,7 +79,7 @@ pub(crate) fn digest(description: &Description, forms: bool) -> u64 {
         ..
     } = description;
     // Each node chooses its own state folder.
-    let nodes: Vec<_> = nodes.iter().map(|node| (node.id, &node.address)).collect();
+    let nodes: Vec<_> = nodes.iter().map(|node| (node.id, &node.address, &node.rack)).collect();
     let initial = forms.then_some(initial);
     FIELDS.digest(&[
         hash(name),
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn differing_group_fields_are_detected_and_named() {
         let own = Description::local("g", 3, 8, 16);
-        let changes: [Change; 9] = [
+        let changes: [Change; 10] = [
             ("name", |d| d.name = "h".into()),
             ("membership", |d| d.membership = Membership::Fixed),
             ("majority", |d| d.majority = false),
@@ -148,6 +148,7 @@ mod tests {
             ("failure_timeout_ms", |d| d.failure_timeout_ms = 3_000),
             ("evict_slow_after_ms", |d| d.evict_slow_after_ms = 3_000),
             ("nodes", |d| d.nodes.truncate(2)),
+            ("nodes", |d| d.nodes[1].rack = Some("r".into())),
             ("subgroups", |d| d.subgroups[0].window = 10),
             ("subgroups", |d| d.subgroups[0].logged = true),
         ];
@@ -176,9 +177,9 @@ mod tests {
     #[test]
     fn group_digest_matches_the_greeting_version() {
         let description = Description::local("g", 3, 8, 16);
-        assert_eq!(tramontane_control::VERSION, 11);
-        assert_eq!(format!("{:016x}", digest(&description, false)), "73f2fa1015c49849");
-        assert_eq!(format!("{:016x}", digest(&description, true)), "70192e10a5c49849");
+        assert_eq!(tramontane_control::VERSION, 12);
+        assert_eq!(format!("{:016x}", digest(&description, false)), "ce8b0e1815c49849");
+        assert_eq!(format!("{:016x}", digest(&description, true)), "75abef18a5c49849");
     }
 
     #[test]

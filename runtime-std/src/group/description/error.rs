@@ -147,6 +147,9 @@ pub enum DescriptionError {
          \"changing\""
     )]
     Fixed(&'static str),
+    /// A node without a rack, although other nodes have one.
+    #[error("node {0} has no rack, but others have; give each node a rack, or none")]
+    NoRack(u32),
     /// A subgroup that cannot be reserved.
     #[error("subgroup \"{0}\" cannot be reserved, because {1}")]
     Reserved(String, &'static str),

@@ -102,6 +102,18 @@ pub struct NodeDescription {
     /// resolved against the folder of the group file.
     #[serde(default)]
     pub state: Option<PathBuf>,
+    /// The name of the rack that the node is in. If all nodes have one, large messages cross
+    /// between racks as few times as possible (RDMC 4.3). It must be the same at all members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rack: Option<String>,
+}
+
+impl NodeDescription {
+    /// Describes a node on this machine.
+    #[must_use]
+    pub const fn of(id: u32) -> Self {
+        Self { id, address: None, state: None, rack: None }
+    }
 }
 
 /// A subgroup of the group file.
@@ -229,10 +241,7 @@ impl Description {
             evict_slow_after_ms: 0,
             majority: true,
             initial: all.clone(),
-            nodes: all
-                .into_iter()
-                .map(|id| NodeDescription { id, address: None, state: None })
-                .collect(),
+            nodes: all.into_iter().map(NodeDescription::of).collect(),
             rdma: DeviceOptions::default(),
             subgroups: vec![subgroup],
         }

@@ -30,6 +30,7 @@
 //! | `outbox`, `inbox` | this node's messages; a peer's |
 //! | `sender_stream` | one sender's messages in one view |
 //! | `pool` | buffers |
+//! | `racks` | the order of members that are in racks |
 //! | `options` | the settings of the group file |
 
 pub(crate) mod failure;
@@ -38,6 +39,7 @@ pub(crate) mod limits;
 pub(crate) mod options;
 pub(crate) mod outbox;
 pub(crate) mod pool;
+pub(crate) mod racks;
 pub(crate) mod send_queue;
 pub(crate) mod sender_stream;
 pub(crate) mod sending;
@@ -57,6 +59,7 @@ use self::pool::Pool;
 use self::send_queue::LargeSendQueueReader;
 use self::sender_stream::{SenderStream, StreamEnd};
 use crate::block_transfer::buffer::Buffer;
+use crate::block_transfer::options::GroupOptions;
 use crate::block_transfer::transfer::{TransferSetup, TransferView};
 use crate::fabric::{AnyBlockStore, AnyFabric};
 use crate::group::description::layout::ViewLayout;
@@ -172,12 +175,13 @@ impl Large {
                 let staging = staging.map_err(|error| LargeFailure::Memory(said(&error)))?;
                 StreamEnd::Of(Inbox::new(staging, large.window, large.whole_blocks_max()))
             };
-            let others = subgroup.members.iter().filter(|member| *member != rank);
-            let members = std::iter::once(rank).chain(others).copied().collect();
+            let (algorithm, ids) = (large.options.algorithm, layout.get().group().members);
+            let (members, algorithm) =
+                description.in_racks(algorithm, ids, *rank, subgroup.members);
             let staging = end.staging();
             let place = TransferSetup { channel, cells, members, staging };
-            let stream =
-                SenderStream::open(table, (id, sender), place, &large.options, end, fabric);
+            let options = GroupOptions { algorithm, ..large.options };
+            let stream = SenderStream::open(table, (id, sender), place, &options, end, fabric);
             self.streams.push(stream.map_err(|error| LargeFailure::Fabric(said(&error)))?);
         }
         Ok(())

@@ -249,6 +249,14 @@ impl Crowd {
         self
     }
 
+    /// Puts each node in a rack.
+    pub fn in_racks(mut self, racks: &[&str]) -> Self {
+        for (node, rack) in self.description.nodes.iter_mut().zip(racks) {
+            node.rack = Some((*rack).to_owned());
+        }
+        self
+    }
+
     /// Makes these nodes the only senders.
     pub fn with_senders(mut self, senders: &[u32]) -> Self {
         self.description.subgroups[0].senders = Some(senders.to_vec());

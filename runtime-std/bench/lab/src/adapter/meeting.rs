@@ -42,10 +42,7 @@ pub(super) fn describe(
     description.heartbeat_ms = HEARTBEAT_MS;
     description.failure_timeout_ms =
         (init.limits.deadline_ms / FAILURE_TIMEOUTS_PER_DEADLINE).max(FAILURE_TIMEOUT_MIN_MS);
-    description.nodes = (0..)
-        .zip(&init.nodes)
-        .map(|(id, _)| NodeDescription { id, address: None, state: None })
-        .collect();
+    description.nodes = (0..).zip(&init.nodes).map(|(id, _)| NodeDescription::of(id)).collect();
     if carrier != Carrier::SharedMemory {
         description.fabric = carrier;
         // The suite uses separate networks.
