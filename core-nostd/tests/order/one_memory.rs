@@ -1,7 +1,7 @@
 //! Delivery in a group whose members share one memory.
 
 use crate::common::{OneMemory, send, settle, with_group};
-use tramontane_core::ids::{SubgroupId, Time};
+use tramontane_core::ids::{Position, SubgroupId, Time};
 use tramontane_core::layout::Delivery;
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::Node;
@@ -143,7 +143,7 @@ fn unused_slots_of_a_run_are_dropped() {
         let mut delivered = vec![Vec::new(); 2];
         for round in 0..10_u8 {
             let mut run = outbox.reserve_run(4).expect("slots are free");
-            assert_eq!(run.left(), 4);
+            assert_eq!((run.left(), outbox.reserved()), (4, Position(u64::from(round) * 6 + 4)));
             assert_eq!(run.next(17).err(), Some(ReserveError::TooLarge { length: 17, limit: 16 }));
             for number in 0..3 {
                 let mut slot = run.next(2).expect("it fits").expect("one is left");
