@@ -188,6 +188,8 @@ struct Copies<'r> {
     sender: usize,
     /// A member to which the sender's connection is busy all the time.
     unreached: Option<Rank>,
+    /// The offset in the sender's row of a length that arrives as an impossible one.
+    damaged: Option<usize>,
     /// The offset of the ring in the sender's row.
     ring: usize,
     /// The bytes of the ring that this member has posted, and the holders and slots that it wrote.
@@ -213,6 +215,11 @@ impl Carries for Copies<'_> {
             let mut bytes = vec![0; write.length];
             let from = self.copies[owner][self.own].reader();
             from.read(offset, &mut bytes).expect("in the row");
+            if let Some(damaged) = self.damaged.filter(|at| owner == self.sender && *at >= offset)
+                && let Some(length) = bytes.get_mut(damaged - offset..damaged - offset + 4)
+            {
+                length.fill(0x7f);
+            }
             self.copies[owner][to.index()].apply(offset, &bytes).expect("in the row");
             if owner == self.sender && offset >= self.ring {
                 self.bytes += write.length;
@@ -231,10 +238,11 @@ fabric!(Copies<'_>);
 type WriterOf = BTreeMap<(Rank, usize), usize>;
 
 /// Sends messages in a group in which only some members step at a time, after a number of steps
-/// without messages. Returns each member's deliveries, and who wrote each slot.
+/// without messages. The length of one slot may arrive as an impossible one. Returns each member's
+/// deliveries, and who wrote each slot.
 fn run(
     layout: &Layout<'_>,
-    (promises, unreached): (Promises, Option<Rank>),
+    (promises, unreached, damaged_slot): (Promises, Option<Rank>, Option<usize>),
     (idle_steps, messages): (usize, usize),
     steps: impl Iterator<Item = u16>,
 ) -> (Vec<Vec<Vec<u8>>>, WriterOf) {
@@ -261,6 +269,8 @@ fn run(
             promises,
             sender: sender.index(),
             unreached,
+            // The counter takes the last eight bytes of a slot.
+            damaged: damaged_slot.map(|slot| shape.offset + (slot + 1) * shape.stride - 12),
             ring: shape.offset,
             bytes: 0,
             written: BTreeSet::new(),
@@ -320,10 +330,42 @@ fn later_slot_is_passed_on_before_earlier_one() {
         // The second slot goes from rank 2 to 4, and from there to 1. Nobody passes on the first.
         // Rank 4 does not hear from the sender either, so only that slot ends its rest.
         let steps = (0..8).cycle().take(80).chain([0, 4, 4, 4, 2, 4]);
-        run(layout, (promises, Some(Rank(4))), (80, 2), steps)
+        run(layout, (promises, Some(Rank(4)), None), (80, 2), steps)
     });
     assert!(delivered[4].is_empty());
     assert_eq!((writer_of.get(&(Rank(4), 1)), writer_of.get(&(Rank(1), 1))), (Some(&2), Some(&4)));
+}
+
+/// A slot that no correct sender writes is not passed on, nor is anything after it in the same half
+/// of the ring. The segments have two slots.
+///
+/// Requirement: REL-1.2.
+#[test]
+fn impossible_slot_is_not_passed_on() {
+    let promises = Promises::RELAYS | Promises::WRITE_ORDER;
+    with_relays(4, 0, (16, 24), |layout| {
+        let damaged = |slot| {
+            let steps = (0..4).cycle().take(400);
+            run(layout, (promises, None, slot), (0, 8), steps)
+        };
+        let passed_on = |(_, writer_of): &(_, WriterOf)| -> Vec<usize> {
+            let mut slots: Vec<usize> = writer_of
+                .iter()
+                .filter(|(_, from)| **from != 0)
+                .map(|((_, slot), _)| *slot)
+                .collect();
+            slots.sort_unstable();
+            slots.dedup();
+            slots
+        };
+        let (intact, damaged) = (damaged(None), damaged(Some(3)));
+        assert_eq!(passed_on(&intact), Vec::from_iter(0..8));
+        assert_eq!(passed_on(&damaged), [0, 1, 2, 4, 5]);
+        for delivered in &damaged.0[1..] {
+            assert_eq!(delivered[..], intact.0[0][..delivered.len()]);
+            assert!(delivered.len() <= 3, "{delivered:?}");
+        }
+    });
 }
 
 proptest! {
@@ -343,7 +385,7 @@ proptest! {
             if in_pairs { promises } else { promises | Promises::ADDRESS_ORDER };
         let (delivered, _) = with_relays(members, sender % members, (window, 24), |layout| {
             let turns = (0..members).cycle().take(20_000);
-            run(layout, (promises, None), (0, messages), order.into_iter().chain(turns))
+            run(layout, (promises, None, None), (0, messages), order.into_iter().chain(turns))
         });
         let sent: Vec<Vec<u8>> =
             (0..messages).map(|sent| vec![sent as u8; 1 + sent % 24]).collect();
