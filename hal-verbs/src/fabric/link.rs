@@ -6,6 +6,7 @@ mod message_places;
 mod near_end;
 mod probe;
 mod region_updates;
+mod request_list;
 mod updates;
 
 use std::io;
@@ -13,16 +14,15 @@ use std::io;
 use tramontane_core::fabric::{Area, ErrorKind, Kind, Region, Token, Write};
 use tramontane_core::ids::Rank;
 
-use crate::adapter::{
-    Access, MemoryRegion, Operation, QueuePair, QueuePairState, Route, SendBuffers, SendList,
-    Target,
-};
+use crate::adapter::{Access, MemoryRegion, Operation, QueuePairState, Route, SendBuffers, Target};
 use crate::protocol::{Counters, Name, SendQueue};
 
 pub(crate) use memory::{FarRing, OtherMemory};
 use memory::{Sources, Targets, at, memory_of};
 pub(crate) use message_places::MESSAGE_MEMORY_BYTES;
 pub(crate) use near_end::{NearEnd, NearParts, Staging};
+pub(crate) use request_list::Behind;
+use request_list::RequestList;
 pub(crate) use updates::Updates;
 
 /// Maximum size of a guard in bytes: a cache line, which is more than the core posts.
@@ -37,16 +37,6 @@ pub(crate) enum Purpose {
     Region(u8),
     /// The blocks of a view.
     Blocks,
-}
-
-/// The request that follows a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
-    Nothing,
-    /// A notice, identified by its immediate value.
-    Notice(u32),
-    /// A completion, even if none was requested.
-    Completion,
 }
 
 /// The addresses at the remote end, as the peer reported them.
@@ -174,7 +164,9 @@ impl Link {
         token: Option<Token>,
         counters: &mut Counters,
     ) -> Result<bool, ErrorKind> {
-        let Self { queue, near: Some(near), .. } = self else { return Err(ErrorKind::Other) };
+        let Self { queue, near: Some(near), index, .. } = self else {
+            return Err(ErrorKind::Other);
+        };
         let NearEnd {
             queue_pair, far: Some(far), write_key, source, staging, others, rings, ..
         } = near
@@ -184,10 +176,8 @@ impl Link {
         let inline_bytes_max = near.inline_bytes_max;
         let sources = Sources { own: (self.region, source), others, copies };
         let targets = Targets { own: Target { key: *write_key, ..far.target }, rings };
-        let mut list = SendList::new(buffers);
-        let mut number = queue.posted();
+        let mut list = RequestList::new(buffers, *index, queue);
         for write in writes.iter().filter(|write| write.length > 0) {
-            let operation = Operation::Write(targets.of(write)?);
             let inline = write.length <= inline_bytes_max;
             let source = sources.of(write.source.region)?;
             let (memory, offset) = if inline || write.kind == Kind::Content {
@@ -195,35 +185,19 @@ impl Link {
             } else {
                 let staging = staging.as_ref().ok_or(ErrorKind::OutOfRange)?;
                 counters.staged += 1;
-                (&*staging.memory, stage(source, write, staging, queue.slot(number))?)
+                (&*staging.memory, stage(source, write, staging, queue.slot(list.next_number()))?)
             };
-            let name = Name::send(self.index, number).raw();
-            if !list.push(name, operation, Some((memory, offset, write.length)), inline) {
-                return Err(ErrorKind::OutOfRange);
-            }
+            let operation = Operation::Write(targets.of(write)?);
+            list.push(operation, Some((memory, offset, write.length)), inline)?;
             counters.writes += 1;
             counters.inline += u64::from(inline);
             counters.bytes += u64::try_from(write.length).unwrap_or(0);
-            number += 1;
         }
         if list.is_empty() {
             return Ok(false);
         }
-        if let Behind::Notice(notice) = behind {
-            let operation = Operation::WriteWithImmediate(far.target, notice);
-            list.push(Name::send(self.index, number).raw(), operation, None, false);
-            number += 1;
-            counters.notices_sent += 1;
-        }
-        let requests = number - queue.posted();
-        let is_signalled = queue.signals(requests, token.is_some() || behind == Behind::Completion);
-        if is_signalled {
-            list.signal_last();
-            counters.signalled += 1;
-        }
-        counters.doorbells += 1;
-        queue.push(requests, is_signalled, token);
-        queue_pair.post(list).map_err(|_| ErrorKind::PeerLost)?;
+        list.push_notice(far.target, behind, counters)?;
+        list.post(queue_pair, queue, behind == Behind::Completion, token, counters)?;
         Ok(true)
     }
 
@@ -237,22 +211,21 @@ impl Link {
         token: Option<Token>,
         is_signalled: bool,
         counters: &mut Counters,
-    ) -> io::Result<()> {
+    ) -> Result<(), ErrorKind> {
         let Self { queue, near, index, .. } = self;
-        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let far = near.far.ok_or(io::ErrorKind::NotConnected)?;
+        let near = near.as_mut().ok_or(ErrorKind::Other)?;
+        let far = near.far.ok_or(ErrorKind::Other)?;
         let NearEnd { queue_pair, source, others, .. } = near;
         let range = match bytes {
             None => None,
             Some((area, length)) => {
                 let sources = Sources { own: (self.region, source), others, copies: &[] };
-                let memory = sources.of(area.region);
-                Some((memory.map_err(|_| io::ErrorKind::InvalidInput)?, area.offset, length))
+                Some((sources.of(area.region)?, area.offset, length))
             }
         };
-        let operation = operation(far.target);
-        let request = LoneRequest { operation, range, is_inline: false, token, is_signalled };
-        post_request(queue_pair, queue, *index, buffers, request, counters)
+        let mut list = RequestList::new(buffers, *index, queue);
+        list.push(operation(far.target), range, false)?;
+        list.post(queue_pair, queue, is_signalled, token, counters)
     }
 
     /// Returns the address of an area of this connection's region in the peer's memory, if it is
@@ -277,39 +250,6 @@ impl Link {
         };
         bytes > 0 && area.offset.checked_add(length).is_some_and(|end| end <= bytes)
     }
-}
-
-/// A request that is posted by itself.
-struct LoneRequest<'r> {
-    operation: Operation,
-    range: Option<(&'r MemoryRegion, usize, usize)>,
-    is_inline: bool,
-    token: Option<Token>,
-    /// Whether a completion is requested in any case.
-    is_signalled: bool,
-}
-
-fn post_request(
-    queue_pair: &mut QueuePair,
-    queue: &mut SendQueue,
-    index: u16,
-    buffers: &mut SendBuffers,
-    request: LoneRequest<'_>,
-    counters: &mut Counters,
-) -> io::Result<()> {
-    let LoneRequest { operation, range, is_inline, token, is_signalled } = request;
-    let mut list = SendList::new(buffers);
-    if !list.push(Name::send(index, queue.posted()).raw(), operation, range, is_inline) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let is_signalled = is_signalled || queue.signals(1, token.is_some());
-    if is_signalled {
-        list.signal_last();
-        counters.signalled += 1;
-    }
-    counters.doorbells += 1;
-    queue.push(1, is_signalled, token);
-    queue_pair.post(list)
 }
 
 /// Copies a guard's current value to memory that the device reads later, and returns the offset

@@ -5,11 +5,12 @@
 //! read. An inline message is read during the post, from a slot after the receives'. Any other
 //! message is copied to the slot of its request, like guards that are not sent inline.
 
-use std::io;
 use std::sync::Arc;
 
+use tramontane_core::fabric::ErrorKind;
+
 use super::message_places::{MESSAGE_MEMORY_BYTES, PLACE_BYTES, place_of};
-use super::{GUARD_BYTES_MAX, Link, LoneRequest, NearEnd, post_request};
+use super::{GUARD_BYTES_MAX, Link, NearEnd, RequestList};
 use crate::adapter::{MemoryRegion, Operation, SendBuffers, Target};
 use crate::protocol::blocks::{BlockOrder, MESSAGE_BYTES};
 use crate::protocol::{Counters, Name};
@@ -39,27 +40,22 @@ impl Link {
         buffers: &mut SendBuffers,
         message: &[u8; MESSAGE_BYTES],
         counters: &mut Counters,
-    ) -> io::Result<()> {
+    ) -> Result<(), ErrorKind> {
         let Self { queue, near, index, .. } = self;
-        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let near = near.as_mut().ok_or(ErrorKind::Other)?;
         let NearEnd { queue_pair, source, messages, staging, inline_bytes_max, .. } = near;
         let is_inline = MESSAGE_BYTES <= *inline_bytes_max;
         let (memory, offset) = if is_inline {
             (&**source, *messages + OUTGOING)
         } else {
-            let staging = staging.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
+            let staging = staging.as_ref().ok_or(ErrorKind::OutOfRange)?;
             (&*staging.memory, staging.place(queue.slot(queue.posted())))
         };
-        memory.pages().writer().apply(offset, message).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let request = LoneRequest {
-            operation: Operation::Send,
-            range: Some((memory, offset, MESSAGE_BYTES)),
-            is_inline,
-            token: None,
-            is_signalled: false,
-        };
+        memory.pages().writer().apply(offset, message).map_err(|_| ErrorKind::OutOfRange)?;
         counters.block_messages += 1;
-        post_request(queue_pair, queue, *index, buffers, request, counters)
+        let mut list = RequestList::new(buffers, *index, queue);
+        list.push(Operation::Send, Some((memory, offset, MESSAGE_BYTES)), is_inline)?;
+        list.post(queue_pair, queue, false, None, counters)
     }
 
     /// Posts the write of a block, and requests its completion.
@@ -68,21 +64,15 @@ impl Link {
         buffers: &mut SendBuffers,
         block: &BlockOrder<Arc<MemoryRegion>>,
         counters: &mut Counters,
-    ) -> io::Result<()> {
+    ) -> Result<(), ErrorKind> {
         let Self { queue, near, index, .. } = self;
-        let NearEnd { queue_pair, .. } = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let length = usize::try_from(block.length).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let request = LoneRequest {
-            operation: Operation::Write(Target {
-                address: block.place.address,
-                key: block.place.key,
-            }),
-            range: (length > 0).then_some((&*block.memory, block.offset, length)),
-            is_inline: false,
-            token: None,
-            is_signalled: true,
-        };
+        let NearEnd { queue_pair, .. } = near.as_mut().ok_or(ErrorKind::Other)?;
+        let length = usize::try_from(block.length).map_err(|_| ErrorKind::OutOfRange)?;
+        let target = Target { address: block.place.address, key: block.place.key };
+        let range = (length > 0).then_some((&*block.memory, block.offset, length));
         counters.blocks += 1;
-        post_request(queue_pair, queue, *index, buffers, request, counters)
+        let mut list = RequestList::new(buffers, *index, queue);
+        list.push(Operation::Write(target), range, false)?;
+        list.post(queue_pair, queue, true, None, counters)
     }
 }

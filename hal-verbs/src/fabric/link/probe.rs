@@ -1,8 +1,8 @@
 //! The first writes on a row's connection: see `fabric::probe`.
 
-use std::io;
+use tramontane_core::fabric::ErrorKind;
 
-use super::{Link, LoneRequest, NearEnd, at, post_request};
+use super::{Link, NearEnd, RequestList, at};
 use crate::adapter::{Operation, SendBuffers};
 use crate::devices::mtu_bytes;
 use crate::protocol::Counters;
@@ -20,23 +20,18 @@ impl Link {
         &mut self,
         buffers: &mut SendBuffers,
         counters: &mut Counters,
-    ) -> io::Result<()> {
+    ) -> Result<(), ErrorKind> {
         self.post_one(buffers, Operation::Write, None, None, true, counters)?;
         let bytes = usize::try_from(self.packet_bytes()).unwrap_or(0).min(PROBE_BYTES_MAX);
         let Self { queue, near, index, .. } = self;
-        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let far = near.far.ok_or(io::ErrorKind::NotConnected)?;
+        let near = near.as_mut().ok_or(ErrorKind::Other)?;
+        let far = near.far.ok_or(ErrorKind::Other)?;
         // The peer's copy of the row has the same length as the row.
         let offset = probe_offset(near.own_bytes);
-        let target = at(far.target, offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let target = at(far.target, offset)?;
         let NearEnd { queue_pair, source, .. } = near;
-        let request = LoneRequest {
-            operation: Operation::Write(target),
-            range: Some((&**source, offset, bytes)),
-            is_inline: false,
-            token: None,
-            is_signalled: true,
-        };
-        post_request(queue_pair, queue, *index, buffers, request, counters)
+        let mut list = RequestList::new(buffers, *index, queue);
+        list.push(Operation::Write(target), Some((&**source, offset, bytes)), false)?;
+        list.post(queue_pair, queue, true, None, counters)
     }
 }

@@ -3,8 +3,8 @@
 
 use tramontane_core::fabric::{Area, ErrorKind, Kind, Region, ViewRows as _, WRITES_MAX, Write};
 
-use super::updates::{Updates, stage};
-use super::{Behind, Link, LoneRequest, NearEnd, post_request};
+use super::updates::Updates;
+use super::{Behind, Link};
 use crate::adapter::{Operation, SendBuffers};
 use crate::protocol::Counters;
 use crate::protocol::update::{
@@ -107,7 +107,7 @@ impl Link {
         let requests = count + usize::from(behind != Behind::Nothing);
         if !has_credits || !self.queue.has_room(requests) {
             if !has_credits {
-                self.ask(buffers, counters).map_err(|_| ErrorKind::PeerLost)?;
+                self.ask(buffers, counters)?;
             }
             return Err(ErrorKind::QueueFull);
         }
@@ -129,36 +129,10 @@ impl Link {
         }
         if let Behind::Notice(notice) = behind {
             let operation = |target| Operation::WriteWithImmediate(target, notice);
-            let posted = self.post_one(buffers, operation, None, None, false, counters);
-            posted.map_err(|_| ErrorKind::PeerLost)?;
+            self.post_one(buffers, operation, None, None, false, counters)?;
             counters.notices_sent += 1;
         }
         Ok(true)
-    }
-
-    /// Posts one update that has been counted as sent.
-    fn post_update(
-        &mut self,
-        buffers: &mut SendBuffers,
-        bytes: &[u8],
-        counters: &mut Counters,
-    ) -> Result<(), ErrorKind> {
-        let Self { queue, near, index, .. } = self;
-        let near = near.as_mut().ok_or(ErrorKind::Other)?;
-        let NearEnd { queue_pair, updates: Some(updates), inline_bytes_max, .. } = near else {
-            return Err(ErrorKind::Other);
-        };
-        let staged = updates.staged();
-        let (offset, length) = stage(staged, updates.last_sent(), bytes, counters)?;
-        let request = LoneRequest {
-            operation: Operation::Send,
-            range: Some((staged, offset, length)),
-            is_inline: length <= *inline_bytes_max,
-            token: None,
-            is_signalled: false,
-        };
-        post_request(queue_pair, queue, *index, buffers, request, counters)
-            .map_err(|_| ErrorKind::PeerLost)
     }
 }
 

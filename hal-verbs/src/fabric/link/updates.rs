@@ -18,10 +18,8 @@ use std::sync::Arc;
 
 use tramontane_core::fabric::{ErrorKind, Kind, Token, WRITES_MAX, Write};
 
-use super::{Behind, GUARD_BYTES_MAX, Link, LoneRequest, NearEnd, Sources, Targets, post_request};
-use crate::adapter::{
-    Access, MemoryRegion, Operation, Pages, ProtectionDomain, SendBuffers, SendList,
-};
+use super::{Behind, GUARD_BYTES_MAX, Link, NearEnd, RequestList, Sources, Targets};
+use crate::adapter::{Access, MemoryRegion, Operation, Pages, ProtectionDomain, SendBuffers};
 use crate::protocol::blocks::{Credits, MESSAGES_MAX};
 use crate::protocol::update::{
     HEAD_BYTES, RECORD_HEAD_BYTES, UPDATE_BYTES_MAX, UpdateWriter, record_place,
@@ -152,10 +150,6 @@ impl Updates {
         self.credits.next_number() - 1
     }
 
-    pub(super) const fn staged(&self) -> &MemoryRegion {
-        &self.staged
-    }
-
     fn is_crossed(&self, list: &[Write], plan: &SendPlan) -> bool {
         plan.writes > 0
             && list
@@ -208,7 +202,7 @@ impl Link {
         let requests = plan.writes + 1 + usize::from(behind != Behind::Nothing);
         if is_crossed || !updates.credits.has_room() || !self.queue.has_room(requests) {
             if is_crossed {
-                self.ask(buffers, counters).map_err(|_| ErrorKind::PeerLost)?;
+                self.ask(buffers, counters)?;
             }
             return Err(ErrorKind::QueueFull);
         }
@@ -236,11 +230,9 @@ impl Link {
         let inline_bytes_max = near.inline_bytes_max;
         let sources = Sources { own: (self.region, source), others: &[], copies };
         let targets = Targets { own: far.target, rings };
-        let update = updates.credits.next_number();
-        let mut message = UpdateWriter::new(updates.credits.send(), false);
-        updates.is_asked = false;
-        let mut requests = SendList::new(buffers);
-        let mut number = queue.posted();
+        let mut message = UpdateWriter::new(updates.count_sent(), false);
+        let update = updates.last_sent();
+        let mut requests = RequestList::new(buffers, *index, queue);
         for (write, alone) in list.iter().zip(plan.alone).filter(|(write, _)| write.length > 0) {
             updates.under_way.add(update, place_of(write));
             counters.writes += 1;
@@ -254,37 +246,36 @@ impl Link {
                 row.read(write.source.offset, record).map_err(|_| ErrorKind::OutOfRange)?;
                 continue;
             }
-            let operation = Operation::Write(targets.of(write)?);
             let range = Some((memory, write.source.offset, write.length));
             let inline = write.length <= inline_bytes_max;
             counters.inline += u64::from(inline);
-            if !requests.push(Name::send(*index, number).raw(), operation, range, inline) {
-                return Err(ErrorKind::OutOfRange);
-            }
-            number += 1;
+            requests.push(Operation::Write(targets.of(write)?), range, inline)?;
         }
         let (offset, length) = stage(&updates.staged, update, message.bytes(), counters)?;
         let range = Some((&updates.staged, offset, length));
-        let inline = length <= inline_bytes_max;
-        if !requests.push(Name::send(*index, number).raw(), Operation::Send, range, inline) {
-            return Err(ErrorKind::OutOfRange);
-        }
-        number += 1;
-        if let Behind::Notice(notice) = behind {
-            let operation = Operation::WriteWithImmediate(far.target, notice);
-            requests.push(Name::send(*index, number).raw(), operation, None, false);
-            number += 1;
-            counters.notices_sent += 1;
-        }
-        let count = number - queue.posted();
-        let is_signalled = queue.signals(count, token.is_some());
-        if is_signalled {
-            requests.signal_last();
-            counters.signalled += 1;
-        }
-        counters.doorbells += 1;
-        queue.push(count, is_signalled, token);
-        queue_pair.post(requests).map_err(|_| ErrorKind::PeerLost)
+        requests.push(Operation::Send, range, length <= inline_bytes_max)?;
+        requests.push_notice(far.target, behind, counters)?;
+        requests.post(queue_pair, queue, false, token, counters)
+    }
+
+    /// Posts one update that has been counted as sent.
+    pub(super) fn post_update(
+        &mut self,
+        buffers: &mut SendBuffers,
+        bytes: &[u8],
+        counters: &mut Counters,
+    ) -> Result<(), ErrorKind> {
+        let Self { queue, near: Some(near), index, .. } = self else {
+            return Err(ErrorKind::Other);
+        };
+        let NearEnd { queue_pair, updates: Some(updates), inline_bytes_max, .. } = near else {
+            return Err(ErrorKind::Other);
+        };
+        let staged = &updates.staged;
+        let (offset, length) = stage(staged, updates.last_sent(), bytes, counters)?;
+        let mut list = RequestList::new(buffers, *index, queue);
+        list.push(Operation::Send, Some((staged, offset, length)), length <= *inline_bytes_max)?;
+        list.post(queue_pair, queue, false, None, counters)
     }
 
     /// Asks the peer for the number of updates that it has processed, unless it has already been
@@ -293,7 +284,7 @@ impl Link {
         &mut self,
         buffers: &mut SendBuffers,
         counters: &mut Counters,
-    ) -> io::Result<()> {
+    ) -> Result<(), ErrorKind> {
         let has_room = self.queue.has_room_for_control();
         let Some(updates) = self.updates_mut() else { return Ok(()) };
         let may = updates.credits.has_room() && has_room;
@@ -309,7 +300,7 @@ impl Link {
         &mut self,
         buffers: &mut SendBuffers,
         counters: &mut Counters,
-    ) -> io::Result<()> {
+    ) -> Result<(), ErrorKind> {
         let Some(updates) = self.updates() else { return Ok(()) };
         let is_due = updates.credits.owes() || updates.is_asked && updates.credits.may_answer();
         if !is_due || !self.queue.has_room_for_control() {
@@ -323,24 +314,9 @@ impl Link {
         asks: bool,
         buffers: &mut SendBuffers,
         counters: &mut Counters,
-    ) -> io::Result<()> {
-        let Self { queue, near, index, .. } = self;
-        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let NearEnd { queue_pair, updates, inline_bytes_max, .. } = near;
-        let updates = updates.as_mut().ok_or(io::ErrorKind::InvalidInput)?;
-        let update = updates.credits.next_number();
-        let message = UpdateWriter::new(updates.credits.send(), asks);
-        updates.is_asked = false;
-        let (offset, length) = stage(&updates.staged, update, message.bytes(), counters)
-            .map_err(|_| io::ErrorKind::InvalidInput)?;
-        let request = LoneRequest {
-            operation: Operation::Send,
-            range: Some((&updates.staged, offset, length)),
-            is_inline: length <= *inline_bytes_max,
-            token: None,
-            is_signalled: false,
-        };
-        post_request(queue_pair, queue, *index, buffers, request, counters)
+    ) -> Result<(), ErrorKind> {
+        let taken = self.updates_mut().ok_or(ErrorKind::Other)?.count_sent();
+        self.post_update(buffers, UpdateWriter::new(taken, asks).bytes(), counters)
     }
 
     /// Copies the update of `length` bytes that arrived in a receive; returns `None` if no update
@@ -375,7 +351,7 @@ impl Link {
 }
 
 /// Copies an update to memory that the device reads, and returns its offset there and its length.
-pub(super) fn stage(
+fn stage(
     staged: &MemoryRegion,
     update: u64,
     bytes: &[u8],
