@@ -17,7 +17,7 @@ use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
 
 use super::Verbs;
-use super::region_link::{REGION_ACCESS, Way};
+use super::region_link::{REGION_ACCESS, RegionLink, Way};
 use crate::protocol::{Notice, epoch};
 use crate::status::WorkStatus;
 
@@ -40,10 +40,7 @@ impl Verbs {
         // If the reset fails, the queue pair is in the error state, which also stops it.
         let _ = connection.reset();
         self.give_up_region_lists(index);
-        let region = &self.regions[index];
-        let (peer, region) = (region.peer, region.region);
-        let view = self.view;
-        self.permissions.push(PermissionEvent::Denied { view, peer, region });
+        self.tell_denied(index);
         // If this fails, the peer is lost and reported as such.
         let _ = self.make_anew(index);
     }
@@ -68,9 +65,7 @@ impl Verbs {
         region.due = Some(Notice::Reconnect { region: region.number, epoch });
         if is_given_up {
             // The write may have landed.
-            let region = region.region;
-            let view = self.view;
-            self.permissions.push(PermissionEvent::Denied { view, peer, region });
+            self.tell_denied(index);
         }
         self.renew_key(index);
         self.tell_peer(peer);
@@ -106,10 +101,7 @@ impl Verbs {
         if is_denied {
             // The write may have landed.
             self.give_up_region_lists(index);
-            let region = &self.regions[index];
-            let (peer, region) = (region.peer, region.region);
-            let view = self.view;
-            self.permissions.push(PermissionEvent::Denied { view, peer, region });
+            self.tell_denied(index);
         }
         let region = &mut self.regions[index];
         region.due = Some(Notice::Reconnected { region: number, epoch });
@@ -126,11 +118,21 @@ impl Verbs {
     }
 
     fn restored(&mut self, index: usize) {
-        let region = &mut self.regions[index];
-        region.way = Way::Open;
-        let (peer, region) = (region.peer, region.region);
-        let view = self.view;
-        self.permissions.push(PermissionEvent::Restored { view, peer, region });
+        self.regions[index].way = Way::Open;
+        self.tell_restored(index);
+    }
+
+    fn tell_denied(&mut self, index: usize) {
+        let (view, RegionLink { peer, region, .. }) = (self.view, &self.regions[index]);
+        let denied = PermissionEvent::Denied { view, peer: *peer, region: *region };
+        self.permissions.push(denied);
+    }
+
+    /// Reports that the region can be written again. A write that it refused is worth a retry.
+    pub(super) fn tell_restored(&mut self, index: usize) {
+        let (view, RegionLink { peer, region, .. }) = (self.view, &self.regions[index]);
+        let restored = PermissionEvent::Restored { view, peer: *peer, region: *region };
+        self.permissions.push(restored);
         self.retry_due = true;
     }
 

@@ -18,7 +18,7 @@
 
 use std::io;
 
-use tramontane_core::fabric::{ErrorKind, PermissionEvent};
+use tramontane_core::fabric::ErrorKind;
 use tramontane_core::ids::Rank;
 
 use super::Verbs;
@@ -136,14 +136,11 @@ impl Verbs {
         }
         let Some(is_new) = region.holder.hear(notice, region.epoch) else { return false };
         if let (true, Some(key)) = (is_new, region.holder.key()) {
-            let (link, is_open) = (region.link, region.way == Way::Open);
             let was_refused = std::mem::take(&mut region.refused);
-            let name = region.region;
-            self.links[link].write_with(key);
+            let is_open = region.way == Way::Open;
+            self.links[region.link].write_with(key);
             if was_refused && is_open {
-                let view = self.view;
-                self.permissions.push(PermissionEvent::Restored { view, peer, region: name });
-                self.retry_due = true;
+                self.tell_restored(index);
             }
         }
         true
