@@ -10,9 +10,9 @@ use crate::adapter::{
     Access, BATCH, Completion, CompletionQueue, MemoryRegion, Operation, Pages, ProtectionDomain,
     QueuePair, QueuePairLimits, SendBuffers, SendList, SendTimes, Target,
 };
-use crate::protocol::{Card, CardLink};
+use crate::protocol::{Card, CardLink, LentMemory};
 use crate::settings::WriteOrder;
-use crate::site::{JoinError, Site, card_of, route_to};
+use crate::site::{JoinError, Site, card_of, route_to, target_of};
 use crate::status::WorkStatus;
 
 /// Size, in bytes, of the memory that peers write to, and of the memory to write from.
@@ -90,9 +90,11 @@ impl CheckConnection {
         let link = CardLink {
             number: pair.number(),
             first_packet: 1,
-            address: memory.address(),
-            key: memory.remote_key(),
-            bytes: MEMORY_BYTES as u64,
+            memory: LentMemory {
+                address: memory.address(),
+                key: memory.remote_key(),
+                bytes: MEMORY_BYTES as u64,
+            },
         };
         Ok(Self {
             pair,
@@ -124,13 +126,13 @@ impl CheckConnection {
     pub(super) fn connect(&mut self, site: &Site, card: &[u8]) -> Result<(), JoinError> {
         let failed = |source| site.failed("connect to the other end", source);
         let card = Card::decode(card, 1, 0);
-        let card = card.filter(|card| card.links[0].bytes == MEMORY_BYTES as u64);
+        let card = card.filter(|card| card.links[0].memory.bytes == MEMORY_BYTES as u64);
         let card = card.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
         let theirs = card.links[0];
         let choice = site.choice();
         let route = route_to(choice, &card, &theirs, 1);
         self.card.mtu_bytes = self.mtu_bytes().min(card.mtu_bytes);
-        self.target = Target { address: theirs.address, key: theirs.key };
+        self.target = target_of(&theirs.memory);
         self.pair.bring_up(&route, Access::REMOTE_WRITE, &self.times).map_err(failed)
     }
 

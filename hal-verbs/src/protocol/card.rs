@@ -9,6 +9,14 @@ use std::net::Ipv6Addr;
 use crate::devices::{LinkLayer, PartitionKey};
 use crate::settings::WriteOrder;
 
+/// Memory that the receiver of a card may use, alone or with the peers that have permission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LentMemory {
+    pub(crate) address: u64,
+    pub(crate) key: u32,
+    pub(crate) bytes: u64,
+}
+
 /// The description of one connection's near end for its far end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CardLink {
@@ -16,20 +24,7 @@ pub(crate) struct CardLink {
     pub(crate) number: u32,
     /// The first packet's number; 24 bits.
     pub(crate) first_packet: u32,
-    /// Memory for the receiver of this card only, or for the peers that have permission: address,
-    /// key and size.
-    pub(crate) address: u64,
-    pub(crate) key: u32,
-    pub(crate) bytes: u64,
-}
-
-/// A ring in the sender's copy of a third member's row, to which the receiver of the card passes on
-/// messages (REL-1). All zero in a place that is not used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LentRing {
-    pub(crate) address: u64,
-    pub(crate) key: u32,
-    pub(crate) bytes: u64,
+    pub(crate) memory: LentMemory,
 }
 
 /// A member's card for one peer. Connections are in an order that both ends know: the row, the
@@ -47,13 +42,15 @@ pub(crate) struct Card {
     /// The party that keeps the order of writes at this end. It must be the same at both ends.
     pub(crate) write_order: WriteOrder,
     pub(crate) links: Vec<CardLink>,
-    /// Rings for the peer. All cards of a view have the same number of places.
-    pub(crate) rings: Vec<LentRing>,
+    /// Rings in the sender's copies of other members' rows, to which the peer passes on messages
+    /// (REL-1). All cards of a view have the same number of places. A place that is not used is all
+    /// zero.
+    pub(crate) rings: Vec<LentMemory>,
 }
 
 const HEAD_BYTES: usize = 26;
-const LINK_BYTES: usize = 28;
-const RING_BYTES: usize = 20;
+const MEMORY_BYTES: usize = 20;
+const LINK_BYTES: usize = 8 + MEMORY_BYTES;
 const NUMBER_MAX: u32 = 0x00ff_ffff;
 
 /// Bits in the network byte: the port's link layer, whether packets carry a GID header, and whether
@@ -66,7 +63,7 @@ const BY_UPDATES: u8 = 1 << 3;
 impl Card {
     /// Returns the length of a card with `links` connections and places for `rings` rings.
     pub(crate) const fn bytes(links: usize, rings: usize) -> usize {
-        HEAD_BYTES + LINK_BYTES * links + RING_BYTES * rings
+        HEAD_BYTES + LINK_BYTES * links + MEMORY_BYTES * rings
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -89,15 +86,9 @@ impl Card {
         for link in &self.links {
             bytes.extend_from_slice(&link.number.to_le_bytes());
             bytes.extend_from_slice(&link.first_packet.to_le_bytes());
-            bytes.extend_from_slice(&link.address.to_le_bytes());
-            bytes.extend_from_slice(&link.key.to_le_bytes());
-            bytes.extend_from_slice(&link.bytes.to_le_bytes());
+            link.memory.encode(&mut bytes);
         }
-        for ring in &self.rings {
-            bytes.extend_from_slice(&ring.address.to_le_bytes());
-            bytes.extend_from_slice(&ring.key.to_le_bytes());
-            bytes.extend_from_slice(&ring.bytes.to_le_bytes());
-        }
+        self.rings.iter().for_each(|ring| ring.encode(&mut bytes));
         bytes
     }
 
@@ -105,7 +96,7 @@ impl Card {
     /// places for `rings` rings.
     pub(crate) fn decode(bytes: &[u8], links: usize, rings: usize) -> Option<Self> {
         let links_bytes = links.checked_mul(LINK_BYTES)?;
-        let rest_bytes = rings.checked_mul(RING_BYTES)?.checked_add(links_bytes)?;
+        let rest_bytes = rings.checked_mul(MEMORY_BYTES)?.checked_add(links_bytes)?;
         let (gid, rest) = bytes.split_first_chunk::<16>()?;
         let (lid, rest) = rest.split_first_chunk()?;
         let (mtu_bytes, rest) = rest.split_first_chunk()?;
@@ -130,7 +121,7 @@ impl Card {
         }
         let mut lent = Vec::with_capacity(rings);
         for _ in 0..rings {
-            let (ring, after) = decode_ring(rest)?;
+            let (ring, after) = LentMemory::decode(rest)?;
             lent.push(ring);
             rest = after;
         }
@@ -149,35 +140,33 @@ impl Card {
     }
 }
 
+impl LentMemory {
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.address.to_le_bytes());
+        to.extend_from_slice(&self.key.to_le_bytes());
+        to.extend_from_slice(&self.bytes.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (address, rest) = bytes.split_first_chunk()?;
+        let (key, rest) = rest.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let memory = Self {
+            address: u64::from_le_bytes(*address),
+            key: u32::from_le_bytes(*key),
+            bytes: u64::from_le_bytes(*length),
+        };
+        memory.address.checked_add(memory.bytes).map(|_| (memory, rest))
+    }
+}
+
 fn decode_link(bytes: &[u8]) -> Option<(CardLink, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     let (first_packet, rest) = rest.split_first_chunk()?;
-    let (address, rest) = rest.split_first_chunk()?;
-    let (key, rest) = rest.split_first_chunk()?;
-    let (length, rest) = rest.split_first_chunk()?;
-    let link = CardLink {
-        number: u32::from_le_bytes(*number),
-        first_packet: u32::from_le_bytes(*first_packet),
-        address: u64::from_le_bytes(*address),
-        key: u32::from_le_bytes(*key),
-        bytes: u64::from_le_bytes(*length),
-    };
-    let fits = link.number <= NUMBER_MAX
-        && link.first_packet <= NUMBER_MAX
-        && link.address.checked_add(link.bytes).is_some();
-    fits.then_some((link, rest))
-}
-
-fn decode_ring(bytes: &[u8]) -> Option<(LentRing, &[u8])> {
-    let (address, rest) = bytes.split_first_chunk()?;
-    let (key, rest) = rest.split_first_chunk()?;
-    let (length, rest) = rest.split_first_chunk()?;
-    let ring = LentRing {
-        address: u64::from_le_bytes(*address),
-        key: u32::from_le_bytes(*key),
-        bytes: u64::from_le_bytes(*length),
-    };
-    ring.address.checked_add(ring.bytes).map(|_| (ring, rest))
+    let (memory, rest) = LentMemory::decode(rest)?;
+    let (number, first_packet) = (u32::from_le_bytes(*number), u32::from_le_bytes(*first_packet));
+    let fits = number <= NUMBER_MAX && first_packet <= NUMBER_MAX;
+    fits.then_some((CardLink { number, first_packet, memory }, rest))
 }
 
 #[cfg(test)]
@@ -191,9 +180,7 @@ mod tests {
         let link = CardLink {
             number: 17,
             first_packet: 0x00ab_cdef,
-            address: 1 << 46,
-            key: 9,
-            bytes: 8192,
+            memory: LentMemory { address: 1 << 46, key: 9, bytes: 8192 },
         };
         Card {
             gid: "::ffff:10.9.0.1".parse().expect("an address"),
@@ -205,7 +192,7 @@ mod tests {
             partition: PartitionKey(0x8001),
             write_order: WriteOrder::ByUpdates,
             links: vec![link, CardLink { number: 18, ..link }],
-            rings: vec![LentRing { address: 1 << 45, key: 7, bytes: 640 }, LentRing::default()],
+            rings: vec![LentMemory { address: 1 << 45, key: 7, bytes: 640 }, LentMemory::default()],
         }
     }
 
@@ -238,7 +225,7 @@ mod tests {
         }
         wrong(|card| card.mtu_bytes = 1000);
         wrong(|card| card.links[1].number = 1 << 24);
-        wrong(|card| card.links[0].address = u64::MAX);
+        wrong(|card| card.links[0].memory.address = u64::MAX);
         wrong(|card| card.rings[0].address = u64::MAX);
     }
 }

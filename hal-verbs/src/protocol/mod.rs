@@ -12,7 +12,7 @@ mod send_queue;
 mod under_way;
 pub(crate) mod update;
 
-pub(crate) use card::{Card, CardLink, LentRing};
+pub(crate) use card::{Card, CardLink, LentMemory};
 pub use counters::Counters;
 pub(crate) use doorbell::{Doorbell, DueNotices, Heard, Notice};
 pub(crate) use keys::{Announcer, EndedKeys, Holder};

@@ -26,7 +26,7 @@ use crate::fabric::{
     Purpose, RegionLink, Staging, Updates,
 };
 use crate::protocol::blocks::MESSAGE_BYTES;
-use crate::protocol::{CardLink, Depths, LentRing, SendQueue};
+use crate::protocol::{CardLink, Depths, LentMemory, SendQueue};
 use crate::settings::{Limits, RESERVE, WriteOrder};
 use crate::timing::LossTimes;
 
@@ -230,7 +230,7 @@ impl Builder {
         let mut ends = ends.collect::<Result<Vec<_>, _>>()?;
         // The first connection is that of the row.
         if let Some(row) = ends.first_mut() {
-            row.lend_rings(relayed.iter().map(lend_ring).collect());
+            row.lend_rings(relayed.iter().map(|ring| lend(ring, ring.bytes())).collect());
         }
         Ok(Prepared { ends, copy, relayed })
     }
@@ -241,13 +241,13 @@ impl Builder {
         shape: &ConnectionShape,
         copy: &MemoryRegion,
     ) -> Result<NearEnd, JoinError> {
-        let (domain, lent) = match shape.purpose {
+        let (domain, memory) = match shape.purpose {
             Purpose::Row => (&shared.rows, lend(copy, self.rows.row_bytes(shape.peer))),
             Purpose::Region(number) => {
                 let region = shared.regions.get(usize::from(number)).ok_or(MISSING)?;
                 (region, lend(&region.source, region.source.bytes()))
             }
-            Purpose::Blocks => (shared.blocks.as_ref().ok_or(MISSING)?, CardLink::default()),
+            Purpose::Blocks => (shared.blocks.as_ref().ok_or(MISSING)?, LentMemory::default()),
         };
         let failed = |source| self.failed("create a queue pair", source);
         let limits = QueuePairLimits {
@@ -268,7 +268,7 @@ impl Builder {
                 first_packet,
                 reads_max: self.reads_max,
             },
-            card: CardLink { number: queue_pair.number(), first_packet, ..lent },
+            card: CardLink { number: queue_pair.number(), first_packet, memory },
             queue_pair,
             source: Arc::clone(&domain.source),
             others: Arc::clone(&domain.others),
@@ -365,21 +365,11 @@ impl Builder {
 const MISSING: JoinError = JoinError::BadOptions("a region without memory");
 
 /// Describes to a peer the first `bytes` of this memory.
-fn lend(memory: &MemoryRegion, bytes: usize) -> CardLink {
-    CardLink {
+fn lend(memory: &MemoryRegion, bytes: usize) -> LentMemory {
+    LentMemory {
         address: memory.address(),
         key: memory.remote_key(),
         bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
-        ..CardLink::default()
-    }
-}
-
-/// Describes to a peer a ring to which it passes on messages.
-fn lend_ring(memory: &MemoryRegion) -> LentRing {
-    LentRing {
-        address: memory.address(),
-        key: memory.remote_key(),
-        bytes: u64::try_from(memory.bytes()).unwrap_or(u64::MAX),
     }
 }
 

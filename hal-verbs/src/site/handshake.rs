@@ -7,7 +7,7 @@ use crate::adapter::{Access, Route, Target, mtu_raw};
 use crate::devices::{Choice, LinkLayer};
 use crate::fabric::{FarEnd, FarRing, Link, LossReason, NearEnd, Purpose, REGION_ACCESS};
 use crate::protocol::blocks::MESSAGES_MAX;
-use crate::protocol::{Card, CardLink, LentRing};
+use crate::protocol::{Card, CardLink, LentMemory};
 use crate::settings::WriteOrder;
 
 /// Maximum number of receives for notices on a row's connection: more than can be in flight at
@@ -74,8 +74,8 @@ impl Handshake {
     /// Returns the card for a peer. The card omits connections that have not been created yet.
     pub(crate) fn card_for(&self, links: &[Link], peer: Rank) -> Card {
         let ends = || links.iter().filter(|link| link.peer == peer).filter_map(Link::near);
-        let mut rings: Vec<LentRing> = ends().flat_map(|near| near.lent_rings.clone()).collect();
-        rings.resize(self.relays.places, LentRing::default());
+        let mut rings: Vec<LentMemory> = ends().flat_map(|near| near.lent_rings.clone()).collect();
+        rings.resize(self.relays.places, LentMemory::default());
         let links = ends().map(|near| near.card).collect();
         Card { rings, ..card_of(&self.choice, self.reads_max, self.write_order, links) }
     }
@@ -95,7 +95,7 @@ impl Handshake {
         let rings = self.far_rings(peer, &card).ok_or(LossReason::WrongCard)?;
         let is_right = |(link, theirs): (&Link, &CardLink)| {
             let near = link.near();
-            near.is_some() && self.is_far_size(link.purpose, theirs.bytes)
+            near.is_some() && self.is_far_size(link.purpose, theirs.memory.bytes)
         };
         if !of_peer().zip(&card.links).all(is_right) {
             return Err(LossReason::WrongCard);
@@ -116,8 +116,8 @@ impl Handshake {
     fn far_rings(&self, peer: Rank, card: &Card) -> Option<Vec<FarRing>> {
         let rings = self.relays.passed_on.iter().filter(|ring| ring.to == peer);
         let far = rings.zip(&card.rings).map(|(ring, lent)| {
-            let target = Target { address: lent.address, key: lent.key };
-            (u64::try_from(ring.bytes) == Ok(lent.bytes)).then_some(FarRing { ring: *ring, target })
+            (u64::try_from(ring.bytes) == Ok(lent.bytes))
+                .then_some(FarRing { ring: *ring, target: target_of(lent) })
         });
         far.collect()
     }
@@ -167,11 +167,16 @@ impl Handshake {
         // serves.
         let reads_max = card.reads_max.clamp(1, self.reads_max.max(1));
         let route = route_to(&self.choice, card, theirs, reads_max);
-        let target = Target { address: theirs.address, key: theirs.key };
+        let target = target_of(&theirs.memory);
         near.limit_reads(reads_max);
-        let bytes = usize::try_from(theirs.bytes).unwrap_or(0);
+        let bytes = usize::try_from(theirs.memory.bytes).unwrap_or(0);
         NewConnection { near, far: FarEnd { route, target, bytes }, access, receives }
     }
+}
+
+/// Returns the place at which a peer's memory begins.
+pub(crate) const fn target_of(memory: &LentMemory) -> Target {
+    Target { address: memory.address, key: memory.key }
 }
 
 /// Returns the card of an end on the chosen device.

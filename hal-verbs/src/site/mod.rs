@@ -31,7 +31,9 @@ pub(crate) use build::{Builder, Prepared, ViewObjects};
 pub use cost::ViewCost;
 pub use error::JoinError;
 pub use events::DeviceNews;
-pub(crate) use handshake::{Handshake, NOTICES_MAX, NewConnection, card_of, ring_places, route_to};
+pub(crate) use handshake::{
+    Handshake, NOTICES_MAX, NewConnection, card_of, ring_places, route_to, target_of,
+};
 pub use regions::{REGIONS_MAX, RegionMemory};
 pub use rows::Rows;
 pub(crate) use rows::{PROBE_BYTES_MAX, probe_offset};

@@ -11,7 +11,7 @@ use super::message_places::receive_range;
 use super::updates::Updates;
 use super::{FarEnd, GUARD_BYTES_MAX, Purpose};
 use crate::adapter::{Access, MemoryRegion, QueuePair, Route, SendTimes};
-use crate::protocol::{CardLink, LentRing, Name};
+use crate::protocol::{CardLink, LentMemory, Name};
 
 /// The step by which a reset advances the first packet number, so that old packets are not mistaken
 /// for new ones.
@@ -49,7 +49,7 @@ pub(crate) struct NearEnd {
     /// The description of this end for the peer.
     pub(crate) card: CardLink,
     /// The rings in this member's copies to which the peer passes on messages.
-    pub(crate) lent_rings: Vec<LentRing>,
+    pub(crate) lent_rings: Vec<LentMemory>,
     pub(super) far: Option<FarEnd>,
     /// The peer's rings to which this member passes on messages.
     pub(super) rings: Vec<FarRing>,
@@ -142,7 +142,7 @@ impl NearEnd {
     }
 
     /// Lends rings to the peer, which passes on messages to them.
-    pub(crate) fn lend_rings(&mut self, rings: Vec<LentRing>) {
+    pub(crate) fn lend_rings(&mut self, rings: Vec<LentMemory>) {
         self.lent_rings = rings;
     }
 
