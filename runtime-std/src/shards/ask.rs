@@ -16,7 +16,7 @@ use super::start::StartingProcess;
 use super::start_error::StartError;
 use super::status::ReplicaStatus;
 use crate::group::ControlEndpoints;
-use crate::session_messages::{receive_message, send_message};
+use crate::session_messages::{ask_each, receive_message, send_message};
 
 /// The reason why a replica does not answer.
 #[derive(Debug, thiserror::Error)]
@@ -99,16 +99,8 @@ impl Asker {
         time_limit: Duration,
         cancel: &AtomicBool,
     ) -> Vec<(ReplicaId, Result<AskReply, AskError>)> {
-        std::thread::scope(|scope| {
-            let asked: Vec<_> = replicas
-                .iter()
-                .map(|of| (*of, scope.spawn(move || self.ask(*of, what, time_limit, cancel))))
-                .collect();
-            let heard = |(of, asked): (ReplicaId, std::thread::ScopedJoinHandle<'_, _>)| {
-                (of, asked.join().unwrap_or(Err(AskError::Malformed)))
-            };
-            asked.into_iter().map(heard).collect()
-        })
+        let ask = |of| self.ask(of, what, time_limit, cancel);
+        ask_each(replicas.iter().copied(), ask, || Err(AskError::Malformed))
     }
 }
 

@@ -26,7 +26,7 @@ use super::places::Places;
 use super::service::{Formation, Service};
 use super::start_error::StartError;
 use crate::group::ControlEndpoints;
-use crate::session_messages::{receive_message, send_message};
+use crate::session_messages::{ask_each, receive_message, send_message};
 use crate::shards::calls::open_join;
 
 /// Time limit for the answer of one replica.
@@ -193,27 +193,17 @@ impl Founding<'_> {
     /// Asks all other replicas at the same time. A different configuration at one of them ends the
     /// start.
     pub(super) fn ask_all(&self, at_least: u16) -> Result<Vec<(Rank, FoundingAnswer)>, StartError> {
-        let answers: Vec<(Rank, FoundingAnswer)> = std::thread::scope(|scope| {
-            let asked: Vec<_> = self
-                .others()
-                .map(|replica| (replica.rank, scope.spawn(move || self.ask(replica, at_least))))
-                .collect();
-            let heard =
-                |(rank, asked): (Rank, std::thread::ScopedJoinHandle<'_, FoundingAnswer>)| {
-                    (rank, asked.join().unwrap_or(Err(OpenSessionError::Malformed)))
-                };
-            asked.into_iter().map(heard).collect()
-        });
-        for (rank, answer) in &answers {
+        let ask = |replica| self.ask(replica, at_least);
+        let answers = ask_each(self.others(), ask, || Err(OpenSessionError::Malformed));
+        for (replica, answer) in &answers {
             if let Err(error) = answer
                 && is_final(error)
             {
-                let replica = ReplicaId { group: self.own.group, rank: *rank };
                 let why = why_refused(error, self.identity.digest);
-                return Err(StartError::Refused { replica: self.places.name(replica), why });
+                return Err(StartError::Refused { replica: self.places.name(*replica), why });
             }
         }
-        Ok(answers)
+        Ok(answers.into_iter().map(|(replica, answer)| (replica.rank, answer)).collect())
     }
 
     fn ask(&self, replica: ReplicaId, at_least: u16) -> FoundingAnswer {

@@ -12,6 +12,7 @@ use tramontane_core::ids::NodeId;
 use crate::group::enter::forming::Waiting;
 use crate::group::status::operator;
 use crate::group::status::operator::{OperatorReply, OperatorRequest};
+use crate::session_messages::ask_each;
 
 /// The usual time limit for the answer of one control server.
 pub(crate) const LOOK: Duration = Duration::from_millis(500);
@@ -60,34 +61,26 @@ pub(crate) fn probe(
     limit: Duration,
 ) -> Probed {
     let others = addresses.iter().filter(|(node, _)| **node != identity.node);
-    std::thread::scope(|scope| {
-        let looks: Vec<_> = others
-            .map(|(node, address)| (*node, scope.spawn(move || ask(identity, address, key, limit))))
-            .collect();
-        let mut probed = Probed::default();
-        for (node, look) in looks {
-            match look.join() {
-                Ok(Ok(reply)) => {
-                    probed.has_company = true;
-                    match reply {
-                        Some(OperatorReply::Status(status)) => {
-                            probed.is_running |= !status.members.contains(&identity.node.get());
-                            probed.has_members |= !status.is_over();
-                        }
-                        Some(OperatorReply::Forming { .. }) => probed.forming.push(node.get()),
-                        Some(OperatorReply::Restarting(_)) => probed.restarting = Some(node.get()),
-                        _ => {}
-                    }
-                }
-                Ok(Err(OpenSessionError::OtherConfiguration { digest })) => {
-                    probed.other_configuration = Some((node, digest));
-                }
-                Ok(Err(why)) if is_stranger(&why) => probed.refused = Some((node, why)),
-                _ => {}
+    let look = |(_, address): (&NodeId, &Address)| ask(identity, address, key, limit);
+    let mut probed = Probed::default();
+    for ((node, _), answer) in ask_each(others, look, || Err(OpenSessionError::NotThere)) {
+        let node = *node;
+        probed.has_company |= answer.is_ok();
+        match answer {
+            Ok(Some(OperatorReply::Status(status))) => {
+                probed.is_running |= !status.members.contains(&identity.node.get());
+                probed.has_members |= !status.is_over();
             }
+            Ok(Some(OperatorReply::Forming { .. })) => probed.forming.push(node.get()),
+            Ok(Some(OperatorReply::Restarting(_))) => probed.restarting = Some(node.get()),
+            Err(OpenSessionError::OtherConfiguration { digest }) => {
+                probed.other_configuration = Some((node, digest));
+            }
+            Err(why) if is_stranger(&why) => probed.refused = Some((node, why)),
+            Ok(_) | Err(_) => {}
         }
-        probed
-    })
+    }
+    probed
 }
 
 /// Returns the status of the process at an address, if it answers.

@@ -1,15 +1,14 @@
 //! One attempt of a total restart, made by its leader. See [`tramontane_core::restart`].
 
-use std::sync::Mutex;
-
 use tramontane_core::ids::{DurableCount, NodeId};
 use tramontane_core::restart::{Plan, Restart, TakenLog};
 
 use super::error::RestartError;
 use super::messages::{DamagedRange, NodeAnswer, Order, RestartReply, RestartRequest};
-use super::node::{RestartingNode, lock};
+use super::node::RestartingNode;
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::view::{View, WireView};
+use crate::session_messages::ask_each;
 
 /// The inputs of an attempt.
 pub(super) struct Attempt<'a> {
@@ -120,23 +119,14 @@ impl Attempt<'_> {
         match reply {
             RestartReply::Done => Ok(()),
             RestartReply::Refused(why) => Err(RestartError::Refused { node, why }),
-            other => Err(RestartError::unexpected(other)),
+            _ => Err(RestartError::Malformed),
         }
     }
 
     /// Sends the request to several nodes at once.
     fn must_all(&self, nodes: &[NodeId], request: &RestartRequest) -> Result<(), RestartError> {
-        let failed = Mutex::new(None);
-        std::thread::scope(|scope| {
-            for node in nodes {
-                let failed = &failed;
-                scope.spawn(move || {
-                    if let Err(error) = self.must(*node, request.clone()) {
-                        *lock(failed) = Some(error);
-                    }
-                });
-            }
-        });
-        lock(&failed).take().map_or(Ok(()), Err)
+        let must = |node| self.must(node, request.clone());
+        let done = ask_each(nodes.iter().copied(), must, || Err(RestartError::Malformed));
+        done.into_iter().try_for_each(|(_, done)| done)
     }
 }

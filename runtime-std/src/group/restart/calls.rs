@@ -9,7 +9,7 @@ use tramontane_core::ids::NodeId;
 
 use super::error::RestartError;
 use super::messages::{MESSAGE_BYTES_MAX, NodeAnswer, PATIENCE, RestartReply, RestartRequest};
-use crate::session_messages::{receive_message, send_message};
+use crate::session_messages::{ask_each, receive_message, send_message};
 
 /// The shortest and longest time limit for a node to accept a call.
 const CALL_MIN: Duration = Duration::from_millis(500);
@@ -62,19 +62,10 @@ impl Calls {
     /// restarting.
     pub(super) fn answers(&self) -> Vec<NodeAnswer> {
         let others = self.addresses.keys().copied().filter(|node| *node != self.identity.node);
-        std::thread::scope(|scope| {
-            let asked: Vec<_> = others
-                .map(|node| {
-                    let ask = move || match self.ask(node, &RestartRequest::Answer) {
-                        Ok(RestartReply::Answer(answer)) if answer.node == node.get() => {
-                            Some(*answer)
-                        }
-                        _ => None,
-                    };
-                    scope.spawn(ask)
-                })
-                .collect();
-            asked.into_iter().filter_map(|asked| asked.join().ok().flatten()).collect()
-        })
+        let ask = |node: NodeId| match self.ask(node, &RestartRequest::Answer) {
+            Ok(RestartReply::Answer(answer)) if answer.node == node.get() => Some(*answer),
+            _ => None,
+        };
+        ask_each(others, ask, || None).into_iter().filter_map(|(_, answer)| answer).collect()
     }
 }

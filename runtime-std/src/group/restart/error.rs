@@ -2,7 +2,6 @@
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
-use super::messages::RestartReply;
 use crate::group::durable::comparison::SharedLogError;
 use crate::group::durable::data_error::DataError;
 use crate::group::durable::taking_over::TakeOverError;
@@ -60,17 +59,6 @@ impl RestartError {
             | Self::NoState(_)
             | Self::Log(_)
             | Self::Read(_) => false,
-        }
-    }
-
-    pub(super) fn unexpected(reply: RestartReply) -> Self {
-        match reply {
-            RestartReply::Refused(_)
-            | RestartReply::Answer(_)
-            | RestartReply::Done
-            | RestartReply::Common { .. }
-            | RestartReply::Records(_)
-            | RestartReply::State { .. } => Self::Malformed,
         }
     }
 }

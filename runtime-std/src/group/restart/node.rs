@@ -267,7 +267,7 @@ impl<'d> RestartingNode<'d> {
         let request = RestartRequest::Compare { subgroup: subgroup.0, last };
         let common = match self.calls.ask(node, &request)? {
             RestartReply::Common { records } => records.map(|records| records.min(end)),
-            other => return Err(RestartError::unexpected(other)),
+            _ => return Err(RestartError::Malformed),
         };
         let goes_on = match common {
             Some(common) => self.go_on_behind(subgroup, node, common)?,
@@ -324,7 +324,7 @@ impl<'d> RestartingNode<'d> {
         let request = RestartRequest::State { subgroup: subgroup.0 };
         let (view, records, bytes) = match self.calls.ask(node, &request)? {
             RestartReply::State { view, records, bytes } => (view, records, bytes),
-            other => return Err(RestartError::unexpected(other)),
+            _ => return Err(RestartError::Malformed),
         };
         self.with_disk(|disk| {
             disk.data.begin_anew_in(subgroup)?;
@@ -350,8 +350,7 @@ impl<'d> RestartingNode<'d> {
             {
                 Ok(records)
             }
-            RestartReply::Records(_) => Err(RestartError::Malformed),
-            other => Err(RestartError::unexpected(other)),
+            _ => Err(RestartError::Malformed),
         }
     }
 

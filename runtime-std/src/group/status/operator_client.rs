@@ -16,6 +16,7 @@ use super::operator::{OperatorReply, OperatorRequest};
 use crate::group::control::control_endpoints::{ControlEndpoints, ControlEndpointsError};
 use crate::group::description::digest::differing;
 use crate::group::description::terms::Description;
+use crate::session_messages::ask_each;
 use crate::shared_memory::Root;
 
 /// The reason why a node does not answer.
@@ -64,6 +65,19 @@ pub enum OperatorError {
     Malformed,
 }
 
+impl From<OperatorReply> for OperatorError {
+    /// Returns the error for a node that does not do what it was asked.
+    fn from(reply: OperatorReply) -> Self {
+        match reply {
+            OperatorReply::NotYet => Self::NotYet,
+            OperatorReply::Over => Self::Over,
+            OperatorReply::Forming { missing, but } => Self::Forming { missing, but },
+            OperatorReply::Restarting(what) | OperatorReply::Waiting(what) => Self::Waiting(what),
+            OperatorReply::Status(_) | OperatorReply::Leaving => Self::Malformed,
+        }
+    }
+}
+
 fn forming(missing: &[u32], but: Option<&str>) -> String {
     let missing: Vec<String> = missing.iter().map(u32::to_string).collect();
     let but = but.map(|but| format!(" or for a running member: {but}")).unwrap_or_default();
@@ -104,13 +118,8 @@ impl OperatorClient {
         cancel: &AtomicBool,
     ) -> Result<GroupStatus, OperatorError> {
         match self.ask(node, OperatorRequest::Status, time_limit, cancel)? {
-            OperatorReply::Status(status) => Ok(*status),
-            OperatorReply::NotYet => Err(OperatorError::NotYet),
-            OperatorReply::Forming { missing, but } => Err(OperatorError::Forming { missing, but }),
-            OperatorReply::Restarting(what) | OperatorReply::Waiting(what) => {
-                Err(OperatorError::Waiting(what))
-            }
-            OperatorReply::Leaving | OperatorReply::Over => Err(OperatorError::Malformed),
+            (_, OperatorReply::Status(status)) => Ok(*status),
+            (_, other) => Err(other.into()),
         }
     }
 
@@ -121,16 +130,9 @@ impl OperatorClient {
         time_limit: Duration,
         cancel: &AtomicBool,
     ) -> BTreeMap<u32, Result<GroupStatus, OperatorError>> {
-        std::thread::scope(|scope| {
-            let nodes = self.endpoints.addresses.keys().map(|node| node.get());
-            let asked: Vec<_> = nodes
-                .map(|node| (node, scope.spawn(move || self.status(node, time_limit, cancel))))
-                .collect();
-            let heard = |(node, asked): (u32, std::thread::ScopedJoinHandle<'_, _>)| {
-                (node, asked.join().unwrap_or(Err(OperatorError::Malformed)))
-            };
-            asked.into_iter().map(heard).collect()
-        })
+        let nodes = self.endpoints.addresses.keys().map(|node| node.get());
+        let ask = |node| self.status(node, time_limit, cancel);
+        ask_each(nodes, ask, || Err(OperatorError::Malformed)).into_iter().collect()
     }
 
     /// Asks a node to leave its group. The node starts to leave at once, and has left when the
@@ -145,17 +147,9 @@ impl OperatorClient {
         time_limit: Duration,
         cancel: &AtomicBool,
     ) -> Result<u64, OperatorError> {
-        let (incarnation, heard) =
-            self.ask_life(node, OperatorRequest::Leave, time_limit, cancel)?;
-        match heard {
-            OperatorReply::Leaving => Ok(incarnation),
-            OperatorReply::NotYet => Err(OperatorError::NotYet),
-            OperatorReply::Over => Err(OperatorError::Over),
-            OperatorReply::Forming { missing, but } => Err(OperatorError::Forming { missing, but }),
-            OperatorReply::Restarting(what) | OperatorReply::Waiting(what) => {
-                Err(OperatorError::Waiting(what))
-            }
-            OperatorReply::Status(_) => Err(OperatorError::Malformed),
+        match self.ask(node, OperatorRequest::Leave, time_limit, cancel)? {
+            (incarnation, OperatorReply::Leaving) => Ok(incarnation),
+            (_, other) => Err(other.into()),
         }
     }
 
@@ -169,26 +163,15 @@ impl OperatorClient {
         time_limit: Duration,
         cancel: &AtomicBool,
     ) -> bool {
-        match self.ask_life(node, OperatorRequest::Status, time_limit, cancel) {
+        match self.ask(node, OperatorRequest::Status, time_limit, cancel) {
             Ok((found, _)) => found != incarnation,
             Err(OperatorError::OpenSession(OpenSessionError::NotThere)) => true,
             Err(_) => false,
         }
     }
 
+    /// Returns the node's answer, and the incarnation of its process.
     fn ask(
-        &self,
-        node: u32,
-        what: OperatorRequest,
-        time_limit: Duration,
-        cancel: &AtomicBool,
-    ) -> Result<OperatorReply, OperatorError> {
-        self.ask_life(node, what, time_limit, cancel).map(|(_, heard)| heard)
-    }
-
-    /// Does the same as [`OperatorClient::ask`], and also returns the incarnation of the process
-    /// that answers.
-    fn ask_life(
         &self,
         node: u32,
         what: OperatorRequest,
