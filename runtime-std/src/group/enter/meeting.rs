@@ -11,7 +11,7 @@ use tramontane_control::{
 };
 use tramontane_core::ids::NodeId;
 
-use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
+use super::forming::{NotFormed, Remembers, RestartWaiting, Statement, Waiting, judge, reason};
 use super::lookout::Lookout;
 use super::place::StartingMember;
 use super::start_options::StartError;
@@ -170,7 +170,7 @@ impl StartingMember {
     ) -> Result<Vec<(NodeId, Session)>, StartError> {
         let telling = Telling::new(self.forming.told);
         let digest = self.identity.digest;
-        let handler = FormingHandler::new(digest, &telling, None);
+        let handler = MeetingProgress::new(digest, &telling, MeetsTo::Form { but: None });
         let statement =
             Statement { remembers: Remembers::Fresh, new_group: true, living: Vec::new() };
         let met = self.meet_all(description, &statement, &handler, until, cancel);
@@ -199,7 +199,7 @@ impl StartingMember {
     }
 
     /// Returns the nodes that may be running members: those that have not arrived at the meeting.
-    fn unmet(&self, description: &Description, handler: &FormingHandler<'_>) -> Vec<NodeId> {
+    fn unmet(&self, description: &Description, handler: &MeetingProgress<'_>) -> Vec<NodeId> {
         let missing = handler.missing();
         let may_run =
             |node: &&NodeId| missing.contains(node) || !description.initial.contains(&node.get());
@@ -248,7 +248,7 @@ impl StartingMember {
     ) -> Result<Met, StartError> {
         let statement = self.statement(description)?;
         let but = (!statement.new_group).then(|| reason(self.own, &statement)).flatten();
-        let handler = FormingHandler::new(self.identity.digest, telling, but);
+        let handler = MeetingProgress::new(self.identity.digest, telling, MeetsTo::Form { but });
         let others = description.initial.iter().map(|node| NodeId(*node));
         handler.waits_for(&others.filter(|node| *node != self.own).collect::<Vec<_>>());
         let (is_found, is_met, stop) =
@@ -367,7 +367,7 @@ impl StartingMember {
         &self,
         description: &Description,
         statement: &Statement,
-        handler: &FormingHandler<'_>,
+        handler: &MeetingProgress<'_>,
         until: Instant,
         stop: &AtomicBool,
     ) -> Result<Met, MeshError> {
@@ -430,19 +430,27 @@ impl Telling {
     }
 }
 
+/// The reason for a meeting.
+pub(crate) enum MeetsTo {
+    /// The initial nodes form the group, unless there is a reason against it.
+    Form { but: Option<NotFormed> },
+    /// The members of a decided view restart the group.
+    Restart { view: u64 },
+}
+
 /// Receives the meeting's progress, and answers operators in the meantime.
-struct FormingHandler<'p> {
+pub(crate) struct MeetingProgress<'p> {
     digest: u64,
     telling: &'p Telling,
-    but: Option<NotFormed>,
+    meets_to: MeetsTo,
     missing: Mutex<Vec<NodeId>>,
     /// A reason to wait that is more important than missing nodes.
     seen: Mutex<Option<Waiting>>,
 }
 
-impl<'p> FormingHandler<'p> {
-    fn new(digest: u64, telling: &'p Telling, but: Option<NotFormed>) -> Self {
-        Self { digest, telling, but, missing: Mutex::default(), seen: Mutex::default() }
+impl<'p> MeetingProgress<'p> {
+    pub(crate) fn new(digest: u64, telling: &'p Telling, meets_to: MeetsTo) -> Self {
+        Self { digest, telling, meets_to, missing: Mutex::default(), seen: Mutex::default() }
     }
 
     fn sees(&self, seen: Option<Waiting>) {
@@ -465,7 +473,13 @@ impl<'p> FormingHandler<'p> {
             return seen;
         }
         let missing = self.missing().iter().map(|node| node.get()).collect();
-        Waiting::Forming { missing, but: self.but.clone() }
+        match &self.meets_to {
+            MeetsTo::Form { but } => Waiting::Forming { missing, but: but.clone() },
+            MeetsTo::Restart { view } => {
+                let why = "its members are meeting".into();
+                Waiting::Restart(RestartWaiting { view: *view, missing, why })
+            }
+        }
     }
 
     fn missing(&self) -> MutexGuard<'_, Vec<NodeId>> {
@@ -473,7 +487,7 @@ impl<'p> FormingHandler<'p> {
     }
 }
 
-impl MeetingHandler for FormingHandler<'_> {
+impl MeetingHandler for MeetingProgress<'_> {
     fn clients_digest(&self) -> u64 {
         self.digest
     }

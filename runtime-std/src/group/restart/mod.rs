@@ -130,7 +130,7 @@ impl StartingMember {
                 Agreed::NoGroup => return Ok(None),
             };
             let meeting_until = until.min(Instant::now() + MEETING);
-            match self.meet_in(description, &view, meeting_until, cancel) {
+            match self.meet_in(description, &view, &telling, meeting_until, cancel) {
                 Ok(sessions) => return Ok(Some(Found::Again(view, sessions))),
                 Err(MeshError::Cancelled) => return Err(StartError::Cancelled),
                 // A member failed, so the remaining ones decide on another view.
