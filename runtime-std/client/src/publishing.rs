@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tramontane_control::client_messages::{
     Bytes, ClientLife, ClientRefusal, ClientReply, ClientRequest, LINES_MAX, Level, SILENCE_MAX,
     decode, encode,
@@ -14,7 +13,7 @@ use tramontane_control::{QueuedSession, SessionError};
 use crate::error::{ConnectError, PublishError};
 use crate::members::{Attempt, ClientRoute};
 use crate::outstanding::{LostLines, Outstanding};
-use crate::shared::Shared;
+use crate::shared::{Shared, wait};
 
 /// The maximum size in bytes of the lines in one request, and of the lines waiting for the system.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -141,30 +140,13 @@ impl Publishes {
         let (life, level) = (self.life, self.level);
         let (target, is_new) = (self.route.members().target(), self.lease.is_none());
         session.put(&encode(&ClientRequest::Attach { target, life, is_new, level }))?;
-        let until = Instant::now() + SILENCE_MAX;
-        loop {
-            session.flush()?;
-            session.read()?;
-            if let Some(reply) = session.take(REPLY_MAX)? {
-                match decode(&reply) {
-                    Some(ClientReply::Attached { next, line_max, lease_ms }) => {
-                        return self.attached(next, line_max, lease_ms);
-                    }
-                    Some(ClientReply::Refused(why)) => return Err(SessionEnd::Refused(why)),
-                    // The group must attach the client first.
-                    Some(ClientReply::Alive) => continue,
-                    _ => return Err(SessionError::Malformed.into()),
-                }
+        let reply = self.shared.reply(session, REPLY_MAX)?.ok_or(SessionEnd::Closed)?;
+        match decode(&reply) {
+            Some(ClientReply::Attached { next, line_max, lease_ms }) => {
+                self.attached(next, line_max, lease_ms)
             }
-            if self.shared.is_stopped() {
-                return Err(SessionEnd::Closed);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(SessionError::TimeUp.into());
-            }
-            let wakeup = self.shared.fall_asleep();
-            wait(session, &wakeup, left);
+            Some(ClientReply::Refused(why)) => Err(SessionEnd::Refused(why)),
+            _ => Err(SessionError::Malformed.into()),
         }
     }
 
@@ -242,17 +224,4 @@ impl Publishes {
         }
         SessionEnd::Closed
     }
-}
-
-/// Waits until the session can continue, or the thread is woken.
-pub(crate) fn wait(
-    session: &QueuedSession,
-    wakeup: &tramontane_control::Wakeup,
-    timeout: Duration,
-) {
-    let timeout = Timespec::try_from(timeout).ok();
-    let mut descriptors =
-        [PollFd::new(session, session.interest(true)), PollFd::new(wakeup, PollFlags::IN)];
-    // If the wait is interrupted, it is merely shorter.
-    let _ = poll(&mut descriptors, timeout.as_ref());
 }

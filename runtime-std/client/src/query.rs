@@ -1,16 +1,13 @@
 //! Asks a member for its status.
 
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
-
 use tramontane_control::client_messages::{
-    ClientReply, ClientRequest, GroupAnswer, SILENCE_MAX, decode, encode,
+    ClientRefusal, ClientReply, ClientRequest, GroupAnswer, decode, encode,
 };
-use tramontane_control::{QueuedSession, SessionError, Wakeup};
+use tramontane_control::{QueuedSession, SessionError};
 
 use crate::error::ConnectError;
 use crate::members::{Attempt, ClientRoute, Members};
-use crate::publishing::wait;
+use crate::shared::Shared;
 
 /// The maximum length of an answer: a view of 1024 members, and names.
 const ANSWER_MAX: usize = 64 << 10;
@@ -21,15 +18,14 @@ const ANSWER_MAX: usize = 64 << 10;
 /// [`ConnectError`].
 pub fn query(members: Members) -> Result<GroupAnswer, ConnectError> {
     members.check()?;
-    let wakeup = Wakeup::new().map_err(|error| ConnectError::System(error.to_string()))?;
-    let (mut route, never) = (ClientRoute::new(members), AtomicBool::new(false));
+    let shared = Shared::new(()).map_err(|error| ConnectError::System(error.to_string()))?;
+    let mut route = ClientRoute::new(members);
     loop {
-        match route.attempt(&never) {
-            Attempt::Session(mut session) => match ask(&mut session, &route, &wakeup) {
-                Ok(ClientReply::Answer(answer)) => return Ok(answer),
-                Ok(ClientReply::Refused(why)) if why.is_for_now() => route.refused(why),
-                Ok(ClientReply::Refused(why)) => return Err(ConnectError::Refused(why)),
-                Ok(_) => route.failed(&SessionError::Malformed.to_string()),
+        match route.attempt(&shared.stop) {
+            Attempt::Session(mut session) => match ask(&mut session, &route, &shared) {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(why)) if why.is_for_now() => route.refused(why),
+                Ok(Err(why)) => return Err(ConnectError::Refused(why)),
                 Err(error) => route.failed(&error.to_string()),
             },
             Attempt::Failed { was_last: true } => route.pause(),
@@ -48,24 +44,13 @@ pub fn query(members: Members) -> Result<GroupAnswer, ConnectError> {
 fn ask(
     session: &mut QueuedSession,
     route: &ClientRoute,
-    wakeup: &Wakeup,
-) -> Result<ClientReply<'static>, SessionError> {
+    shared: &Shared<()>,
+) -> Result<Result<GroupAnswer, ClientRefusal>, SessionError> {
     session.put(&encode(&ClientRequest::Query { target: route.members().target() }))?;
-    let until = Instant::now() + SILENCE_MAX;
-    loop {
-        session.flush()?;
-        session.read()?;
-        if let Some(reply) = session.take(ANSWER_MAX)? {
-            return match decode(&reply) {
-                Some(ClientReply::Answer(answer)) => Ok(ClientReply::Answer(answer)),
-                Some(ClientReply::Refused(why)) => Ok(ClientReply::Refused(why)),
-                _ => Err(SessionError::Malformed),
-            };
-        }
-        let left = until.saturating_duration_since(Instant::now());
-        if left == Duration::ZERO {
-            return Err(SessionError::TimeUp);
-        }
-        wait(session, wakeup, left);
+    let reply = shared.reply(session, ANSWER_MAX)?.ok_or(SessionError::Closed)?;
+    match decode(&reply) {
+        Some(ClientReply::Answer(answer)) => Ok(Ok(answer)),
+        Some(ClientReply::Refused(why)) => Ok(Err(why)),
+        _ => Err(SessionError::Malformed),
     }
 }

@@ -1,12 +1,14 @@
 //! The state that a client's thread shares with the program's threads, which can wait for it to
-//! change in blocking and async calls.
+//! change in blocking and async calls; and the thread's waits for a member and for them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use tramontane_control::Wakeup;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tramontane_control::client_messages::{ClientReply, SILENCE_MAX, decode};
+use tramontane_control::{QueuedSession, SessionError, Wakeup};
 
 /// The state that the client's thread changes.
 #[derive(Debug)]
@@ -120,4 +122,42 @@ impl<S> Shared<S> {
         self.is_asleep.store(true, Ordering::SeqCst);
         self.wakeup.clone()
     }
+    /// Waits for a member's reply to a request, after sending the request. Returns `None` if the
+    /// thread should end.
+    pub(crate) fn reply(
+        &self,
+        session: &mut QueuedSession,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<u8>>, SessionError> {
+        let until = Instant::now() + SILENCE_MAX;
+        loop {
+            let wakeup = self.fall_asleep();
+            if self.is_stopped() {
+                return Ok(None);
+            }
+            session.flush()?;
+            session.read()?;
+            if let Some(reply) = session.take(bytes_max)? {
+                // The group must decide first.
+                if decode(&reply) == Some(ClientReply::Alive) {
+                    continue;
+                }
+                return Ok(Some(reply));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(SessionError::TimeUp);
+            }
+            wait(session, &wakeup, left);
+        }
+    }
+}
+
+/// Waits until the session can continue, or the thread is woken.
+pub(crate) fn wait(session: &QueuedSession, wakeup: &Wakeup, timeout: Duration) {
+    let timeout = Timespec::try_from(timeout).ok();
+    let mut descriptors =
+        [PollFd::new(session, session.interest(true)), PollFd::new(wakeup, PollFlags::IN)];
+    // If the wait is interrupted, it is merely shorter.
+    let _ = poll(&mut descriptors, timeout.as_ref());
 }

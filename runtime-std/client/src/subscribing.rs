@@ -13,8 +13,7 @@ use tramontane_control::{QueuedSession, SessionError};
 use crate::error::ConnectError;
 use crate::history::{OrderComparison, ReceivedOrder, Search};
 use crate::members::{Attempt, ClientRoute};
-use crate::publishing::wait;
-use crate::shared::Shared;
+use crate::shared::{Shared, wait};
 use crate::subscriber::{Event, Received};
 
 /// The number of message bytes waiting for the program above which no more are read.
@@ -271,27 +270,11 @@ impl Subscribes {
     }
 
     fn compared(&self, session: &mut QueuedSession) -> Result<Compared, SessionEnd> {
-        let until = Instant::now() + SILENCE_MAX;
-        loop {
-            let wakeup = self.shared.fall_asleep();
-            if self.shared.is_stopped() {
-                return Err(SessionEnd::Closed);
-            }
-            session.flush()?;
-            session.read()?;
-            if let Some(reply) = session.take(COMPARED_BYTES_MAX)? {
-                match decode(&reply) {
-                    Some(ClientReply::Compared(compared)) => return Ok(compared),
-                    Some(ClientReply::Alive) => continue,
-                    Some(ClientReply::Refused(why)) => return Err(SessionEnd::Refused(why)),
-                    _ => return Err(SessionError::Malformed.into()),
-                }
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(SessionError::TimeUp.into());
-            }
-            wait(session, &wakeup, left);
+        let reply = self.shared.reply(session, COMPARED_BYTES_MAX)?.ok_or(SessionEnd::Closed)?;
+        match decode(&reply) {
+            Some(ClientReply::Compared(compared)) => Ok(compared),
+            Some(ClientReply::Refused(why)) => Err(SessionEnd::Refused(why)),
+            _ => Err(SessionError::Malformed.into()),
         }
     }
 
