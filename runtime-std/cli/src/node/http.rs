@@ -2,16 +2,17 @@
 //! time and bytes.
 //!
 //! # Invariants
-//! - At most [`CONNECTIONS_MAX`] connections are open at a time, each for at most [`PATIENCE`]. One
-//!   more connection closes the one that has been silent for longest, so connections that send no
-//!   request do not keep others out.
+//! - At most [`CONNECTIONS_MAX`] connections without a request are open at a time, and as many with
+//!   one, each for at most [`PATIENCE`]. Connections that send no request do not keep others out
+//!   (see [`serve_plain`]).
 //! - A request is limited to [`REQUEST_MAX`] bytes.
 //! - No failure ends the server. If it runs out of file descriptors, it waits.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::io;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use tramontane_control::{PlainConnection, serve_plain};
 
 const CONNECTIONS_MAX: usize = 16;
 
@@ -19,9 +20,6 @@ const CONNECTIONS_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const REQUEST_MAX: usize = 8 << 10;
-
-/// Pause after a failure to accept a connection.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The answer to a request.
 pub(super) struct HttpAnswer {
@@ -36,104 +34,18 @@ pub(super) fn serve(
     listener: TcpListener,
     answer: impl Fn(&str, &str) -> HttpAnswer + Send + Sync + 'static,
 ) -> io::Result<()> {
-    let (answer, connections) = (Arc::new(answer), Arc::<Connections>::default());
-    let take_all = move || {
-        loop {
-            let taken = listener.accept().and_then(|(connection, _)| {
-                Ok((ConnectionSlot::take(&connections, &connection)?, connection))
-            });
-            let Ok((slot, connection)) = taken else {
-                std::thread::sleep(PAUSE);
-                continue;
-            };
-            let answer = Arc::clone(&answer);
-            let receive = move || {
-                if let Err(error) = receive(connection, &slot, &*answer) {
-                    tracing::debug!(%error, "a client of the metrics page disconnected");
-                }
-            };
-            // If no thread can be started, dropping the connection closes it.
-            let _ = std::thread::Builder::new().name("tramontane-metric".into()).spawn(receive);
-        }
-    };
-    std::thread::Builder::new().name("tramontane-metrics".into()).spawn(take_all).map(drop)
-}
-
-/// The open connections of the server.
-#[derive(Default)]
-struct Connections {
-    open: Mutex<Vec<HttpConnection>>,
-    vacated: Condvar,
-}
-
-struct HttpConnection {
-    number: u64,
-    /// A handle for closing the connection; `None` once it has sent a request.
-    silent: Option<TcpStream>,
-}
-
-impl Connections {
-    fn open(&self) -> MutexGuard<'_, Vec<HttpConnection>> {
-        // A panic cannot leave this data half changed.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A reservation for one connection. It is released on drop.
-struct ConnectionSlot {
-    connections: Arc<Connections>,
-    number: u64,
-}
-
-impl ConnectionSlot {
-    /// Reserves a slot for a connection. If all are in use, closes the connection that has been
-    /// silent for longest. If all connections have sent a request, waits until one ends.
-    fn take(connections: &Arc<Connections>, connection: &TcpStream) -> io::Result<Self> {
-        let handle = connection.try_clone()?;
-        let mut open = connections.open();
-        while open.len() >= CONNECTIONS_MAX {
-            if let Some(oldest) = open.iter().find_map(|connection| connection.silent.as_ref()) {
-                // Fails if the peer closed the connection first. Its reading thread ends in any
-                // case.
-                let _ = oldest.shutdown(Shutdown::Both);
-            }
-            let waited = connections.vacated.wait_timeout(open, PATIENCE);
-            open = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(open, _)| open);
-        }
-        // Only one thread adds connections.
-        let number = open.last().map_or(0, |last| last.number + 1);
-        open.push(HttpConnection { number, silent: Some(handle) });
-        drop(open);
-        Ok(Self { connections: Arc::clone(connections), number })
-    }
-
-    /// Notes that the connection has sent a request and is being answered, so that it is not closed
-    /// to make room.
-    fn has_asked(&self) {
-        let mut open = self.connections.open();
-        if let Some(connection) =
-            open.iter_mut().find(|connection| connection.number == self.number)
-        {
-            connection.silent = None;
-        }
-    }
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        self.connections.open().retain(|connection| connection.number != self.number);
-        self.connections.vacated.notify_all();
-    }
+    let receive = move |connection: &PlainConnection<'_>| receive(connection, &answer);
+    serve_plain(listener.try_into()?, CONNECTIONS_MAX, PATIENCE, receive)
 }
 
 fn receive(
-    mut connection: TcpStream,
-    slot: &ConnectionSlot,
+    connection: &PlainConnection<'_>,
     answer: &impl Fn(&str, &str) -> HttpAnswer,
 ) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    let request = read_head(&mut connection, until)?;
-    slot.has_asked();
+    let request = read_head(connection)?;
+    if !connection.has_asked() {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
     let mut words = request.split_ascii_whitespace();
     let HttpAnswer { status, content_type, text } =
         answer(words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -141,18 +53,16 @@ fn receive(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         text.len()
     );
-    connection.set_write_timeout(Some(left(until)?))?;
     connection.write_all((head + &text).as_bytes())
 }
 
 /// Reads the first lines of a request, up to the empty line.
-fn read_head(connection: &mut TcpStream, until: Instant) -> io::Result<String> {
+fn read_head(connection: &PlainConnection<'_>) -> io::Result<String> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        connection.set_read_timeout(Some(left(until)?))?;
         let bytes = connection.read(&mut part)?;
-        if bytes == 0 || head.len() + bytes > REQUEST_MAX {
+        if head.len() + bytes > REQUEST_MAX {
             return Err(io::ErrorKind::InvalidData.into());
         }
         head.extend_from_slice(&part[..bytes]);
@@ -160,15 +70,11 @@ fn read_head(connection: &mut TcpStream, until: Instant) -> io::Result<String> {
     String::from_utf8(head).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Returns the time left for a connection.
-fn left(until: Instant) -> io::Result<Duration> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpStream};
+    use std::sync::Mutex;
 
     use super::*;
 
