@@ -230,6 +230,12 @@ mod tests {
         command.stderr(Stdio::null()).status().expect("nsenter was there before").success()
     }
 
+    /// Returns whether the address can be reached. On a busy machine, some datagrams or answers are
+    /// late.
+    fn can_reach(network: &Network, from: usize, to: usize) -> bool {
+        (0..20).any(|_| reaches(network, from, to))
+    }
+
     /// Builds a network, or prints why the system does not allow it.
     pub(super) fn built(means: Means, nodes: usize) -> Option<Network> {
         Network::build_by(means, nodes).map_err(|why| eprintln!("skipped: {why}")).ok()
@@ -239,15 +245,15 @@ mod tests {
     fn partition_separates_connected_nodes() {
         for means in [Means::Privileged, Means::UserNamespace] {
             let Some(network) = built(means, 3) else { continue };
-            assert!(reaches(&network, 0, 1) && reaches(&network, 2, 0), "{means:?}");
+            assert!(can_reach(&network, 0, 1) && can_reach(&network, 2, 0), "{means:?}");
             network.part(&[2]).expect("it was allowed before");
-            assert!(reaches(&network, 0, 1), "{means:?}: one side is not cut");
+            assert!(can_reach(&network, 0, 1), "{means:?}: one side is not cut");
             assert!(
                 !reaches(&network, 0, 2) && !reaches(&network, 2, 1),
                 "{means:?}: the sides are"
             );
             network.heal(&[2]).expect("it was allowed before");
-            assert!(reaches(&network, 0, 2), "{means:?}");
+            assert!(can_reach(&network, 0, 2), "{means:?}");
         }
     }
 
@@ -257,9 +263,9 @@ mod tests {
         network.cut(0, 1).expect("neighbours can be told");
         // The answer to a datagram from the second node would have to use the cut direction.
         assert!(!reaches(&network, 0, 1) && !reaches(&network, 1, 0));
-        assert!(reaches(&network, 0, 2) && reaches(&network, 2, 1), "other links are not cut");
+        assert!(can_reach(&network, 0, 2) && can_reach(&network, 2, 1), "other links are not cut");
         network.mend(0, 1).expect("neighbours can be told");
-        assert!(reaches(&network, 0, 1) && reaches(&network, 1, 0));
+        assert!(can_reach(&network, 0, 1) && can_reach(&network, 1, 0));
     }
 
     #[test]
