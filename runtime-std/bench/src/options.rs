@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::multicast::Switches;
 
 /// The number of members that send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Senders {
     /// Every member.
+    #[default]
     All,
     /// Every other member.
     Half,
@@ -39,7 +41,8 @@ pub enum Drive {
 }
 
 /// One of Spindle's techniques, to be disabled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Technique {
     /// Send one message per step.
     SendBatching,

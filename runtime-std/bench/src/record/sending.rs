@@ -9,6 +9,7 @@ use tramontane_fixtures::profile::Profile;
 
 use super::figures::Figures;
 use crate::error::BenchError;
+use crate::options::{Senders, Technique};
 
 /// Derecho with Spindle's steps up to a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -45,17 +46,6 @@ pub(super) enum ForEver {
     ForEver,
 }
 
-/// One of our switches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Switch {
-    SendBatching,
-    ReceiveBatching,
-    DeliveryBatching,
-    Nulls,
-    LatePosting,
-}
-
 /// The storage of delivered messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -74,12 +64,12 @@ pub(super) struct Sending {
     variant: Variant,
     /// Whether our own core runs instead of Derecho.
     is_core: bool,
-    /// For the core: the switch of the variant that is off.
-    without: Option<Switch>,
+    /// For the core: the technique of the variant that is disabled.
+    without: Option<Technique>,
     /// Number of ready messages for which a send waits, which the paper tried and rejected (III-A).
     fixed_batch: Option<u16>,
     nodes: u16,
-    senders: Who,
+    senders: Senders,
     bytes: u32,
     window: u32,
     /// Number of messages per sender; by default, enough to make the start negligible.
@@ -90,7 +80,7 @@ pub(super) struct Sending {
     all_active: bool,
     wait: Wait,
     /// The senders that wait.
-    waiting: Who,
+    waiting: Senders,
     /// Duration of the application's upcall.
     upcall_ns: u64,
     /// Whether the application copies messages into slots and out of them.
@@ -98,30 +88,6 @@ pub(super) struct Sending {
     /// Whether samples are delivered out of order, as soon as they arrive.
     unordered: bool,
     storage: Storage,
-}
-
-/// The members that send, or wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Who {
-    /// Every member.
-    #[default]
-    All,
-    /// Every other member.
-    Half,
-    /// Only the first member.
-    One,
-}
-
-impl Who {
-    /// Returns the number of these members in a group of `nodes` members.
-    pub(super) const fn of(self, nodes: u16) -> u16 {
-        match self {
-            Self::All => nodes,
-            Self::Half => nodes.div_ceil(2),
-            Self::One => 1,
-        }
-    }
 }
 
 /// The usual run: messages of 10 KB, a window of 100, one subgroup, and all members send.
@@ -133,14 +99,14 @@ impl Default for Sending {
             without: None,
             fixed_batch: None,
             nodes: 16,
-            senders: Who::All,
+            senders: Senders::All,
             bytes: 10_240,
             window: 100,
             messages: None,
             subgroups: 1,
             all_active: false,
             wait: Wait::Ns(0),
-            waiting: Who::One,
+            waiting: Senders::One,
             upcall_ns: 0,
             copies: false,
             unordered: false,
@@ -302,7 +268,7 @@ mod tests {
             Sending { copies: true, ..case },
             Sending { upcall_ns: 3000, ..case },
             Sending { subgroups: 50, ..case },
-            Sending { without: Some(Switch::ReceiveBatching), ..case },
+            Sending { without: Some(Technique::ReceiveBatching), ..case },
         ] {
             let rate = rate(slower);
             assert!(rate < usual, "{rate} {usual} {slower:?}");

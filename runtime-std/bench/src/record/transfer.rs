@@ -15,8 +15,8 @@ use tramontane_fixtures::random::Random;
 
 use super::figures::Figures;
 use super::machines::Machines;
-use super::sending::Who;
 use crate::error::BenchError;
+use crate::options::Senders;
 use crate::spread::median;
 
 /// The algorithm that schedules blocks.
@@ -91,7 +91,7 @@ pub(super) struct Transfer {
     /// Number of messages in each group, sent in turn.
     messages: usize,
     /// The senders. Each is the root of a group of all members.
-    senders: Who,
+    senders: Senders,
     /// Time of blocks on one link, in percent of the usual time.
     slow_percent: u64,
     /// Number of block times for which one member is stopped in the middle of a transfer.
@@ -115,7 +115,7 @@ impl Default for Transfer {
             block_kib: 1024,
             fits: false,
             messages: 1,
-            senders: Who::One,
+            senders: Senders::One,
             slow_percent: 100,
             pause_blocks: 0,
             ports_alone: false,
@@ -202,10 +202,7 @@ impl Transfer {
     fn hosts(&self, seed: u64) -> Vec<usize> {
         let mut hosts: Vec<usize> = (0..self.nodes.into()).collect();
         if self.machine == BlockMachine::Apt {
-            let mut random = Random::stream(seed, "hosts");
-            for place in (1..hosts.len()).rev() {
-                hosts.swap(place, random.index(place + 1));
-            }
+            Random::stream(seed, "hosts").shuffle(&mut hosts);
         }
         hosts
     }

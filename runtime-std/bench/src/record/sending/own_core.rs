@@ -7,8 +7,9 @@ use tramontane_fixtures::payload::Checked;
 use tramontane_fixtures::profile::Profile;
 use tramontane_fixtures::world::{self, Ending, Load, Plan, ProcessReport, RunOutcome};
 
-use super::{STAGES, Sending, Storage, Switch, Variant, Wait};
+use super::{STAGES, Sending, Storage, Variant, Wait};
 use crate::error::BenchError;
+use crate::options::switches_without;
 use crate::record::figures::Figures;
 
 /// Virtual time after which a run is given up.
@@ -23,7 +24,7 @@ const UNLIMITED: u64 = 1 << 40;
 const WAITING_NS: u64 = 20_000_000;
 
 impl Sending {
-    /// Returns the switches of our core that correspond to the variant.
+    /// Returns the switches of our core that correspond to the case.
     fn switches(&self) -> Switches {
         let switches = match self.variant {
             Variant::Baseline => Switches::empty(),
@@ -33,15 +34,7 @@ impl Sending {
             Variant::Nulls => Switches::all() - Switches::LATE_POSTING,
             Variant::Spindle => Switches::all(),
         };
-        let off = match self.without {
-            None => Switches::empty(),
-            Some(Switch::SendBatching) => Switches::SEND_BATCHING,
-            Some(Switch::ReceiveBatching) => Switches::RECEIVE_BATCHING,
-            Some(Switch::DeliveryBatching) => Switches::DELIVERY_BATCHING,
-            Some(Switch::Nulls) => Switches::NULLS,
-            Some(Switch::LatePosting) => Switches::LATE_POSTING,
-        };
-        switches - off
+        switches & switches_without(self.without.as_slice())
     }
 
     /// Returns the plan of our core's run, and the number of senders that wait.
