@@ -224,9 +224,9 @@ mod tests {
             node: NodeId(0x2122_2324),
             incarnation: 0x3132_3334_3536_3738,
         };
-        assert_eq!(VERSION, 11);
+        assert_eq!(VERSION, 12);
         let preamble = Preamble { version: VERSION, keyed: true, has_aes: true };
-        assert_eq!(preamble.encode(), *b"tramontn\x0b\x00\x01\x01\x00\x00\x00\x00");
+        assert_eq!(preamble.encode(), *b"tramontn\x0c\x00\x01\x01\x00\x00\x00\x00");
         assert_eq!(
             hello.encode(),
             b"\x02\x08\x07\x06\x05\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11\

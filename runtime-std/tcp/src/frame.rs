@@ -282,7 +282,7 @@ mod tests {
             let bytes = frame.encode();
             bytes[..frame.length()].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
         };
-        assert_eq!(tramontane_control::VERSION, 11);
+        assert_eq!(tramontane_control::VERSION, 12);
         assert_eq!(
             frames.each_ref().map(hex),
             [
