@@ -16,7 +16,7 @@ use tramontane_core::ids::NodeId;
 
 /// The first bytes of a connection in this version, without a key and with one.
 const PREAMBLES: [&[u8; 16]; 2] =
-    [b"tramontn\x0b\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x0b\x00\x01\x00\x00\x00\x00\x00"];
+    [b"tramontn\x0c\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x0c\x00\x01\x00\x00\x00\x00\x00"];
 
 fn tcp(address: &Address) -> SocketAddr {
     match address {
