@@ -183,7 +183,7 @@ pub fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Vec<u8>>]) -> Vec<u32
     })
 }
 
-/// As [`settle`], but each node is stepped by `step`.
+/// Settles the nodes as [`settle`] does, with `step` for each step of a node.
 pub fn settle_by(
     nodes: &mut [Node<'_>],
     mut step: impl FnMut(usize, &mut Node<'_>) -> Progress,

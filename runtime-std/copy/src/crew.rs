@@ -74,7 +74,7 @@ impl ReceiverTask {
             sender: 0,
             options: StartOptions { time_limit: self.join_timeout, ..options },
             stall: self.stall_timeout,
-            blocks: self.blocks.of(group.fabric, None)?,
+            blocks: self.blocks.of(group.fabric, &group)?,
             group,
         })
     }

@@ -94,7 +94,6 @@ mod tests;
 #[cfg(any(test, fuzzing))]
 mod victim;
 
-use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -226,15 +225,11 @@ struct BlockOptions {
 }
 
 impl BlockOptions {
-    /// `racks` is the number of racks of the nodes in the group file, if they are in several.
-    fn of(self, carrier: Carrier, racks: Option<NonZeroU16>) -> Result<LargeBlocks, Failure> {
+    fn of(self, carrier: Carrier, group: &Description) -> Result<LargeBlocks, Failure> {
         let usual = GroupOptions::for_fabric(carrier, usize::MAX);
-        let algorithm = match (self.algorithm, racks) {
-            (None, Some(racks)) if usual.algorithm == Algorithm::Pipeline => {
-                Algorithm::Hybrid { racks }
-            }
+        let algorithm = match (self.algorithm, group.racks()) {
+            (None, _) => group.over_racks(usual.algorithm),
             (Some(AlgorithmName::Hybrid), Some(racks)) => Algorithm::Hybrid { racks },
-            (None, _) => usual.algorithm,
             (Some(name), _) => without_racks(name)?,
         };
         Ok(LargeBlocks { algorithm, bytes: self.block.unwrap_or(usual.block_bytes) })
@@ -307,7 +302,7 @@ fn hosts(
             ..StartOptions::new(own)
         },
         stall: arguments.stall_timeout,
-        blocks: arguments.blocks.of(carrier, description.racks())?,
+        blocks: arguments.blocks.of(carrier, description)?,
     };
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use crate::group_support::{Crowd, PATIENCE, carriers, message, send_large};
@@ -48,21 +49,19 @@ fn idle_senders_pause_until_their_next_message() {
 fn busy_sender_does_not_pause() {
     let mut crowd = Crowd::of(Carrier::SharedMemory, 3).pausing(1_000);
     crowd.start_all(&ALL);
-    let mut sent = 0;
-    let mut send_until = |most: Option<u64>| {
-        let paused = || crowd.running(0).status().subgroups[0].senders == [0];
-        while most.map_or_else(|| !paused(), |most| sent < most) {
-            crowd.send(0, sent);
-            sent += 1;
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        sent
+    let sent = Cell::new(0);
+    let send = || {
+        crowd.send(0, sent.replace(sent.get() + 1));
+        std::thread::sleep(Duration::from_millis(10));
     };
-    let sent = send_until(None);
+    crowd.await_that("the others pause", || {
+        send();
+        crowd.running(0).status().subgroups[0].senders == [0]
+    });
     let view = crowd.running(0).status().view;
-    let sent = send_until(Some(sent + 150));
+    (0..150).for_each(|_| send());
     assert_eq!(crowd.running(0).status().view, view);
-    crowd.await_all_of(&ALL, &[0], sent);
+    crowd.await_all_of(&ALL, &[0], sent.get());
 }
 
 /// Each node sends with breaks that are shorter or longer than the time after which it pauses, so

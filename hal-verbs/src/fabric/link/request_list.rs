@@ -23,7 +23,8 @@ pub(super) struct RequestList<'l> {
 }
 
 impl<'l> RequestList<'l> {
-    /// Starts an empty list for the connection with this index, behind what its queue has posted.
+    /// Starts an empty list for the connection with this index. Its requests are numbered after
+    /// those that its queue has posted.
     #[inline]
     pub(super) fn new(buffers: &'l mut SendBuffers, index: u16, queue: &SendQueue) -> Self {
         Self { list: SendList::new(buffers), index, number: queue.posted() }

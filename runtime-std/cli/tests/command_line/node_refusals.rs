@@ -42,6 +42,17 @@ fn invalid_group_file_error_names_remedy() {
             ),
             &["660 buffers", "large_window"],
         ),
+        (
+            "name = \"g\"\n[[nodes]]\nid = 0\nrack = \"a\"\n[[nodes]]\nid = 1\n",
+            &["node 1 has no rack", "; "],
+        ),
+        (
+            &format!(
+                "name = \"g\"\nmembership = \"fixed\"\n{nodes}[[subgroups]]\nname = \"s\"\n\
+                 pause_senders_after_ms = 9\n"
+            ),
+            &["pause_senders_after_ms", "; "],
+        ),
     ] {
         group.write(text);
         group.run("node", &short("0")).failed(2, words);

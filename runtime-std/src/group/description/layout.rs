@@ -32,10 +32,9 @@ impl Ranks {
     /// so a subgroup without members consists of the view's first member, which does not send in
     /// it. The subgroup then occupies no space other than its columns.
     fn of(subgroup: &SubgroupDescription, view: &View, id: SubgroupId) -> Self {
-        let ranks = |nodes: &[u32]| -> Vec<Rank> {
-            nodes.iter().filter_map(|node| view.rank_of(NodeId(*node))).collect()
-        };
-        let members = ranks(subgroup.members());
+        let rank_of = |node| view.rank_of(node);
+        let nodes = subgroup.members().iter().copied().map(NodeId);
+        let members: Vec<Rank> = nodes.filter_map(rank_of).collect();
         if members.is_empty() || view.is_closed(id) {
             return Self {
                 members: vec![Rank::default()],
@@ -45,12 +44,10 @@ impl Ranks {
                 delivery: Delivery::Ordered,
             };
         }
-        let mut senders = subgroup.senders().to_vec();
-        senders.retain(|node| !view.is_paused(id, NodeId(*node)));
         let delivery = if subgroup.unordered { Delivery::Unordered } else { Delivery::Ordered };
         Self {
             members,
-            senders: ranks(&senders),
+            senders: view.senders_of(id, subgroup).filter_map(rank_of).collect(),
             window: subgroup.window,
             message_max: subgroup.slot_max(),
             delivery,

@@ -42,7 +42,7 @@ pub(crate) struct SubgroupChange {
 /// The part of a subgroup that a change concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangedPart {
-    /// All of it: it is reserved.
+    /// The whole subgroup, which is reserved.
     Whole,
     /// One of its senders, by its index in the subgroup's list.
     Sender(u16),

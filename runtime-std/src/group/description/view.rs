@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::subgroup_change::{ChangedPart, SubgroupChange, nodes_of};
-use super::terms::Description;
+use super::terms::{Description, SubgroupDescription};
 
 /// The first view. Ids start at 1, so that fresh zeroed memory names no view.
 pub const FIRST_VIEW: ViewId = ViewId(1);
@@ -132,10 +132,18 @@ impl View {
     #[must_use]
     pub fn subgroup_senders(&self, description: &Description, subgroup: SubgroupId) -> Vec<NodeId> {
         let of = description.subgroups.get(subgroup.index()).filter(|_| !self.is_closed(subgroup));
-        let nodes = of.map_or(&[][..], |of| of.senders()).iter().copied().map(NodeId);
-        nodes
-            .filter(|node| self.members.contains(node) && !self.is_paused(subgroup, *node))
-            .collect()
+        of.map_or_else(Vec::new, |of| self.senders_of(subgroup, of).collect())
+    }
+
+    /// Returns the members that send in a subgroup that is not closed, in sender order.
+    pub(super) fn senders_of(
+        &self,
+        subgroup: SubgroupId,
+        of: &SubgroupDescription,
+    ) -> impl Iterator<Item = NodeId> {
+        let sends =
+            move |node: &NodeId| self.members.contains(node) && !self.is_paused(subgroup, *node);
+        of.senders().iter().copied().map(NodeId).filter(sends)
     }
 
     /// Returns the members of a subgroup in this view, in the subgroup's own order.

@@ -47,9 +47,7 @@ impl Description {
             // With several roots at a time, a pipeline uses the ports of all members.
             options.algorithm = Algorithm::Pipeline;
         }
-        if let (Algorithm::Pipeline, Some(racks)) = (options.algorithm, self.racks()) {
-            options.algorithm = Algorithm::Hybrid { racks };
-        }
+        options.algorithm = self.over_racks(options.algorithm);
         if let Some(LargeBlocks { algorithm, bytes }) = described.large_blocks {
             (options.algorithm, options.block_bytes) = (algorithm, bytes);
         }

@@ -19,6 +19,16 @@ impl Description {
         (racks.get() > 1).then_some(racks)
     }
 
+    /// Returns the algorithm to use instead of `usual`: the hybrid instead of a pipeline if the
+    /// nodes are in several racks.
+    #[must_use]
+    pub fn over_racks(&self, usual: Algorithm) -> Algorithm {
+        match (usual, self.racks()) {
+            (Algorithm::Pipeline, Some(racks)) => Algorithm::Hybrid { racks },
+            _ => usual,
+        }
+    }
+
     fn rack_of(&self, node: NodeId) -> Option<&str> {
         self.nodes.iter().find(|known| known.id == node.get())?.rack.as_deref()
     }

@@ -38,7 +38,7 @@ impl Pausing {
             self.seen = Some((delivered, now));
             return None;
         }
-        (now.since(since) >= self.after_ns).then_some(false).and_then(|sends| self.ask(sends))
+        if now.since(since) < self.after_ns { None } else { self.ask(false) }
     }
 
     /// Notes that a node that sends has a message that is not delivered yet.

@@ -55,7 +55,7 @@ pub(crate) struct SendState {
     pub(crate) turns: AtomicU64,
     /// `None` between two views, and while this node pauses.
     present: Mutex<Option<ViewOutbox>>,
-    /// Whether a sender has met neither a ring nor an end of the member.
+    /// Whether a sender has found no ring.
     is_ring_wanted: AtomicBool,
     /// The levels that this node's messages have reached.
     pub(crate) counts: ReceiptCounts,
@@ -135,7 +135,8 @@ impl SendState {
         self.is_ring_wanted.load(Ordering::Relaxed)
     }
 
-    /// Returns the reason why a message of `length` bytes gets no slot between two views.
+    /// Notes that a sender has found no ring, and returns the reason why a message of `length`
+    /// bytes gets no slot.
     #[cold]
     pub(crate) fn refusal(&self, length: usize) -> ReserveError {
         self.want_ring();

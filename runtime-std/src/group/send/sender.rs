@@ -262,7 +262,7 @@ impl<K> Sender<K> {
         self.present = Present::of(&self.state);
     }
 
-    /// Returns the reason why there is no slot between two views.
+    /// Returns the reason why there is no slot between two views, or while this node pauses.
     #[cold]
     #[inline(never)]
     fn refusal(&self, length: usize) -> ReserveError {

@@ -174,11 +174,12 @@ impl SubgroupSending {
 
     /// Returns this node's wish to send again, or not to send while it has nothing to send.
     pub(crate) fn wish(&mut self, now: Time) -> Option<bool> {
-        let has_work = self.state.is_ring_wanted() || self.has_carried();
+        let has_work = || self.state.is_ring_wanted() || self.has_carried();
+        let wakes = self.pausing.is_some() && self.is_paused && has_work();
         let delivered = self.state.counts.get(Count::Delivered);
         let pausing = self.pausing.as_mut()?;
         match &self.ring {
-            None if self.is_paused && has_work => pausing.wakes(),
+            None if wakes => pausing.wakes(),
             None => None,
             Some(ring) if self.is_handed_out && ring.reserved() <= delivered => {
                 pausing.rests(delivered, now)
